@@ -1,0 +1,34 @@
+//! What Tandem stores: identifiers, the facts of a run, what was asked of it and what it asks of
+//! the world. Plain data with serde, no I/O, no clock, and no names of any wire protocol.
+//!
+//! Invariants:
+//! - A stored [`Event`] is never changed once written; new meaning is a new variant or a new
+//!   field with a default, so that logs written by an older version still fold.
+//! - Everything here can be rebuilt from the events alone; views and effects are derived.
+
+mod command;
+mod effect;
+mod event;
+mod id;
+mod interrupt;
+mod run;
+mod timer;
+mod view;
+
+pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
+pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
+pub use event::{CapKind, Cause, Event, Recorded, Work};
+pub use id::{
+    DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
+    Timestamp, WorkflowId, WorkspaceId,
+};
+pub use interrupt::{Interrupt, Resolution};
+pub use run::{
+    ErrorInfo, Masking, Owner, ParentLink, RunOptions, RunRequest, RunStatus, Sensitivity,
+    TraceContext, Transport,
+};
+pub use timer::TimerKey;
+pub use view::{ArtifactView, ChildView, InterruptView, NodeStatus, NodeView, RunView};
+
+/// A JSON object, the shape of inputs, outputs, variables and metadata.
+pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -1,0 +1,201 @@
+//! Storage promises as narrow traits, and the battery that holds every implementation to them.
+//!
+//! One [`Commit`] is one transaction: events at an expected position, timers, outbox, idempotency
+//! record, definitions and projections together or not at all. The log is the truth; every other
+//! table can be rebuilt from it. Nothing here knows what an event means, which protocol is spoken
+//! or which database is used.
+//!
+//! Invariants every implementation keeps, tested by [`battery`]:
+//! - A commit that returned `Ok` survives the death of the process and of the machine.
+//! - A commit that returned an error left no trace.
+//! - Sequences of a stream start at 0 and have no gaps.
+//! - A reader sees whole commits, in order, and never blocks a writer.
+
+mod commit;
+mod fault;
+mod keys;
+mod read;
+
+pub mod battery;
+pub mod memory;
+
+pub use commit::{
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, NewEvent, OutboxChange,
+    OutboxEntry, RegistryChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
+};
+pub use fault::{Conflict, Error, Fault};
+pub use keys::{KeyRecord, Keys};
+pub use read::{
+    DueTimer, IdempotencyKey, LeaseRequest, ListedRun, Listing, Page, Registered, RunFilter,
+    RunPosition, StoredEvent, StoredRun, StreamSlice,
+};
+
+use async_trait::async_trait;
+use std::sync::Arc;
+use tandem_record::{
+    DefinitionHash, EffectId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+};
+
+/// Writes. The only way anything durable changes, apart from leases and keys.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// Makes the commit durable, or says why not. Implementations group concurrent callers into
+    /// one fsync. Returns only after the data would survive a power cut.
+    async fn commit(&self, commit: Commit) -> Result<(), Error>;
+}
+
+/// Reads of streams. Never waits for a writer.
+#[async_trait]
+pub trait ReadLog: Send + Sync {
+    /// Events with `seq > after` (all from the start when `None`), ascending, at most `limit`.
+    async fn events(
+        &self,
+        stream: &StreamId,
+        after: Option<Seq>,
+        limit: usize,
+    ) -> Result<StreamSlice, Fault>;
+
+    /// The newest usable snapshot of a stream's folded state. A cache: `None` is always correct.
+    async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault>;
+}
+
+/// Reads of the run projection.
+#[async_trait]
+pub trait ReadRuns: Send + Sync {
+    /// One run bound to its tenant; a run of another tenant is `None`, exactly like no run.
+    async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault>;
+
+    /// The same without a tenant, for the host's own work (timers, effects, children).
+    async fn run_of_any_tenant(&self, run: &RunId) -> Result<Option<StoredRun>, Fault>;
+
+    /// Newest first.
+    async fn list_runs(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: &Page,
+    ) -> Result<Listing, Fault>;
+
+    /// A live run with this scope, for duplicate suppression.
+    async fn live_run_in_scope(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+    ) -> Result<Option<RunId>, Fault>;
+
+    /// How many runs are in each status, over all tenants.
+    async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault>;
+}
+
+/// Workflow documents, content-addressed, and which version an id means now.
+#[async_trait]
+pub trait ReadDefinitions: Send + Sync {
+    /// A document by content. Stays readable as long as a run pins it.
+    async fn definition(&self, hash: &DefinitionHash) -> Result<Option<Arc<str>>, Fault>;
+
+    /// What `workflow` means for `tenant`: its own document, else the shared one.
+    async fn registered(
+        &self,
+        tenant: &TenantId,
+        workflow: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault>;
+
+    /// Every id visible to the tenant, ascending.
+    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault>;
+}
+
+/// Durable timers. Set and cleared by commits; read here.
+#[async_trait]
+pub trait ReadTimers: Send + Sync {
+    /// Timers due at or before `now`, earliest first. Reading does not claim them: firing twice is
+    /// harmless, because the run's state decides what a firing means.
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault>;
+
+    /// When the next timer is due, if there is one.
+    async fn next_timer(&self) -> Result<Option<Timestamp>, Fault>;
+}
+
+/// Leases on outbox entries. An entry is attempted only by the holder of its lease; the entry
+/// leaves by a commit that names it done, so a holder that died is replaced and a holder that
+/// lost its lease cannot remove what another performs.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Takes up to `limit` entries that are due and unleased (or whose lease ran out), earliest
+    /// first, and leases them to the caller.
+    async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault>;
+
+    /// Gives an entry back after a failed attempt; it becomes due again at `available_at`.
+    /// Ignored when the caller no longer holds the lease.
+    async fn release(
+        &self,
+        effect: &EffectId,
+        owner: &str,
+        available_at: Timestamp,
+    ) -> Result<(), Fault>;
+
+    /// Drops every lease of other owners. Only for a process that knows it is alone on the store.
+    async fn break_leases(&self, owner: &str) -> Result<u64, Fault>;
+
+    /// When the next unleased entry is due, or the next lease runs out.
+    async fn next_due(&self) -> Result<Option<Timestamp>, Fault>;
+
+    /// Entries waiting, for back-pressure and metrics.
+    async fn depth(&self) -> Result<u64, Fault>;
+}
+
+/// Answers to earlier requests.
+#[async_trait]
+pub trait ReadIdempotency: Send + Sync {
+    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault>;
+}
+
+/// Small host-wide settings that must survive a restart (signing keys, the test clock's offset).
+#[async_trait]
+pub trait Settings: Send + Sync {
+    async fn get(&self, name: &str) -> Result<Option<String>, Fault>;
+    async fn set(&self, name: &str, value: &str) -> Result<(), Fault>;
+    /// Writes only when absent; returns the value that is stored afterwards.
+    async fn set_if_absent(&self, name: &str, value: &str) -> Result<String, Fault>;
+}
+
+/// Upkeep: what may be forgotten, and whether the store works at all.
+#[async_trait]
+pub trait Upkeep: Send + Sync {
+    /// A cheap write-and-read, for readiness.
+    async fn ping(&self) -> Result<(), Fault>;
+
+    /// Forgets answers older than `before`, oldest first, at most `limit`.
+    async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
+
+    /// Flushes what can be flushed before the process ends.
+    async fn close(&self);
+}
+
+/// Everything together, for the one place that wires a store to a runtime.
+pub trait Store:
+    Log
+    + ReadLog
+    + ReadRuns
+    + ReadDefinitions
+    + ReadTimers
+    + Outbox
+    + ReadIdempotency
+    + Settings
+    + Keys
+    + Upkeep
+{
+}
+
+impl<T> Store for T where
+    T: Log
+        + ReadLog
+        + ReadRuns
+        + ReadDefinitions
+        + ReadTimers
+        + Outbox
+        + ReadIdempotency
+        + Settings
+        + Keys
+        + Upkeep
+{
+}

@@ -1,0 +1,102 @@
+//! What may be asked of a run, and what it answers. A command is a wish: the engine turns it into
+//! events or refuses it.
+
+use crate::{EffectId, ErrorInfo, InterruptId, NodeId, Object, Principal, RunStatus, Timestamp};
+use crate::{RunId, TimerKey};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Stop the run; `by_parent` when the cancel comes down from a parent run.
+    Cancel {
+        reason: Option<String>,
+        by: Option<Principal>,
+        by_parent: Option<RunId>,
+    },
+    Pause {
+        reason: Option<String>,
+        policy: DrainPolicy,
+    },
+    Resume {
+        reason: Option<String>,
+    },
+    /// A durable timer is due.
+    TimerFired(TimerKey),
+    /// An effect was performed (or given up).
+    EffectFinished {
+        effect: EffectId,
+        outcome: EffectOutcome,
+    },
+    /// A child run reports.
+    ChildReported {
+        node: NodeId,
+        outcome: ChildOutcome,
+    },
+    /// Somebody answers an open interrupt.
+    ResolveInterrupt {
+        node: NodeId,
+        interrupt: Option<InterruptId>,
+        value: Value,
+        by: Principal,
+    },
+    /// Go on with ready work, after a decision that stopped early.
+    Continue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrainPolicy {
+    Immediate,
+    DrainCurrentNode,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum EffectOutcome {
+    Done { outputs: Object },
+    Failed { error: ErrorInfo },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum ChildOutcome {
+    /// The child waits; the parent mirrors it.
+    Waiting {
+        child: RunId,
+        status: RunStatus,
+        interrupt: InterruptId,
+        kind: String,
+    },
+    /// The child goes on after waiting.
+    Resumed { child: RunId },
+    Ended {
+        child: RunId,
+        status: RunStatus,
+        /// The variables the parent asked for, if the child completed and has them.
+        variables: Object,
+        error: Option<ErrorInfo>,
+    },
+}
+
+/// The engine's answer to an accepted command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// Nothing was left to do: a stale timer, a repeated effect result.
+    Unchanged,
+    Accepted,
+    Cancel {
+        status: RunStatus,
+        already_terminal: bool,
+    },
+    Paused {
+        at: Timestamp,
+    },
+    Resumed {
+        at: Timestamp,
+    },
+    Resolved {
+        interrupt: InterruptId,
+        status: RunStatus,
+    },
+}

@@ -1,0 +1,82 @@
+//! What a run asks of the world. An effect is written to the outbox in the commit that decided
+//! it, under an id that never changes, and only then attempted.
+
+use crate::{
+    ChildOutcome, DefinitionHash, EffectId, NodeId, Object, Principal, RunId, RunRequest, Seq,
+    WorkflowId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    pub id: EffectId,
+    pub run_id: RunId,
+    pub kind: EffectKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum EffectKind {
+    /// One HTTP call of a node; its outcome returns as a command.
+    Http {
+        node: NodeId,
+        attempt: u32,
+        request: HttpRequest,
+    },
+    /// A test-only node proves it can resolve a secret without ever showing it.
+    SecretEcho {
+        node: NodeId,
+        attempt: u32,
+        secret_id: String,
+    },
+    /// Create a child run. Harmless when repeated: the child's id is fixed.
+    StartChild(Box<StartChild>),
+    /// Tell the parent how a child ended or that it waits for a person.
+    NotifyParent {
+        parent: RunId,
+        node: NodeId,
+        outcome: ChildOutcome,
+    },
+    /// The parent ended or was cancelled.
+    CancelChild { child: RunId },
+    /// The decision was cut short to keep commits bounded; go on.
+    Continue,
+}
+
+impl EffectKind {
+    /// A short stable name for metrics and rows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Http { .. } => "http",
+            Self::SecretEcho { .. } => "secret_echo",
+            Self::StartChild(_) => "start_child",
+            Self::NotifyParent { .. } => "notify_parent",
+            Self::CancelChild { .. } => "cancel_child",
+            Self::Continue => "continue",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartChild {
+    pub child: RunId,
+    pub workflow_id: WorkflowId,
+    pub definition: DefinitionHash,
+    pub request: RunRequest,
+    /// The parent's event that named the child, as the child's cause.
+    pub cause: Seq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HttpRequest {
+    pub method: String,
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub headers: Object,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    pub timeout_ms: u64,
+}

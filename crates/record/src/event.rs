@@ -1,0 +1,311 @@
+//! The facts of a run. Past tense, append-only, enough to rebuild the run's whole state.
+//!
+//! A variant may carry more than any client is shown: [`Work`] on [`Event::NodeStarted`] is what a
+//! restarted process needs to go on, and the projection leaves it out.
+
+use crate::{
+    DefinitionHash, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt, InterruptId, NodeId,
+    Object, Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, WorkflowId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One event in its place in a log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub cause: Option<Cause>,
+    pub event: Event,
+}
+
+/// What made an event happen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cause {
+    /// An earlier event of the same log.
+    Event(Seq),
+    /// An event of another log, or a delivery from outside, by its public id.
+    External(String),
+}
+
+/// What a started node is waiting for. A node without work ended in the same decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum Work {
+    /// Asleep until the time given.
+    Sleep {
+        until: Timestamp,
+    },
+    /// An HTTP call under the effect's id.
+    Http {
+        effect: EffectId,
+        request: HttpRequest,
+        /// Variable that receives the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+    },
+    SecretEcho {
+        effect: EffectId,
+        secret_id: String,
+    },
+    /// A child run. `outputs` maps parent variable to child variable.
+    Child {
+        child: RunId,
+        workflow_id: WorkflowId,
+        outputs: Vec<(String, String)>,
+        absorb_failure: bool,
+        propagate_cancel: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapKind {
+    NodeExecutions,
+    RunDuration,
+    LoopIterations,
+}
+
+impl CapKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NodeExecutions => "node-executions",
+            Self::RunDuration => "run-duration",
+            Self::LoopIterations => "loop-iterations",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "t", rename_all = "snake_case")]
+pub enum Event {
+    RunStarted {
+        workflow_id: WorkflowId,
+        definition: DefinitionHash,
+        request: Box<RunRequest>,
+        engine_version: u32,
+        /// Seeded variable bag: defaults under inputs.
+        variables: Object,
+    },
+    RunPauseRequested {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    RunPaused {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        policy: DrainPolicy,
+        /// Nodes cut off by an immediate pause; each starts a fresh attempt after the resume.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interrupted: Vec<NodeId>,
+    },
+    RunResumed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A cancel was accepted while children still run; the run ends when they have.
+    RunCancelRequested {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by_parent: Option<RunId>,
+    },
+    RunCompleted {
+        outputs: Object,
+        duration_ms: u64,
+    },
+    RunFailed {
+        error: ErrorInfo,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed_node: Option<NodeId>,
+        duration_ms: u64,
+    },
+    RunCancelled {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by_parent: Option<RunId>,
+        duration_ms: u64,
+    },
+    NodeStarted {
+        node: NodeId,
+        type_id: String,
+        attempt: u32,
+        /// How often the node was entered before, by loops and triggers; 0 the first time.
+        #[serde(default)]
+        execution: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Work>,
+        /// When this attempt is given up, if the node has a timeout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+        /// Nodes set back to pending because a loop or trigger enters here again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        resets: Vec<NodeId>,
+    },
+    NodeCompleted {
+        node: NodeId,
+        outputs: Object,
+        duration_ms: u64,
+        /// Allow-listed cost attributes, for spans and the run's rollup only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Object>,
+    },
+    NodeFailed {
+        node: NodeId,
+        error: ErrorInfo,
+        attempts: u32,
+    },
+    NodeRetried {
+        node: NodeId,
+        attempt: u32,
+        delay_ms: u64,
+        last_error: ErrorInfo,
+    },
+    NodeSkipped {
+        node: NodeId,
+        reason: String,
+    },
+    NodeCancelled {
+        node: NodeId,
+        reason: String,
+    },
+    NodeDispatched {
+        node: NodeId,
+        child: RunId,
+        workflow_id: WorkflowId,
+    },
+    InterruptRequested {
+        node: NodeId,
+        interrupt: Box<Interrupt>,
+    },
+    NodeSuspended {
+        node: NodeId,
+        interrupt: InterruptId,
+        kind: String,
+        key: String,
+        status: RunStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    InterruptResolved {
+        node: NodeId,
+        resolution: Box<Resolution>,
+    },
+    NodeResumed {
+        node: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupt: Option<InterruptId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+    },
+    VariableChanged {
+        name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        previous: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+    },
+    ChannelWritten {
+        channel: String,
+        /// The write input, wrapped with its time on TTL channels; never the folded state.
+        value: Value,
+        reducer: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ttl_ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_size: Option<usize>,
+        schema_version: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// Whether the channel also shows among the variables.
+        #[serde(default)]
+        mirrored: bool,
+    },
+    CapBreached {
+        kind: CapKind,
+        limit: u64,
+        observed: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+    },
+    ArtifactCreated {
+        artifact_id: String,
+        artifact_type: String,
+        node: NodeId,
+        content: Value,
+    },
+    ModelCapabilityInsufficient {
+        node: NodeId,
+        provider: String,
+        model: String,
+        missing: Vec<String>,
+    },
+    LoopbackLimitReached {
+        node: NodeId,
+        iterations: u32,
+        limit: u32,
+    },
+    /// A trigger waits for its debounce window.
+    TriggerArmed {
+        trigger: String,
+        due: Timestamp,
+    },
+    LogAppended {
+        level: String,
+        message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fields: Option<Object>,
+    },
+}
+
+impl Event {
+    /// The node this event is about.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::NodeStarted { node, .. }
+            | Self::NodeCompleted { node, .. }
+            | Self::NodeFailed { node, .. }
+            | Self::NodeRetried { node, .. }
+            | Self::NodeSkipped { node, .. }
+            | Self::NodeCancelled { node, .. }
+            | Self::NodeDispatched { node, .. }
+            | Self::InterruptRequested { node, .. }
+            | Self::NodeSuspended { node, .. }
+            | Self::InterruptResolved { node, .. }
+            | Self::NodeResumed { node, .. }
+            | Self::ArtifactCreated { node, .. }
+            | Self::ModelCapabilityInsufficient { node, .. }
+            | Self::LoopbackLimitReached { node, .. } => Some(node),
+            Self::VariableChanged { node, .. }
+            | Self::ChannelWritten { node, .. }
+            | Self::CapBreached { node, .. }
+            | Self::LogAppended { node, .. } => node.as_ref(),
+            Self::RunStarted { .. }
+            | Self::RunPauseRequested { .. }
+            | Self::RunPaused { .. }
+            | Self::RunResumed { .. }
+            | Self::RunCancelRequested { .. }
+            | Self::RunCompleted { .. }
+            | Self::RunFailed { .. }
+            | Self::RunCancelled { .. }
+            | Self::TriggerArmed { .. } => None,
+        }
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        matches!(
+            self,
+            Self::RunCompleted { .. } | Self::RunFailed { .. } | Self::RunCancelled { .. }
+        )
+    }
+}

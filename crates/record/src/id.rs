@@ -1,0 +1,122 @@
+//! Identifiers. Every id is a newtype, so that a node id cannot be passed for a run id.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! text_id {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn new(text: impl AsRef<str>) -> Self {
+                Self(Arc::from(text.as_ref()))
+            }
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:?})", stringify!($name), &*self.0)
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self::new(text)
+            }
+        }
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(Arc::from(text))
+            }
+        }
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    )+};
+}
+
+text_id! {
+    /// One run; `run-<uuid v7>`, so that ids sort by creation and the log grows at its end.
+    RunId,
+    /// A node of a workflow document, unique inside it.
+    NodeId,
+    /// A workflow as its author names it; several versions may share it.
+    WorkflowId,
+    /// The hard isolation boundary.
+    TenantId,
+    /// A subdivision of a tenant.
+    WorkspaceId,
+    /// Who acts: an opaque id of a key, a person or a service, never personal data.
+    Principal,
+    /// One logical side effect; the same across retries and restarts.
+    EffectId,
+    /// One question to a person or to the outside.
+    InterruptId,
+    /// Lowercase hex SHA-256 of a canonical workflow document.
+    DefinitionHash,
+    /// A log: `run:<runId>` today, `conv:<sessionId>` for conversations.
+    StreamId,
+}
+
+impl StreamId {
+    pub fn of_run(run: &RunId) -> Self {
+        Self::new(format!("run:{run}"))
+    }
+
+    /// The run whose log this is, if it is the log of a run.
+    pub fn run(&self) -> Option<RunId> {
+        self.as_str().strip_prefix("run:").map(RunId::new)
+    }
+}
+
+/// Position in one stream; the first event is 0 and there are no gaps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Milliseconds since the Unix epoch, as told by the host's one clock.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Saturates, so that a hostile duration cannot wrap a deadline into the past.
+    pub fn plus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+
+    pub fn ms_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+}

@@ -1,0 +1,194 @@
+//! What belongs to a run as a whole: who owns it, how it was asked for, where it stands.
+
+use crate::{NodeId, Object, Principal, RunId, Seq, TenantId, WorkflowId, WorkspaceId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The identity triple a run belongs to. Fixed at creation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    pub tenant: TenantId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
+}
+
+/// The caller's overlay; stored as submitted and immutable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configurable: Option<Object>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    Rest,
+    Mcp,
+    A2a,
+    Ui,
+}
+
+/// W3C trace context as received, carried through every continuation of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceContext {
+    pub traceparent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
+}
+
+/// How a child run hangs from its parent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParentLink {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+    /// The parent's event that named this child.
+    pub dispatched_at: Seq,
+    /// Workflow ids from the root down to the parent; bounds depth and refuses recursion.
+    pub lineage: Vec<WorkflowId>,
+    /// Child variables the parent wants back when the child completes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub harvest: Vec<String>,
+}
+
+/// Everything needed to start a run, apart from the definition it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    pub owner: Owner,
+    pub inputs: Object,
+    /// Keys whose declared default must not apply: the parent mapped an unset variable onto them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub erased_defaults: Vec<String>,
+    #[serde(default)]
+    pub options: RunOptions,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentLink>,
+    pub transport: Transport,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunStatus {
+    Pending,
+    Running,
+    Paused,
+    WaitingApproval,
+    WaitingInput,
+    WaitingExternal,
+    Cancelling,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl RunStatus {
+    pub const ALL: [Self; 10] = [
+        Self::Pending,
+        Self::Running,
+        Self::Paused,
+        Self::WaitingApproval,
+        Self::WaitingInput,
+        Self::WaitingExternal,
+        Self::Cancelling,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    pub fn is_waiting(self) -> bool {
+        matches!(
+            self,
+            Self::WaitingApproval | Self::WaitingInput | Self::WaitingExternal
+        )
+    }
+
+    /// The name used in stored rows; equal to the serde name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::WaitingApproval => "waiting-approval",
+            Self::WaitingInput => "waiting-input",
+            Self::WaitingExternal => "waiting-external",
+            Self::Cancelling => "cancelling",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == text)
+    }
+}
+
+/// Why a node or a run failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ErrorInfo {
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// Whether trying again can help. Decides retries; shown to clients.
+    #[serde(default)]
+    pub retryable: bool,
+}
+
+impl ErrorInfo {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+            details: None,
+            retryable: false,
+        }
+    }
+
+    pub fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+}
+
+/// What a reader sees in place of a sensitive value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Masking {
+    #[default]
+    Mask,
+    Omit,
+    Hash,
+    Passthrough,
+}
+
+/// Which values of a workflow its author marked as sensitive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sensitivity {
+    pub mode: Masking,
+    pub variables: BTreeSet<String>,
+    pub channels: BTreeSet<String>,
+    /// Sensitive output ports by node.
+    pub outputs: BTreeMap<NodeId, BTreeSet<String>>,
+}

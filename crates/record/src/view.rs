@@ -1,0 +1,106 @@
+//! A run as a reader may want to see it: the state folded from its log, without the engine's
+//! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
+
+use crate::{
+    DefinitionHash, ErrorInfo, Interrupt, NodeId, Object, Owner, ParentLink, RunId, RunOptions,
+    RunStatus, Seq, Timestamp, TraceContext, WorkflowId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeStatus {
+    Pending,
+    Running,
+    Suspended,
+    Completed,
+    Failed,
+    Skipped,
+    Cancelled,
+}
+
+impl NodeStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn is_settled(self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Skipped | Self::Cancelled
+        )
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeView {
+    pub node: NodeId,
+    pub status: NodeStatus,
+    pub attempt: u32,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub error: Option<ErrorInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildView {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub node: NodeId,
+    /// As last reported to the parent.
+    pub status: RunStatus,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterruptView {
+    pub node: NodeId,
+    pub interrupt: Interrupt,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArtifactView {
+    pub artifact_id: String,
+    pub artifact_type: String,
+    pub node: NodeId,
+    pub created_at: Timestamp,
+    pub content: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunView {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub definition: DefinitionHash,
+    pub owner: Owner,
+    pub status: RunStatus,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub paused_at: Option<Timestamp>,
+    /// The last event folded in.
+    pub head: Seq,
+    pub inputs: Object,
+    pub variables: Object,
+    /// Present when the workflow is channel-aware or wrote a channel.
+    pub channels: Option<Object>,
+    pub nodes: Vec<NodeView>,
+    pub current_node: Option<NodeId>,
+    pub error: Option<ErrorInfo>,
+    pub options: RunOptions,
+    pub parent: Option<ParentLink>,
+    pub children: Vec<ChildView>,
+    pub interrupts: Vec<InterruptView>,
+    pub agent: Option<Value>,
+    pub trace: Option<TraceContext>,
+    pub engine_version: u32,
+    /// Sum of allow-listed cost attributes, if any node reported some.
+    pub cost: Option<Object>,
+}

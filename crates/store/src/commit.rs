@@ -1,0 +1,152 @@
+//! One unit of durable change.
+
+use crate::read::IdempotencyKey;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tandem_record::{
+    DefinitionHash, EffectId, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp,
+    WorkflowId, WorkspaceId,
+};
+
+/// Everything one decision changes. Several streams may advance together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Commit {
+    pub appends: Vec<Append>,
+    pub timers: Vec<TimerChange>,
+    pub outbox: Vec<OutboxChange>,
+    pub idempotency: Option<IdempotencyRecord>,
+    pub registry: Vec<RegistryChange>,
+    pub guards: Vec<Guard>,
+}
+
+/// Conditions checked inside the transaction, before anything is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Guard {
+    /// The outbox still holds this entry, leased to `owner`: the result about to be recorded was
+    /// not recorded before, and nobody else took over.
+    HoldsLease { effect: EffectId, owner: String },
+    /// No live run of the tenant has this scope.
+    ScopeFree { tenant: TenantId, scope: String },
+}
+
+/// Events at the end of one stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Append {
+    pub stream: StreamId,
+    /// The last sequence the decision was made on; `None` begins the stream.
+    pub after: Option<Seq>,
+    pub events: Vec<NewEvent>,
+    /// The run projection after these events, for streams of runs.
+    pub run: Option<RunRow>,
+    /// Replaces the stream's snapshot.
+    pub snapshot: Option<SnapshotRecord>,
+}
+
+/// An event to append. Its sequence follows from its place in the append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEvent {
+    pub at: Timestamp,
+    /// The whole event as JSON, opaque to the store.
+    pub body: String,
+}
+
+/// One row of the run listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    pub run_id: RunId,
+    pub tenant: TenantId,
+    pub workspace: Option<WorkspaceId>,
+    pub workflow_id: WorkflowId,
+    pub definition: DefinitionHash,
+    pub status: RunStatus,
+    pub parent: Option<RunId>,
+    pub scope: Option<String>,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub error_code: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotRecord {
+    /// The last event folded into it.
+    pub seq: Seq,
+    /// Readers ignore snapshots of another format.
+    pub format: u32,
+    pub body: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TimerChange {
+    /// Sets or moves the timer.
+    Set {
+        stream: StreamId,
+        key: TimerKey,
+        due: Timestamp,
+    },
+    Clear {
+        stream: StreamId,
+        key: TimerKey,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutboxChange {
+    /// Adds an entry; an entry with the same id is replaced (a fresh attempt of the same effect).
+    Put(OutboxEntry),
+    /// Removes it, whoever holds it: performed, or no longer wanted.
+    Remove(EffectId),
+}
+
+/// An effect on its way to be performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxEntry {
+    pub effect: EffectId,
+    pub stream: StreamId,
+    pub kind: String,
+    /// The effect as JSON, opaque to the store.
+    pub body: String,
+    pub available_at: Timestamp,
+    /// How often it was leased so far.
+    pub attempts: u32,
+    /// Set when the committing process performs it itself right away.
+    pub lease: Option<(String, Timestamp)>,
+}
+
+/// The answer to a request, kept in the commit that did what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyRecord {
+    pub key: IdempotencyKey,
+    /// Hash of the canonical request; a different one under the same key is a mismatch.
+    pub digest: String,
+    pub response: StoredResponse,
+    pub recorded_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredResponse {
+    pub status: u16,
+    pub body: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegistryChange {
+    /// Stores the document (once per content) and makes it what the id means.
+    /// `tenant: None` makes it visible to every tenant.
+    Register {
+        tenant: Option<TenantId>,
+        definition: DefinitionRecord,
+        at: Timestamp,
+    },
+    /// The id means nothing any more; pinned documents stay readable.
+    Unregister {
+        tenant: Option<TenantId>,
+        workflow: WorkflowId,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionRecord {
+    pub hash: DefinitionHash,
+    pub workflow: WorkflowId,
+    pub document: Arc<str>,
+}

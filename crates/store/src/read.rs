@@ -1,0 +1,92 @@
+//! What reads ask for and get.
+
+use crate::commit::RunRow;
+use std::sync::Arc;
+use tandem_record::{
+    DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+    WorkspaceId,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub body: String,
+}
+
+/// Part of a stream, and where the stream ended when it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct StreamSlice {
+    pub events: Vec<StoredEvent>,
+    /// `None` when the stream does not exist.
+    pub head: Option<Seq>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRun {
+    pub row: RunRow,
+    pub head: Seq,
+}
+
+/// All conditions hold together; `None` means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub status: Option<RunStatus>,
+    pub workflow: Option<WorkflowId>,
+    pub parent: Option<RunId>,
+    pub workspace: Option<WorkspaceId>,
+}
+
+/// Place in the listing: creation order, assigned by the store, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunPosition(pub i64);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Rows strictly older than this position.
+    pub before: Option<RunPosition>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRun {
+    pub position: RunPosition,
+    pub row: RunRow,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub runs: Vec<ListedRun>,
+    /// Whether older rows match.
+    pub more: bool,
+}
+
+/// What a workflow id means at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    pub workflow: WorkflowId,
+    pub hash: DefinitionHash,
+    pub document: Arc<str>,
+    /// Not of one tenant: loaded by the operator for everyone.
+    pub shared: bool,
+    pub registered_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueTimer {
+    pub stream: StreamId,
+    pub key: TimerKey,
+    pub due: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct LeaseRequest {
+    pub owner: String,
+    pub now: Timestamp,
+    pub until: Timestamp,
+    pub limit: usize,
+}
+
+/// Names one request of one tenant to one operation. The caller's key is stored hashed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IdempotencyKey(pub String);
