@@ -3,8 +3,7 @@
 use crate::commit::RunRow;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
-    WorkspaceId,
+    DefinitionHash, RunId, RunStatus, Seq, StreamId, TimerKey, Timestamp, WorkflowId, WorkspaceId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
