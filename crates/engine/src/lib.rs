@@ -1,1 +1,21 @@
+//! The law: what a workflow document means and what happens to a run of it.
+//!
+//! Pure. No async, no clock, no randomness, no I/O: time and looked-up definitions are arguments,
+//! ids are derived by hashing. Two functions decide the fate of a run, [`run::decide`] and
+//! [`run::State::evolve`]; everything else here serves them.
+//!
+//! The engine refuses to know which database keeps its events and which protocol shows them.
 
+pub mod definition;
+mod expression;
+mod graph;
+mod ids;
+mod node;
+pub mod run;
+
+pub use definition::{Definition, Problem};
+pub use ids::{child_run_id, definition_hash, logical_invocation_id};
+pub use node::{Availability, NodeType, advertised_types, node_type};
+
+/// The version of the rules in this crate. A log written by a higher version is not folded.
+pub const ENGINE_VERSION: u32 = 1;

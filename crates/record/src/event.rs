@@ -147,6 +147,9 @@ pub enum Event {
         /// Nodes set back to pending because a loop or trigger enters here again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         resets: Vec<NodeId>,
+        /// The channel trigger that fired the node, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trigger: Option<String>,
     },
     NodeCompleted {
         node: NodeId,
@@ -155,11 +158,16 @@ pub enum Event {
         /// Allow-listed cost attributes, for spans and the run's rollup only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Object>,
+        /// How the node's child run ended, if it had one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<RunStatus>,
     },
     NodeFailed {
         node: NodeId,
         error: ErrorInfo,
         attempts: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<RunStatus>,
     },
     NodeRetried {
         node: NodeId,
@@ -174,6 +182,8 @@ pub enum Event {
     NodeCancelled {
         node: NodeId,
         reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<RunStatus>,
     },
     NodeDispatched {
         node: NodeId,

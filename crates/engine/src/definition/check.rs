@@ -1,0 +1,447 @@
+//! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
+
+use super::document::{Document, PortValue};
+use super::topology::{self, Topology};
+use super::{
+    ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
+    Problem, is_conformance, schema,
+};
+use crate::expression::Expression;
+use crate::graph::condition::CompiledCondition;
+use crate::ids::definition_hash;
+use crate::node::{self, Kind, ParseContext};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use tandem_record::{NodeId, Sensitivity};
+
+/// Nodes a single document may have before quadratic checks would hurt.
+pub(super) fn compile(
+    source: &Value,
+    permissions: Permissions,
+) -> Result<Definition, Vec<Problem>> {
+    let problems = schema::check(source);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let document: Document = serde_json::from_value(source.clone())
+        .map_err(|e| vec![Problem::new("", format!("unreadable document: {e}"))])?;
+
+    let mut problems = Vec::new();
+    unique_names(&document, &mut problems);
+    references(&document, &mut problems);
+    if document.settings.compensation.is_some() {
+        problems.push(Problem {
+            capability: Some("compensation"),
+            ..Problem::new(
+                "/settings/compensation",
+                "this host does not unwind runs; remove settings.compensation",
+            )
+        });
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+
+    let topology = match topology::sort(&document) {
+        Ok(topology) => topology,
+        Err(cycle) => {
+            let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
+            return Err(vec![
+                Problem::new(
+                    "/edges",
+                    format!(
+                        "nodes {} form a cycle; only edges back to core.loop or a supervisor may",
+                        names.join(", ")
+                    ),
+                )
+                .because("cycle_detected"),
+            ]);
+        }
+    };
+    let channels = channels(&document, &mut problems);
+    let configurable = configurable(&document, &mut problems);
+    let built = build(&document, &topology, permissions, &mut problems);
+    let triggers = triggers(&document, &built, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+
+    let mut nodes = built.nodes;
+    for trigger in &triggers {
+        if nodes[trigger.node].incoming.is_empty() {
+            nodes[trigger.node].dormant = true;
+        }
+    }
+    Ok(Definition {
+        hash: definition_hash(source),
+        sensitivity: sensitivity(&document),
+        by_id: nodes.iter().map(|n| n.id.clone()).zip(0..).collect(),
+        nodes,
+        edges: built.edges,
+        channels,
+        configurable,
+        triggers,
+        document,
+    })
+}
+
+fn unique_names(doc: &Document, problems: &mut Vec<Problem>) {
+    let mut check = |list: &str, what: &str, names: Vec<&str>| {
+        let mut seen = HashSet::new();
+        for (i, name) in names.into_iter().enumerate() {
+            if !seen.insert(name) {
+                problems.push(Problem::new(
+                    format!("/{list}/{i}/{what}"),
+                    format!("{name:?} is used twice"),
+                ));
+            }
+        }
+    };
+    check(
+        "nodes",
+        "id",
+        doc.nodes.iter().map(|n| n.id.as_str()).collect(),
+    );
+    check(
+        "edges",
+        "id",
+        doc.edges.iter().map(|e| e.id.as_str()).collect(),
+    );
+    check(
+        "triggers",
+        "id",
+        doc.triggers.iter().map(|t| t.id.as_str()).collect(),
+    );
+    check(
+        "variables",
+        "name",
+        doc.variables.iter().map(|v| v.name.as_str()).collect(),
+    );
+}
+
+fn references(doc: &Document, problems: &mut Vec<Problem>) {
+    let known: HashSet<&str> = doc.nodes.iter().map(|n| n.id.as_str()).collect();
+    let mut check = |path: String, node: &NodeId| {
+        if !known.contains(node.as_str()) {
+            problems.push(Problem::new(
+                path,
+                format!("there is no node {node:?}", node = node.as_str()),
+            ));
+        }
+    };
+    for (i, edge) in doc.edges.iter().enumerate() {
+        check(format!("/edges/{i}/sourceNodeId"), &edge.source_node_id);
+        check(format!("/edges/{i}/targetNodeId"), &edge.target_node_id);
+    }
+    for (i, trigger) in doc.triggers.iter().enumerate() {
+        if let Some(node) = &trigger.node_id {
+            check(format!("/triggers/{i}/nodeId"), node);
+        }
+    }
+    for (i, group) in doc.groups.iter().enumerate() {
+        for (j, node) in group.node_ids.iter().enumerate() {
+            check(format!("/groups/{i}/nodeIds/{j}"), node);
+        }
+    }
+    for (i, node) in doc.nodes.iter().enumerate() {
+        for (port, value) in &node.inputs {
+            if let PortValue::Connection { node_id, .. } = value {
+                check(format!("/nodes/{i}/inputs/{port}/nodeId"), node_id);
+            }
+        }
+    }
+}
+
+fn channels(doc: &Document, problems: &mut Vec<Problem>) -> BTreeMap<String, CompiledChannel> {
+    let mut compiled = BTreeMap::new();
+    for (name, declared) in doc.channels.iter().flatten() {
+        let schema = declared.schema.as_ref().and_then(|schema| {
+            jsonschema::validator_for(schema)
+                .map_err(|e| {
+                    problems.push(Problem::new(
+                        format!("/channels/{name}/schema"),
+                        format!("not a usable JSON Schema: {e}"),
+                    ));
+                })
+                .ok()
+        });
+        compiled.insert(
+            name.clone(),
+            CompiledChannel {
+                declared: declared.clone(),
+                schema,
+            },
+        );
+    }
+    for (i, variable) in doc.variables.iter().enumerate() {
+        if compiled.contains_key(&variable.name) {
+            problems.push(Problem::new(
+                format!("/variables/{i}/name"),
+                format!("{:?} is declared as a channel too", variable.name),
+            ));
+        }
+    }
+    compiled
+}
+
+fn configurable(doc: &Document, problems: &mut Vec<Problem>) -> Option<jsonschema::Validator> {
+    let schema = doc.configurable_schema.as_ref()?;
+    jsonschema::validator_for(schema)
+        .map_err(|e| {
+            problems.push(Problem::new(
+                "/configurableSchema",
+                format!("not a usable JSON Schema: {e}"),
+            ));
+        })
+        .ok()
+}
+
+struct Built {
+    nodes: Vec<CompiledNode>,
+    edges: Vec<CompiledEdge>,
+}
+
+fn build(
+    doc: &Document,
+    topology: &Topology,
+    permissions: Permissions,
+    problems: &mut Vec<Problem>,
+) -> Built {
+    let mut place = vec![0_usize; doc.nodes.len()];
+    for (ix, &d) in topology.order.iter().enumerate() {
+        place[d] = ix;
+    }
+    let by_id: HashMap<&NodeId, usize> = doc
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(d, n)| (&n.id, place[d]))
+        .collect();
+    let all_ends: Vec<(usize, usize)> = doc
+        .edges
+        .iter()
+        .map(|e| (by_id[&e.source_node_id], by_id[&e.target_node_id]))
+        .collect();
+
+    let mut nodes: Vec<CompiledNode> = Vec::with_capacity(doc.nodes.len());
+    for &d in &topology.order {
+        nodes.push(compile_node(doc, d, permissions, problems));
+    }
+    let mut edges = Vec::new();
+    // The rule sits on edges but belongs to the target: the smallest edge id wins.
+    let mut rule_from: HashMap<usize, &str> = HashMap::new();
+    for (e, edge) in doc.edges.iter().enumerate() {
+        let (source, target) = all_ends[e];
+        if topology.back_edges.contains(&e) {
+            continue;
+        }
+        let condition = edge.condition.as_ref().and_then(|c| {
+            CompiledCondition::new(c)
+                .map_err(|(key, message)| {
+                    problems.push(
+                        Problem::new(format!("/edges/{e}/condition/{key}"), message)
+                            .because("expression_invalid"),
+                    );
+                })
+                .ok()
+        });
+        let ix = edges.len();
+        edges.push(CompiledEdge {
+            source,
+            target,
+            source_output: edge
+                .source_output
+                .clone()
+                .unwrap_or_else(|| "output".into()),
+            target_input: edge.target_input.clone().unwrap_or_else(|| "input".into()),
+            condition,
+        });
+        nodes[source].outgoing.push(ix);
+        nodes[target].incoming.push(ix);
+        if rule_from
+            .get(&target)
+            .is_none_or(|held| edge.id.as_str() < *held)
+        {
+            rule_from.insert(target, &edge.id);
+            nodes[target].rule = edge.trigger_rule;
+        }
+    }
+    for &e in &topology.back_edges {
+        let (tail, head) = all_ends[e];
+        let forward = topology::reach(nodes.len(), &all_ends, &topology.back_edges, head);
+        let body: BTreeSet<usize> = forward
+            .iter()
+            .copied()
+            .filter(|&n| {
+                n != head
+                    && topology::reach(nodes.len(), &all_ends, &topology.back_edges, n)
+                        .contains(&tail)
+            })
+            .collect();
+        let repeats = nodes[head].repeats.get_or_insert_with(|| Loop {
+            body: Vec::new(),
+            tails: Vec::new(),
+        });
+        repeats.tails.push(tail);
+        let merged: BTreeSet<usize> = repeats.body.iter().copied().chain(body).collect();
+        repeats.body = merged.into_iter().collect();
+    }
+    Built { nodes, edges }
+}
+
+fn compile_node(
+    doc: &Document,
+    d: usize,
+    permissions: Permissions,
+    problems: &mut Vec<Problem>,
+) -> CompiledNode {
+    let node = &doc.nodes[d];
+    let mut expressions = BTreeMap::new();
+    for (port, value) in &node.inputs {
+        if let PortValue::Expression { expression } = value {
+            match Expression::parse(expression) {
+                Ok(parsed) => {
+                    expressions.insert(port.clone(), parsed);
+                }
+                Err(e) => problems.push(
+                    Problem::new(
+                        format!("/nodes/{d}/inputs/{port}/expression"),
+                        e.to_string(),
+                    )
+                    .because("expression_invalid"),
+                ),
+            }
+        }
+    }
+    if node
+        .agent
+        .as_ref()
+        .is_some_and(|a| a.get("channel").is_some())
+    {
+        problems.push(Problem::new(
+            format!("/nodes/{d}/agent/channel"),
+            "this host has no deployment channels; pin a version instead",
+        ));
+    }
+    let mut context = ParseContext {
+        path: format!("/nodes/{d}"),
+        node: &node.id,
+        conformance: is_conformance(doc.id.as_str()),
+        conformance_role: permissions.conformance_role,
+        problems,
+    };
+    let kind = node::parse(&node.type_id, &node.config, &mut context).unwrap_or(Kind::Passthrough);
+    CompiledNode {
+        id: node.id.clone(),
+        type_id: node.type_id.clone(),
+        kind,
+        doc: d,
+        disabled: node.disabled,
+        incoming: Vec::new(),
+        outgoing: Vec::new(),
+        rule: Default::default(),
+        expressions,
+        repeats: None,
+        dormant: false,
+    }
+}
+
+fn triggers(doc: &Document, built: &Built, problems: &mut Vec<Problem>) -> Vec<ChannelTrigger> {
+    let by_id: HashMap<&NodeId, usize> = built.nodes.iter().map(|n| &n.id).zip(0..).collect();
+    let ends: Vec<(usize, usize)> = built.edges.iter().map(|e| (e.source, e.target)).collect();
+    let mut compiled = Vec::new();
+    for (i, trigger) in doc.triggers.iter().enumerate() {
+        if trigger.kind != "channel-write" {
+            continue;
+        }
+        let at = format!("/triggers/{i}");
+        let channel = trigger
+            .config
+            .get("channel")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if !doc
+            .channels
+            .as_ref()
+            .is_some_and(|c| c.contains_key(channel))
+        {
+            problems.push(Problem::new(
+                format!("{at}/config/channel"),
+                format!("{channel:?} is not a declared channel"),
+            ));
+        }
+        let debounce = trigger
+            .config
+            .get("debounceMs")
+            .map_or(Some(0), Value::as_u64);
+        let Some(debounce_ms) = debounce.filter(|ms| *ms <= 60_000) else {
+            problems.push(Problem::new(
+                format!("{at}/config/debounceMs"),
+                "must be 0 to 60000",
+            ));
+            continue;
+        };
+        let only_from = trigger
+            .config
+            .get("onlyFrom")
+            .and_then(Value::as_str)
+            .unwrap_or("any");
+        if !["child", "parent", "any"].contains(&only_from) {
+            problems.push(Problem::new(
+                format!("{at}/config/onlyFrom"),
+                "must be child, parent or any",
+            ));
+        }
+        let Some(node) = trigger.node_id.as_ref().and_then(|n| by_id.get(n)) else {
+            problems.push(Problem::new(
+                format!("{at}/nodeId"),
+                "names the node to fire",
+            ));
+            continue;
+        };
+        // Every write a run sees is its own; `child` writes cannot reach it on this host.
+        if trigger.enabled && only_from != "child" {
+            let lineage = topology::reach(built.nodes.len(), &ends, &BTreeSet::new(), *node);
+            compiled.push(ChannelTrigger {
+                id: trigger.id.clone(),
+                channel: channel.to_owned(),
+                node: *node,
+                debounce_ms,
+                lineage: lineage.into_iter().collect(),
+            });
+        }
+    }
+    compiled
+}
+
+fn sensitivity(doc: &Document) -> Sensitivity {
+    let config = doc.metadata.compliance_config.as_ref();
+    Sensitivity {
+        mode: config.and_then(|c| c.masking_mode).unwrap_or_default(),
+        variables: doc
+            .variables
+            .iter()
+            .filter(|v| v.sensitive)
+            .map(|v| v.name.clone())
+            .collect(),
+        channels: doc
+            .channels
+            .iter()
+            .flatten()
+            .filter(|(_, c)| c.sensitive)
+            .map(|(name, _)| name.clone())
+            .collect(),
+        outputs: doc
+            .nodes
+            .iter()
+            .map(|n| {
+                let ports = n.output_sensitivity.iter().filter(|(_, on)| **on);
+                (
+                    n.id.clone(),
+                    ports.map(|(port, _)| port.clone()).collect::<BTreeSet<_>>(),
+                )
+            })
+            .filter(|(_, ports)| !ports.is_empty())
+            .collect(),
+    }
+}

@@ -1,0 +1,197 @@
+//! A workflow document, checked and made ready to run. Owns every rule about what may be
+//! registered; a [`Definition`] that exists is sound, so the run machine never re-checks it.
+
+mod check;
+pub mod document;
+pub(crate) mod schema;
+mod topology;
+
+use crate::expression::Expression;
+use crate::graph::condition::CompiledCondition;
+use crate::node::Kind;
+use document::{Document, TriggerRule};
+use jsonschema::Validator;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use tandem_record::{DefinitionHash, NodeId, Sensitivity, WorkflowId};
+
+/// One thing wrong with a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// JSON pointer to the place.
+    pub path: String,
+    pub message: String,
+    /// A machine-readable reason where the protocol names one (`cycle_detected`, …).
+    pub reason: Option<&'static str>,
+    /// The node type at fault, when that is what is wrong.
+    pub type_id: Option<String>,
+    pub node: Option<NodeId>,
+    /// The capability this host lacks, when that is what is wrong.
+    pub capability: Option<&'static str>,
+}
+
+impl Problem {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+            reason: None,
+            type_id: None,
+            node: None,
+            capability: None,
+        }
+    }
+
+    pub(crate) fn because(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+}
+
+/// Who registers, as far as it changes what is allowed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Permissions {
+    /// The caller may use test-only node types outside `conformance-` workflows.
+    pub conformance_role: bool,
+}
+
+#[derive(Debug)]
+pub struct Definition {
+    pub hash: DefinitionHash,
+    pub document: Document,
+    pub sensitivity: Sensitivity,
+    /// Nodes in topological order; every index below points into this.
+    pub(crate) nodes: Vec<CompiledNode>,
+    pub(crate) edges: Vec<CompiledEdge>,
+    pub(crate) by_id: HashMap<NodeId, usize>,
+    pub(crate) channels: BTreeMap<String, CompiledChannel>,
+    pub(crate) configurable: Option<Validator>,
+    pub(crate) triggers: Vec<ChannelTrigger>,
+}
+
+#[derive(Debug)]
+pub(crate) struct CompiledNode {
+    pub(crate) id: NodeId,
+    pub(crate) type_id: String,
+    pub(crate) kind: Kind,
+    /// Index into the document's own array, where the rest of the node is.
+    pub(crate) doc: usize,
+    pub(crate) disabled: bool,
+    /// Incoming edges without those that close a loop.
+    pub(crate) incoming: Vec<usize>,
+    pub(crate) outgoing: Vec<usize>,
+    pub(crate) rule: TriggerRule,
+    pub(crate) expressions: BTreeMap<String, Expression>,
+    /// For a loop head: what it repeats.
+    pub(crate) repeats: Option<Loop>,
+    /// Started only by a channel-write trigger.
+    pub(crate) dormant: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Loop {
+    /// Nodes run again in every round, without the head.
+    pub(crate) body: Vec<usize>,
+    /// Where the edges back to the head come from.
+    pub(crate) tails: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct CompiledEdge {
+    pub(crate) source: usize,
+    pub(crate) target: usize,
+    pub(crate) source_output: String,
+    pub(crate) target_input: String,
+    pub(crate) condition: Option<CompiledCondition>,
+}
+
+#[derive(Debug)]
+pub(crate) struct CompiledChannel {
+    pub(crate) declared: document::Channel,
+    pub(crate) schema: Option<Validator>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ChannelTrigger {
+    pub(crate) id: String,
+    pub(crate) channel: String,
+    pub(crate) node: usize,
+    pub(crate) debounce_ms: u64,
+    /// The triggered node and everything after it: their writes do not fire it again.
+    pub(crate) lineage: Vec<usize>,
+}
+
+impl Definition {
+    /// Checks a document and prepares it, or lists what is wrong with it.
+    pub fn compile(document: &Value, permissions: Permissions) -> Result<Self, Vec<Problem>> {
+        check::compile(document, permissions)
+    }
+
+    pub fn id(&self) -> &WorkflowId {
+        &self.document.id
+    }
+
+    pub fn channel_aware(&self) -> bool {
+        self.document.channels.is_some()
+    }
+
+    /// Whether this is one of the protocol's own test workflows, which alone may use test hooks.
+    pub fn is_conformance(&self) -> bool {
+        is_conformance(self.document.id.as_str())
+    }
+
+    /// The first node type this host knows but does not serve, with the capability it needs.
+    pub fn gated(&self) -> Option<(&NodeId, &str, &'static str)> {
+        self.nodes.iter().find_map(|n| match n.kind {
+            Kind::Gated { capability } => Some((&n.id, n.type_id.as_str(), capability)),
+            _ => None,
+        })
+    }
+
+    /// Complaints of the workflow's own schema about a run's `configurable`.
+    pub fn check_configurable(&self, configurable: &Value) -> Vec<Problem> {
+        match &self.configurable {
+            Some(schema) => schema::problems(schema, configurable, "/configurable"),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether any incoming or outgoing relation exists; used to draw the graph.
+    pub fn edges(&self) -> impl Iterator<Item = (&NodeId, &NodeId, &document::Edge)> {
+        self.document
+            .edges
+            .iter()
+            .map(|e| (&e.source_node_id, &e.target_node_id, e))
+    }
+
+    pub(crate) fn doc_node(&self, ix: usize) -> &document::Node {
+        &self.document.nodes[self.nodes[ix].doc]
+    }
+
+    pub(crate) fn index(&self, node: &NodeId) -> Option<usize> {
+        self.by_id.get(node).copied()
+    }
+
+    /// Nodes nothing follows: not what a loop repeats, but a loop head that leads nowhere else.
+    pub(crate) fn sinks(&self) -> impl Iterator<Item = usize> + '_ {
+        let repeated = |ix: usize| {
+            let loops = self.nodes.iter().filter_map(|n| n.repeats.as_ref());
+            loops.into_iter().any(|l| l.body.contains(&ix))
+        };
+        (0..self.nodes.len()).filter(move |&ix| {
+            let node = &self.nodes[ix];
+            let leads_on = node.outgoing.iter().any(|e| {
+                let target = self.edges[*e].target;
+                !node
+                    .repeats
+                    .as_ref()
+                    .is_some_and(|l| l.body.contains(&target))
+            });
+            !leads_on && !repeated(ix)
+        })
+    }
+}
+
+pub(crate) fn is_conformance(workflow_id: &str) -> bool {
+    workflow_id.starts_with("conformance-")
+}

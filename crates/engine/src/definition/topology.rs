@@ -1,0 +1,110 @@
+//! The order of nodes: which edges close a loop, what a loop repeats, who comes before whom.
+
+use super::document::Document;
+use std::collections::{BTreeSet, HashMap};
+use tandem_record::NodeId;
+
+/// Node types whose incoming back-edges are legal.
+const LOOP_HEADS: [&str; 2] = ["core.loop", "core.orchestrator.supervisor"];
+/// Node types whose outgoing back-edges are legal wherever they lead.
+const LOOP_TAILS: [&str; 1] = ["core.dispatch"];
+
+pub(super) struct Topology {
+    /// Document indexes in execution order.
+    pub(super) order: Vec<usize>,
+    /// Document indexes of edges that close a loop.
+    pub(super) back_edges: BTreeSet<usize>,
+}
+
+pub(super) struct Cycle {
+    pub(super) nodes: Vec<NodeId>,
+}
+
+/// Requires every edge's endpoints to exist.
+pub(super) fn sort(doc: &Document) -> Result<Topology, Cycle> {
+    let index: HashMap<&NodeId, usize> = doc.nodes.iter().map(|n| &n.id).zip(0..).collect();
+    let ends: Vec<(usize, usize)> = doc
+        .edges
+        .iter()
+        .map(|e| (index[&e.source_node_id], index[&e.target_node_id]))
+        .collect();
+    let back_edges = back_edges(doc, &ends);
+    let forward: Vec<(usize, usize)> = (0..ends.len())
+        .filter(|e| !back_edges.contains(e))
+        .map(|e| ends[e])
+        .collect();
+
+    let mut waiting = vec![0_usize; doc.nodes.len()];
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); doc.nodes.len()];
+    for &(source, target) in &forward {
+        waiting[target] += 1;
+        next[source].push(target);
+    }
+    // Document order breaks ties, so independent roots start as their author listed them.
+    let mut ready: BTreeSet<usize> = (0..doc.nodes.len()).filter(|&n| waiting[n] == 0).collect();
+    let mut order = Vec::with_capacity(doc.nodes.len());
+    while let Some(node) = ready.pop_first() {
+        order.push(node);
+        for &target in &next[node] {
+            waiting[target] -= 1;
+            if waiting[target] == 0 {
+                ready.insert(target);
+            }
+        }
+    }
+    if order.len() == doc.nodes.len() {
+        return Ok(Topology { order, back_edges });
+    }
+    let nodes = (0..doc.nodes.len())
+        .filter(|&n| waiting[n] > 0)
+        .map(|n| doc.nodes[n].id.clone())
+        .collect();
+    Err(Cycle { nodes })
+}
+
+/// An edge closes a loop when it leads back to a loop head (or out of a loop tail) that reaches it.
+fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
+    let touches = |ix: usize, types: &[&str]| types.contains(&doc.nodes[ix].type_id.as_str());
+    let mut found = BTreeSet::new();
+    for (e, &(source, target)) in ends.iter().enumerate() {
+        if touches(target, &LOOP_HEADS)
+            && reach(doc.nodes.len(), ends, &found, target).contains(&source)
+        {
+            found.insert(e);
+        }
+    }
+    for (e, &(source, target)) in ends.iter().enumerate() {
+        if !found.contains(&e)
+            && touches(source, &LOOP_TAILS)
+            && reach(doc.nodes.len(), ends, &found, target).contains(&source)
+        {
+            found.insert(e);
+        }
+    }
+    found
+}
+
+/// Everything reachable from a node, itself included, not crossing `without`.
+pub(super) fn reach(
+    count: usize,
+    ends: &[(usize, usize)],
+    without: &BTreeSet<usize>,
+    from: usize,
+) -> BTreeSet<usize> {
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (e, &(source, target)) in ends.iter().enumerate() {
+        if !without.contains(&e) {
+            next[source].push(target);
+        }
+    }
+    let mut seen = BTreeSet::from([from]);
+    let mut stack = vec![from];
+    while let Some(node) = stack.pop() {
+        for &target in &next[node] {
+            if seen.insert(target) {
+                stack.push(target);
+            }
+        }
+    }
+    seen
+}

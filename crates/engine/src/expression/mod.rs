@@ -1,0 +1,69 @@
+//! The small expression language of edges, input bindings and loops. Deterministic and free of
+//! side effects: paths into recorded values, literals, comparisons, `&& || ! in`, parentheses; no
+//! calls, no clock. An unknown path is `null`; an ordered comparison of unlike types is false.
+
+mod eval;
+mod lexer;
+mod parser;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub(crate) use eval::{equal, truthy};
+
+/// Nested operators allowed before an expression is refused; keeps evaluation off the stack limit.
+const MAX_DEPTH: usize = 64;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Expression(Node);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    Literal(Value),
+    Path(Vec<Step>),
+    Not(Box<Node>),
+    Binary(Operator, Box<Node>, Box<Node>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} at character {position}")]
+pub(crate) struct SyntaxError {
+    message: String,
+    position: usize,
+}
+
+/// What the roots of a path mean. `None` stands for null.
+pub(crate) trait Scope {
+    fn root(&self, name: &str) -> Option<Value>;
+}
+
+impl Expression {
+    pub(crate) fn parse(text: &str) -> Result<Self, SyntaxError> {
+        parser::parse(text).map(Self)
+    }
+
+    pub(crate) fn evaluate(&self, scope: &dyn Scope) -> Value {
+        eval::evaluate(&self.0, scope)
+    }
+}

@@ -1,0 +1,162 @@
+//! What a node finds on its input ports, and what expressions can see.
+
+use super::channel::{Side, check_access};
+use crate::definition::document::PortValue;
+use crate::expression::Scope;
+use crate::run::Run;
+use serde_json::Value;
+use tandem_record::{ErrorInfo, NodeStatus, Object};
+
+impl Run {
+    /// A variable, or a channel by the same name.
+    pub(crate) fn variable(&self, name: &str) -> Option<Value> {
+        let variable = self.state.variables.get(name).cloned();
+        variable.or_else(|| self.channel_value(name))
+    }
+
+    /// Folded value of a channel; its declared default before the first write.
+    pub(crate) fn channel_value(&self, name: &str) -> Option<Value> {
+        if let Some(channel) = self.state.channels.get(name) {
+            return Some(channel.value.clone());
+        }
+        self.def.channels.get(name)?.declared.default.clone()
+    }
+
+    /// All channels, declared or written.
+    pub(crate) fn channel_values(&self) -> Object {
+        let names = self.def.channels.keys().chain(self.state.channels.keys());
+        names
+            .filter_map(|name| Some((name.clone(), self.channel_value(name)?)))
+            .collect()
+    }
+
+    /// Port values for a node about to start: run inputs at a root, then edges, then bindings.
+    pub(crate) fn port_values(&self, ix: usize) -> Result<Object, ErrorInfo> {
+        let node = &self.def.nodes[ix];
+        let mut ports = Object::new();
+        if node.incoming.is_empty() {
+            ports.extend(self.request().inputs.clone());
+        }
+        for &e in &node.incoming {
+            let edge = &self.def.edges[e];
+            let source = &self.state.nodes[edge.source];
+            if source.status != NodeStatus::Completed {
+                continue;
+            }
+            if let Some(value) = source
+                .outputs
+                .as_ref()
+                .and_then(|o| o.get(&edge.source_output))
+            {
+                ports.insert(edge.target_input.clone(), value.clone());
+            }
+        }
+        for (port, binding) in &self.def.doc_node(ix).inputs {
+            match self.bound(ix, port, binding)? {
+                Some(value) => ports.insert(port.clone(), value),
+                None => ports.remove(port),
+            };
+        }
+        Ok(ports)
+    }
+
+    fn bound(
+        &self,
+        ix: usize,
+        port: &str,
+        binding: &PortValue,
+    ) -> Result<Option<Value>, ErrorInfo> {
+        let unresolved = |what: String| {
+            Err(ErrorInfo::new(
+                "input_unresolved",
+                format!(
+                    "port {port:?} of node {:?}: {what}",
+                    self.def.nodes[ix].id.as_str()
+                ),
+            ))
+        };
+        match binding {
+            PortValue::Static { value } => Ok(Some(value.clone())),
+            PortValue::Variable {
+                variable_name,
+                optional,
+            } => {
+                if let Some(channel) = self.def.channels.get(variable_name) {
+                    let node = &self.def.nodes[ix];
+                    let (id, kind) = (node.id.as_str(), node.type_id.as_str());
+                    check_access(variable_name, &channel.declared, Side::Readers, id, kind)?;
+                }
+                let declared = || {
+                    let variables = self.def.document.variables.iter();
+                    variables.map(|v| &v.name).any(|name| name == variable_name)
+                        || self.def.channels.contains_key(variable_name)
+                };
+                match self.variable(variable_name) {
+                    Some(value) => Ok(Some(value)),
+                    None if *optional || declared() => Ok(None),
+                    None => unresolved(format!("there is no variable {variable_name:?}")),
+                }
+            }
+            PortValue::Connection {
+                node_id,
+                output_key,
+                optional,
+            } => {
+                let source = self.def.index(node_id).map(|s| &self.state.nodes[s]);
+                match source.filter(|s| s.status == NodeStatus::Completed) {
+                    Some(source) => {
+                        let outputs = source.outputs.as_ref();
+                        Ok(outputs.and_then(|o| o.get(output_key)).cloned())
+                    }
+                    None if *optional => Ok(None),
+                    None => unresolved(format!("node {:?} did not complete", node_id.as_str())),
+                }
+            }
+            PortValue::Expression { .. } => {
+                let expression = self.def.nodes[ix].expressions.get(port);
+                Ok(expression.map(|e| e.evaluate(&RunScope::new(self))))
+            }
+        }
+    }
+}
+
+/// What an expression sees of a run.
+pub(crate) struct RunScope<'a> {
+    run: &'a Run,
+    output: Option<&'a Object>,
+}
+
+impl<'a> RunScope<'a> {
+    pub(crate) fn new(run: &'a Run) -> Self {
+        Self { run, output: None }
+    }
+
+    /// For a condition: `output` is what the edge's source put out.
+    pub(crate) fn with_output(run: &'a Run, output: &'a Object) -> Self {
+        Self {
+            run,
+            output: Some(output),
+        }
+    }
+}
+
+impl Scope for RunScope<'_> {
+    fn root(&self, name: &str) -> Option<Value> {
+        match name {
+            "inputs" => Some(Value::Object(self.run.request().inputs.clone())),
+            "variables" => Some(Value::Object(self.run.state.variables.clone())),
+            "channels" => Some(Value::Object(self.run.channel_values())),
+            "output" => self.output.cloned().map(Value::Object),
+            "nodes" => {
+                let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
+                let outputs = nodes.filter_map(|(node, state)| {
+                    let outputs = state.outputs.as_deref()?.clone();
+                    let seen = Object::from_iter([("outputs".to_owned(), outputs.into())]);
+                    Some((node.id.to_string(), Value::Object(seen)))
+                });
+                Some(Value::Object(outputs.collect()))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Channels: typed state that grows by writes. The log holds writes; this folds them, with the
+//! reducer recorded on each write, so that a later change of declaration cannot rewrite history.
+
+use crate::definition::CompiledChannel;
+use crate::definition::document::Channel;
+use serde_json::{Value, json};
+use tandem_record::{ErrorInfo, Object, Timestamp};
+
+const REDUCERS: [&str; 7] = [
+    "replace", "append", "merge", "counter", "votes", "feedback", "message",
+];
+
+pub(crate) fn is_reducer(name: &str) -> bool {
+    REDUCERS.contains(&name)
+        || name
+            .strip_prefix("vendor.")
+            .is_some_and(|rest| rest.split('.').count() == 2)
+}
+
+/// Reducers whose entries age.
+pub(crate) fn ages(reducer: &str) -> bool {
+    matches!(reducer, "append" | "votes" | "feedback")
+}
+
+/// Reducers that drop their oldest entry when full instead of refusing the write.
+fn drops_oldest(reducer: &str) -> bool {
+    matches!(reducer, "append" | "feedback" | "message")
+}
+
+/// How a write is stored: wrapped with its time when its entries age.
+pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: Timestamp) -> Value {
+    if ttl.is_some() && ages(reducer) {
+        json!({"value": value, "_ts": now.0})
+    } else {
+        value
+    }
+}
+
+/// One write into the state so far.
+pub(crate) fn fold(
+    current: Option<&Value>,
+    value: &Value,
+    reducer: &str,
+    ttl: Option<u64>,
+    max_size: Option<usize>,
+    at: Timestamp,
+) -> Value {
+    match reducer {
+        "append" | "feedback" | "votes" | "message" => {
+            let mut entries = match current {
+                Some(Value::Array(entries)) => entries.clone(),
+                _ => Vec::new(),
+            };
+            if let Some(ttl) = ttl.filter(|_| ages(reducer)) {
+                let oldest = at.0.saturating_sub(i64::try_from(ttl).unwrap_or(i64::MAX));
+                entries.retain(|e| {
+                    e.get("_ts")
+                        .and_then(Value::as_i64)
+                        .is_none_or(|ts| ts >= oldest)
+                });
+            }
+            match reducer {
+                "votes" => {
+                    let voter = voter(value);
+                    entries.retain(|e| voter.is_none() || self::voter(e) != voter);
+                    entries.push(value.clone());
+                }
+                "message" => {
+                    let id = value.get("messageId");
+                    if id.is_none() || !entries.iter().any(|e| e.get("messageId") == id) {
+                        entries.push(value.clone());
+                    }
+                }
+                _ => entries.push(value.clone()),
+            }
+            if let Some(max) = max_size.filter(|_| drops_oldest(reducer)) {
+                let excess = entries.len().saturating_sub(max);
+                entries.drain(..excess);
+            }
+            Value::Array(entries)
+        }
+        "merge" => {
+            let mut merged = match current {
+                Some(Value::Object(map)) => map.clone(),
+                _ => Object::new(),
+            };
+            if let Value::Object(next) = value {
+                merged.extend(next.clone());
+            }
+            Value::Object(merged)
+        }
+        "counter" => add(current, value),
+        // A reducer nobody here knows reads as the latest value.
+        _ => value.clone(),
+    }
+}
+
+fn voter(entry: &Value) -> Option<&Value> {
+    let inner = entry.get("value").filter(|_| entry.get("_ts").is_some());
+    let entry = inner.unwrap_or(entry);
+    entry.get("userId").or_else(|| entry.get("voter"))
+}
+
+fn add(current: Option<&Value>, value: &Value) -> Value {
+    let zero = json!(0);
+    let current = current.unwrap_or(&zero);
+    match (current.as_i64(), value.as_i64()) {
+        (Some(a), Some(b)) => json!(a.saturating_add(b)),
+        _ => json!(current.as_f64().unwrap_or(0.0) + value.as_f64().unwrap_or(0.0)),
+    }
+}
+
+/// Whether a write may happen at all; checked before it is recorded.
+pub(crate) fn check_write(
+    channel: &str,
+    declared: Option<&CompiledChannel>,
+    reducer: &str,
+    value: &Value,
+    current: Option<&Value>,
+    max_size: Option<usize>,
+) -> Result<(), ErrorInfo> {
+    let refuse = |message: String| Err(ErrorInfo::new("validation_error", message));
+    if reducer == "merge" && !value.is_object() {
+        return refuse(format!("channel {channel:?} merges objects, not {value}"));
+    }
+    if reducer == "counter" && !value.is_number() {
+        return refuse(format!("channel {channel:?} counts numbers, not {value}"));
+    }
+    let next = fold(current, value, reducer, None, max_size, Timestamp(0));
+    if let Some(max) = max_size.filter(|_| !drops_oldest(reducer)) {
+        let size = match &next {
+            Value::Array(items) => items.len(),
+            Value::Object(map) => map.len(),
+            Value::String(text) => text.len(),
+            _ => 1,
+        };
+        if size > max {
+            return refuse(format!("channel {channel:?} holds at most {max} entries"));
+        }
+    }
+    // Authors describe either one entry or the folded state; a write that fits neither is wrong.
+    if let Some(schema) = declared.and_then(|c| c.schema.as_ref())
+        && !schema.is_valid(value)
+        && !schema.is_valid(&next)
+    {
+        return refuse(format!(
+            "the value does not fit the schema of channel {channel:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// Who may touch a channel.
+#[derive(Clone, Copy)]
+pub(crate) enum Side {
+    Readers,
+    Writers,
+}
+
+pub(crate) fn check_access(
+    channel: &str,
+    declared: &Channel,
+    side: Side,
+    node_id: &str,
+    type_id: &str,
+) -> Result<(), ErrorInfo> {
+    let allowed = match &declared.access {
+        None => return Ok(()),
+        Some(Value::String(word)) if word == "private" => Vec::new(),
+        Some(Value::String(_)) => return Ok(()),
+        Some(rules) => {
+            let key = match side {
+                Side::Readers => "readers",
+                Side::Writers => "writers",
+            };
+            match rules.get(key).and_then(Value::as_array) {
+                None => return Ok(()),
+                Some(entries) => entries.iter().filter_map(Value::as_str).collect(),
+            }
+        }
+    };
+    let matches = |entry: &&str| {
+        *entry == node_id
+            || match entry.strip_suffix('*') {
+                Some(prefix) => type_id.starts_with(prefix),
+                None => *entry == type_id,
+            }
+    };
+    if allowed.iter().any(|entry| matches(&entry)) {
+        return Ok(());
+    }
+    Err(ErrorInfo::new(
+        "channel_access_denied",
+        format!("node {node_id:?} may not use channel {channel:?}"),
+    )
+    .with_details(json!({
+        "channel": channel,
+        "requestedBy": {"nodeId": node_id, "typeId": type_id},
+        "allowed": allowed,
+    })))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Whether an edge carries on after its source completed.
+
+use crate::definition::document::{Condition, ConditionKind};
+use crate::expression::{Expression, Scope, equal, truthy};
+use regex::Regex;
+use serde_json::Value;
+use tandem_record::Object;
+
+#[derive(Debug)]
+pub(crate) enum CompiledCondition {
+    Expression(Expression),
+    Regex {
+        left: Option<String>,
+        pattern: Regex,
+    },
+    Compare {
+        kind: ConditionKind,
+        left: Option<String>,
+        right: Value,
+    },
+}
+
+/// Compiled size a pattern may have; the engine is linear-time, this bounds memory.
+const REGEX_BYTES: usize = 1 << 20;
+
+impl CompiledCondition {
+    /// On failure: the offending key and what is wrong with it.
+    pub(crate) fn new(condition: &Condition) -> Result<Self, (&'static str, String)> {
+        let left = condition.left.clone();
+        match condition.kind {
+            ConditionKind::Expression => {
+                let text = condition.expression.as_deref().unwrap_or_default();
+                Expression::parse(text)
+                    .map(Self::Expression)
+                    .map_err(|e| ("expression", e.to_string()))
+            }
+            ConditionKind::Regex => {
+                let Some(pattern) = condition.right.as_str() else {
+                    return Err((
+                        "right",
+                        "a regex condition needs a pattern as text".to_owned(),
+                    ));
+                };
+                let pattern = regex::RegexBuilder::new(pattern)
+                    .size_limit(REGEX_BYTES)
+                    .build()
+                    .map_err(|e| ("right", format!("not a usable pattern: {e}")))?;
+                Ok(Self::Regex { left, pattern })
+            }
+            kind => Ok(Self::Compare {
+                kind,
+                left,
+                right: condition.right.clone(),
+            }),
+        }
+    }
+
+    /// `scope` answers expressions; the other kinds look only at the source's outputs.
+    pub(crate) fn holds(&self, outputs: &Object, scope: &dyn Scope) -> bool {
+        match self {
+            Self::Expression(expression) => truthy(&expression.evaluate(scope)),
+            Self::Regex { left, pattern } => match at_path(outputs, left.as_deref()) {
+                Some(Value::String(text)) => pattern.is_match(&text),
+                Some(Value::Null) | None => false,
+                Some(other) => pattern.is_match(&other.to_string()),
+            },
+            Self::Compare { kind, left, right } => {
+                let found = at_path(outputs, left.as_deref());
+                let value = found.unwrap_or(Value::Null);
+                match kind {
+                    ConditionKind::Equals => equal(&value, right),
+                    ConditionKind::NotEquals => !equal(&value, right),
+                    ConditionKind::Contains => contains(&value, right),
+                    ConditionKind::Truthy => truthy(&value),
+                    ConditionKind::Falsy => !truthy(&value),
+                    ConditionKind::Expression | ConditionKind::Regex => {
+                        unreachable!("compiled into their own variants")
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::String(text), Value::String(piece)) => text.contains(piece.as_str()),
+        (Value::Array(items), _) => items.iter().any(|item| equal(item, part)),
+        _ => false,
+    }
+}
+
+/// Follows `a.b.0`. Authors write `output.approved` for what a node put out whether or not it has
+/// a port of that name, so a leading `output` that is no port means the outputs themselves.
+fn at_path(outputs: &Object, path: Option<&str>) -> Option<Value> {
+    let Some(path) = path.filter(|p| !p.is_empty()) else {
+        return Some(Value::Object(outputs.clone()));
+    };
+    let mut segments = path.split('.').peekable();
+    if segments.peek() == Some(&"output") && !outputs.contains_key("output") {
+        segments.next();
+    }
+    let mut rest = segments;
+    let Some(first) = rest.next() else {
+        return Some(Value::Object(outputs.clone()));
+    };
+    let mut current = outputs.get(first)?;
+    for segment in rest {
+        current = match current {
+            Value::Array(items) => items.get(segment.parse::<usize>().ok()?)?,
+            other => other.get(segment)?,
+        };
+    }
+    Some(current.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    struct Nothing;
+    impl Scope for Nothing {
+        fn root(&self, _: &str) -> Option<Value> {
+            None
+        }
+    }
+
+    fn holds(condition: Value, outputs: Value) -> bool {
+        let condition: Condition = serde_json::from_value(condition).expect("a condition");
+        let outputs = outputs.as_object().expect("an object").clone();
+        CompiledCondition::new(&condition)
+            .expect("compiles")
+            .holds(&outputs, &Nothing)
+    }
+
+    #[test]
+    fn operators() {
+        let out = json!({"status": "high risk", "n": 1, "tags": ["a", "b"], "deep": {"ok": true}});
+        let cases = [
+            (json!({"type": "equals", "left": "n", "right": 1.0}), true),
+            (
+                json!({"type": "equals", "left": "output.n", "right": 1}),
+                true,
+            ),
+            (json!({"type": "notEquals", "left": "n", "right": 2}), true),
+            (
+                json!({"type": "equals", "left": "missing", "right": null}),
+                true,
+            ),
+            (
+                json!({"type": "contains", "left": "status", "right": "risk"}),
+                true,
+            ),
+            (
+                json!({"type": "contains", "left": "tags", "right": "b"}),
+                true,
+            ),
+            (json!({"type": "contains", "left": "n", "right": 1}), false),
+            (
+                json!({"type": "regex", "left": "status", "right": "^h.*k$"}),
+                true,
+            ),
+            (json!({"type": "regex", "left": "n", "right": "^1$"}), true),
+            (
+                json!({"type": "regex", "left": "missing", "right": ""}),
+                false,
+            ),
+            (
+                json!({"type": "truthy", "left": "deep.ok", "right": "ignored"}),
+                true,
+            ),
+            (json!({"type": "falsy", "left": "deep.no"}), true),
+            (
+                json!({"type": "equals", "left": "tags.1", "right": "b"}),
+                true,
+            ),
+        ];
+        for (condition, wanted) in cases {
+            assert_eq!(holds(condition.clone(), out.clone()), wanted, "{condition}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! How nodes hang together while a run moves: conditions on edges, values on ports, readiness,
+//! channels. Reads the run's state, never changes it.
+
+pub(crate) mod binding;
+pub(crate) mod channel;
+pub(crate) mod condition;
+pub(crate) mod readiness;

@@ -1,0 +1,53 @@
+//! Test-only types of the protocol's conformance workflows. Registration lets them in only there.
+
+use super::{Kind, ParseContext};
+use serde_json::Value;
+use tandem_record::Object;
+
+/// Cost attributes that may leave the house; everything else in that namespace is dropped.
+const COST_ATTRIBUTES: [&str; 8] = [
+    "openwop.cost.tokens.input",
+    "openwop.cost.tokens.output",
+    "openwop.cost.tokens.total",
+    "openwop.cost.usd",
+    "openwop.cost.currency",
+    "openwop.cost.estimated",
+    "openwop.cost.provider",
+    "openwop.cost.model",
+];
+
+pub(crate) fn allowed_cost(attributes: &Object) -> Object {
+    attributes
+        .iter()
+        .filter(|(name, value)| {
+            COST_ATTRIBUTES.contains(&name.as_str()) && !value.is_object() && !value.is_array()
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+pub(super) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    match type_id {
+        "conformance.requiresMissing" => Some(Kind::RequiresMissing {
+            capability: "conformance.never-provided",
+        }),
+        "conformance.modelCapability.insufficient" => Some(Kind::ModelCapabilityMissing),
+        "conformance.secret.echo" => Some(Kind::SecretEcho {
+            secret_id: cx.required_text(config, "secretId")?,
+        }),
+        "conformance.cost.emit" => Some(Kind::CostEmit {
+            attributes: match config.get("attrs") {
+                Some(Value::Object(attributes)) => attributes.clone(),
+                _ => return cx.bad("attrs", "must be an object"),
+            },
+        }),
+        "conformance.artifact.emit" => Some(Kind::ArtifactEmit {
+            artifact_id: cx.text(config, "artifactId")?,
+            artifact_type: cx
+                .text(config, "artifactType")?
+                .unwrap_or_else(|| "conformance.artifact".to_owned()),
+            content: config.get("content").cloned().unwrap_or(Value::Null),
+        }),
+        other => unreachable!("{other} is not in the catalog of test-only types"),
+    }
+}

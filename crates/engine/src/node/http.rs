@@ -1,0 +1,80 @@
+//! `vendor.tandem.http`: one call to the outside. What the call may reach is the caller's guard's
+//! business; here only its shape is understood.
+
+use super::ParseContext;
+use crate::definition::document::Retry;
+use serde_json::Value;
+use tandem_record::{HttpRequest, Object};
+
+/// How long a call may take when its author says nothing.
+const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+const MAX_TIMEOUT_MS: u64 = 10 * 60_000;
+
+#[derive(Debug)]
+pub(crate) struct HttpConfig {
+    method: String,
+    /// Absent when the port `url` brings it.
+    url: Option<String>,
+    headers: Object,
+    body: Option<Value>,
+    timeout_ms: u64,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) output: Option<String>,
+}
+
+impl HttpConfig {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        let method = cx
+            .text(config, "method")?
+            .unwrap_or_else(|| "GET".to_owned());
+        let method = method.to_ascii_uppercase();
+        if !["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&method.as_str()) {
+            return cx.bad(
+                "method",
+                format!("{method:?} is not a method this node can use"),
+            );
+        }
+        let headers = match config.get("headers") {
+            None | Some(Value::Null) => Object::new(),
+            Some(Value::Object(headers)) if headers.values().all(Value::is_string) => {
+                headers.clone()
+            }
+            Some(_) => return cx.bad("headers", "must map header names to text"),
+        };
+        let retry = match config.get("retry") {
+            None | Some(Value::Null) => None,
+            Some(value) => match serde_json::from_value(value.clone()) {
+                Ok(retry) => Some(retry),
+                Err(e) => return cx.bad("retry", e.to_string()),
+            },
+        };
+        let timeout_ms = cx
+            .whole(config, "timeoutMs", 1)?
+            .unwrap_or(DEFAULT_TIMEOUT_MS);
+        if timeout_ms > MAX_TIMEOUT_MS {
+            return cx.bad("timeoutMs", format!("must be at most {MAX_TIMEOUT_MS}"));
+        }
+        Some(Self {
+            method,
+            url: cx.text(config, "url")?.filter(|u| !u.is_empty()),
+            headers,
+            body: config.get("body").cloned(),
+            timeout_ms,
+            retry,
+            output: cx.text(config, "output")?,
+        })
+    }
+
+    /// The call for these inputs: ports `url` and `body` stand in for absent configuration.
+    pub(crate) fn request(&self, inputs: &Object) -> Option<HttpRequest> {
+        let port = inputs.get("url").and_then(Value::as_str);
+        let url = self.url.clone().or_else(|| port.map(str::to_owned))?;
+        Some(HttpRequest {
+            method: self.method.clone(),
+            url,
+            headers: self.headers.clone(),
+            body: self.body.clone().or_else(|| inputs.get("body").cloned()),
+            timeout_ms: self.timeout_ms,
+        })
+    }
+}

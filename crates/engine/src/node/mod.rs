@@ -1,0 +1,250 @@
+//! The node types this host knows and what their configuration means. Parsing happens once, at
+//! registration, so that a bad `config` is refused with its place instead of failing a run.
+
+mod conformance;
+mod flow;
+mod http;
+mod sub_workflow;
+
+use crate::definition::Problem;
+use serde_json::Value;
+use tandem_record::{NodeId, Object};
+
+pub(crate) use conformance::allowed_cost;
+pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
+pub(crate) use http::HttpConfig;
+pub(crate) use sub_workflow::SubWorkflow;
+
+/// What a node does, with its configuration understood.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Input ports go to output ports of the same name.
+    Passthrough,
+    Delay {
+        configured: Option<u64>,
+    },
+    Fail {
+        code: String,
+        message: String,
+    },
+    SetVariable {
+        name: String,
+        value: Option<Value>,
+    },
+    GetVariable {
+        name: String,
+    },
+    ChannelWrite(ChannelWrite),
+    SubWorkflow(SubWorkflow),
+    Loop(LoopConfig),
+    Http(HttpConfig),
+    /// Known to the protocol, not served by this host: registered, but no run may start.
+    Gated {
+        capability: &'static str,
+    },
+    /// Test only: needs a facility no host has.
+    RequiresMissing {
+        capability: &'static str,
+    },
+    ModelCapabilityMissing,
+    SecretEcho {
+        secret_id: String,
+    },
+    CostEmit {
+        attributes: Object,
+    },
+    ArtifactEmit {
+        artifact_id: Option<String>,
+        artifact_type: String,
+        content: Value,
+    },
+    /// Test only: writes one message twice.
+    DuplicateMessage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    Served,
+    /// Refused when a run is created, naming the capability.
+    Gated(&'static str),
+    /// Only inside the protocol's own test workflows.
+    TestOnly,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeType {
+    pub type_id: &'static str,
+    pub availability: Availability,
+}
+
+const fn served(type_id: &'static str) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::Served,
+    }
+}
+
+const fn gated(type_id: &'static str, capability: &'static str) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::Gated(capability),
+    }
+}
+
+const fn test_only(type_id: &'static str) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::TestOnly,
+    }
+}
+
+/// Every node type, the one list that registration and discovery both read.
+const CATALOG: &[NodeType] = &[
+    served("core.start"),
+    served("core.end"),
+    served("core.noop"),
+    served("core.flow.noop"),
+    served("core.openwop.flow.noop"),
+    served("core.identity"),
+    served("core.conditional"),
+    served("core.parallel"),
+    served("core.merge"),
+    served("core.loop"),
+    served("core.delay"),
+    served("core.fail"),
+    served("core.setVariable"),
+    served("core.getVariable"),
+    served("core.channelWrite"),
+    served("core.subWorkflow"),
+    served("vendor.tandem.http"),
+    gated("core.conversationGate", "conversationPrimitive"),
+    gated("core.orchestrator.supervisor", "agents.orchestrator"),
+    gated("core.dispatch", "agents.dispatch"),
+    test_only("conformance.requiresMissing"),
+    test_only("conformance.modelCapability.insufficient"),
+    test_only("conformance.secret.echo"),
+    test_only("conformance.cost.emit"),
+    test_only("conformance.artifact.emit"),
+];
+
+pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
+    CATALOG.iter().find(|t| t.type_id == type_id)
+}
+
+/// The types a client may count on.
+pub fn advertised_types() -> impl Iterator<Item = &'static str> {
+    CATALOG
+        .iter()
+        .filter(|t| t.availability == Availability::Served)
+        .map(|t| t.type_id)
+}
+
+/// Where a node sits while its configuration is read.
+pub(crate) struct ParseContext<'a> {
+    /// JSON pointer to the node.
+    pub(crate) path: String,
+    pub(crate) node: &'a NodeId,
+    /// The document is one of the protocol's test workflows.
+    pub(crate) conformance: bool,
+    pub(crate) conformance_role: bool,
+    pub(crate) problems: &'a mut Vec<Problem>,
+}
+
+impl ParseContext<'_> {
+    /// Notes a fault at `config/<key>` (or the whole config) and gives up on this node.
+    pub(crate) fn bad<T>(&mut self, key: &str, message: impl Into<String>) -> Option<T> {
+        let at = if key.is_empty() {
+            String::new()
+        } else {
+            format!("/{key}")
+        };
+        let mut problem = Problem::new(format!("{}/config{at}", self.path), message);
+        problem.node = Some(self.node.clone());
+        self.problems.push(problem);
+        None
+    }
+
+    /// An optional text; a value of another type is a fault.
+    pub(crate) fn text(&mut self, config: &Object, key: &str) -> Option<Option<String>> {
+        match config.get(key) {
+            None | Some(Value::Null) => Some(None),
+            Some(Value::String(text)) => Some(Some(text.clone())),
+            Some(_) => self.bad(key, "must be text"),
+        }
+    }
+
+    pub(crate) fn required_text(&mut self, config: &Object, key: &str) -> Option<String> {
+        match self.text(config, key)? {
+            Some(text) if !text.is_empty() => Some(text),
+            _ => self.bad(key, format!("{key} is required")),
+        }
+    }
+
+    /// An optional whole number of at least `min`.
+    pub(crate) fn whole(&mut self, config: &Object, key: &str, min: u64) -> Option<Option<u64>> {
+        match config.get(key) {
+            None | Some(Value::Null) => Some(None),
+            Some(value) => match value.as_u64().filter(|n| *n >= min) {
+                Some(n) => Some(Some(n)),
+                None => self.bad(key, format!("must be a whole number of at least {min}")),
+            },
+        }
+    }
+
+    pub(crate) fn flag(&mut self, config: &Object, key: &str, default: bool) -> Option<bool> {
+        match config.get(key) {
+            None | Some(Value::Null) => Some(default),
+            Some(Value::Bool(flag)) => Some(*flag),
+            Some(_) => self.bad(key, "must be true or false"),
+        }
+    }
+}
+
+/// Understands a node's type and configuration. `None` after noting at least one problem.
+pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    let Some(known) = node_type(type_id) else {
+        cx.problems.push(Problem {
+            type_id: Some(type_id.to_owned()),
+            node: Some(cx.node.clone()),
+            ..Problem::new(
+                format!("{}/typeId", cx.path),
+                format!("{type_id:?} is not a node type of this host"),
+            )
+        });
+        return None;
+    };
+    match known.availability {
+        Availability::Gated(capability) => return Some(Kind::Gated { capability }),
+        Availability::TestOnly if !(cx.conformance || cx.conformance_role) => {
+            cx.problems.push(Problem {
+                type_id: Some(type_id.to_owned()),
+                node: Some(cx.node.clone()),
+                reason: Some("typeId_refused"),
+                ..Problem::new(
+                    format!("{}/typeId", cx.path),
+                    format!(
+                        "{type_id:?} is for conformance workflows only: the workflow id must start \
+                         with \"conformance-\", or the key must have the role \"conformance\""
+                    ),
+                )
+            });
+            return None;
+        }
+        Availability::TestOnly | Availability::Served => {}
+    }
+    match type_id {
+        "core.identity" => Some(flow::identity(config, cx)),
+        "core.delay" => flow::delay(config, cx),
+        "core.fail" => flow::fail(config, cx),
+        "core.setVariable" => flow::set_variable(config, cx),
+        "core.getVariable" => flow::get_variable(config, cx),
+        "core.channelWrite" => ChannelWrite::parse(config, cx).map(Kind::ChannelWrite),
+        "core.loop" => LoopConfig::parse(config, cx).map(Kind::Loop),
+        "core.subWorkflow" => SubWorkflow::parse(config, cx).map(Kind::SubWorkflow),
+        "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
+        _ if known.availability == Availability::TestOnly => {
+            conformance::parse(type_id, config, cx)
+        }
+        _ => Some(Kind::Passthrough),
+    }
+}

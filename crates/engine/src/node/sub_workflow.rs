@@ -1,0 +1,62 @@
+//! `core.subWorkflow`: another workflow as a child run.
+
+use super::ParseContext;
+use serde_json::Value;
+use tandem_record::{Object, WorkflowId};
+
+#[derive(Debug)]
+pub(crate) struct SubWorkflow {
+    pub(crate) workflow_id: WorkflowId,
+    pub(crate) absorb_failure: bool,
+    pub(crate) propagate_cancel: bool,
+    /// Child variable ← parent variable.
+    pub(crate) input_mapping: Vec<(String, String)>,
+    /// Parent variable ← child variable.
+    pub(crate) output_mapping: Vec<(String, String)>,
+}
+
+impl SubWorkflow {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        let workflow_id = WorkflowId::from(cx.required_text(config, "workflowId")?);
+        if !cx.flag(config, "waitForCompletion", true)? {
+            return cx.bad(
+                "waitForCompletion",
+                "this host always waits for the child; remove the key or set it to true",
+            );
+        }
+        let absorb_failure = match cx.text(config, "onChildFailure")?.as_deref() {
+            None | Some("fail-parent") => false,
+            // `continue` is what one widespread host calls it.
+            Some("absorb" | "continue") => true,
+            Some(other) => {
+                return cx.bad(
+                    "onChildFailure",
+                    format!("{other:?} is neither fail-parent nor absorb"),
+                );
+            }
+        };
+        Some(Self {
+            workflow_id,
+            absorb_failure,
+            propagate_cancel: cx.flag(config, "propagateCancellation", true)?,
+            input_mapping: mapping(config, "inputMapping", cx)?,
+            output_mapping: mapping(config, "outputMapping", cx)?,
+        })
+    }
+}
+
+fn mapping(config: &Object, key: &str, cx: &mut ParseContext<'_>) -> Option<Vec<(String, String)>> {
+    let entries = match config.get(key) {
+        None | Some(Value::Null) => return Some(Vec::new()),
+        Some(Value::Object(entries)) => entries,
+        Some(_) => return cx.bad(key, "must map variable names to variable names"),
+    };
+    let mut pairs = Vec::with_capacity(entries.len());
+    for (target, source) in entries {
+        match source.as_str() {
+            Some(source) => pairs.push((target.clone(), source.to_owned())),
+            None => return cx.bad(&format!("{key}/{target}"), "must be a variable name"),
+        }
+    }
+    Some(pairs)
+}

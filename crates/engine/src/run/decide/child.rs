@@ -1,0 +1,150 @@
+//! A child run reports to the node that started it.
+
+use crate::run::finish::Done;
+use crate::run::state::Phase;
+use crate::run::turn::Turn;
+use serde_json::json;
+use tandem_record::{
+    ChildOutcome, ErrorInfo, Event, Interrupt, NodeId, NodeStatus, Object, Reply, RunId, RunStatus,
+    Seq, Work,
+};
+
+pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome) -> Reply {
+    let reporter = match &outcome {
+        ChildOutcome::Waiting { child, .. }
+        | ChildOutcome::Resumed { child }
+        | ChildOutcome::Ended { child, .. } => child,
+    };
+    let Some((ix, cause)) = awaiting(turn, node, reporter) else {
+        return Reply::Unchanged;
+    };
+    match outcome {
+        ChildOutcome::Waiting {
+            child,
+            status,
+            interrupt,
+            kind,
+        } => {
+            // The parent mirrors the wait; the question itself stays with the child.
+            let key = format!("{child}:{interrupt}");
+            let mirrored = Interrupt {
+                id: interrupt.clone(),
+                kind: kind.clone(),
+                key: key.clone(),
+                data: json!({"childRunId": child}),
+                resume_schema: None,
+                timeout_ms: None,
+                requested_at: turn.now,
+            };
+            turn.emit(
+                Event::NodeSuspended {
+                    node: node.clone(),
+                    interrupt: mirrored.id,
+                    kind,
+                    key,
+                    status,
+                    reason: Some("child-waiting".to_owned()),
+                },
+                Some(cause),
+            );
+        }
+        ChildOutcome::Resumed { .. } => {
+            resume_mirror(turn, ix, cause);
+        }
+        ChildOutcome::Ended {
+            status,
+            variables,
+            error,
+            ..
+        } => {
+            if turn.run.state.phase == Phase::Cancelling {
+                turn.cancel_node(ix, "run-cancelled", Some(cause), Some(status));
+                turn.finish_cancel_if_alone();
+                return Reply::Accepted;
+            }
+            let cause = resume_mirror(turn, ix, cause);
+            ended(turn, ix, status, variables, error, cause);
+        }
+    }
+    turn.advance();
+    Reply::Accepted
+}
+
+/// The node that waits for this child, and its newest event.
+fn awaiting(turn: &Turn<'_>, node: &NodeId, child: &RunId) -> Option<(usize, Seq)> {
+    if turn.run.state.phase.is_terminal() {
+        return None;
+    }
+    let ix = turn.run.def.index(node)?;
+    let state = &turn.run.state.nodes[ix];
+    let waits = matches!(&state.work, Some(Work::Child { child: c, .. }) if c == child);
+    let open = matches!(state.status, NodeStatus::Running | NodeStatus::Suspended);
+    (waits && open).then_some((ix, state.last?))
+}
+
+/// Takes back a mirrored wait before the node goes on.
+fn resume_mirror(turn: &mut Turn<'_>, ix: usize, cause: Seq) -> Seq {
+    if turn.run.state.nodes[ix].status != NodeStatus::Suspended {
+        return cause;
+    }
+    let node = turn.run.def.nodes[ix].id.clone();
+    turn.emit(
+        Event::NodeResumed {
+            node,
+            interrupt: None,
+            value: None,
+        },
+        Some(cause),
+    )
+}
+
+fn ended(
+    turn: &mut Turn<'_>,
+    ix: usize,
+    status: RunStatus,
+    variables: Object,
+    error: Option<ErrorInfo>,
+    cause: Seq,
+) {
+    let Some(Work::Child {
+        child,
+        outputs,
+        absorb_failure,
+        ..
+    }) = turn.run.state.nodes[ix].work.clone()
+    else {
+        unreachable!("awaiting() saw this node wait for a child");
+    };
+    let node = turn.run.def.nodes[ix].id.clone();
+    let done = |status: RunStatus| Done {
+        outputs: Object::from_iter([
+            ("childRunId".to_owned(), json!(child)),
+            ("childStatus".to_owned(), json!(status.as_str())),
+        ]),
+        child: Some(status),
+        ..Done::default()
+    };
+    match status {
+        RunStatus::Completed => {
+            let mut cause = cause;
+            for (ours, theirs) in &outputs {
+                // A variable the child never set leaves the parent's alone.
+                if let Some(value) = variables.get(theirs) {
+                    cause = turn.set_variable(ours, Some(value.clone()), &node, cause);
+                }
+            }
+            turn.complete_node(ix, done(status), cause);
+        }
+        RunStatus::Failed if absorb_failure => turn.complete_node(ix, done(status), cause),
+        RunStatus::Failed => {
+            let inner = error.unwrap_or_else(|| ErrorInfo::new("child_failed", "no reason given"));
+            let message = format!("child run {child} failed: {}", inner.message);
+            let error = ErrorInfo::new("child_failed", message).with_details(json!({
+                "childRunId": child,
+                "childError": {"code": inner.code, "message": inner.message},
+            }));
+            turn.fail_node(ix, error, Some(cause), Some(status));
+        }
+        _ => turn.cancel_node(ix, "child-cancelled", Some(cause), Some(status)),
+    }
+}

@@ -1,0 +1,49 @@
+//! The world answered. A result nobody waits for any more (repeated, cancelled, cut off) changes
+//! nothing.
+
+use crate::run::finish::Done;
+use crate::run::state::Phase;
+use crate::run::turn::Turn;
+use serde_json::Value;
+use tandem_record::{EffectId, EffectOutcome, NodeStatus, Object, Reply, Work};
+
+pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOutcome) -> Reply {
+    let nodes = turn.run.state.nodes.iter();
+    let waiting = nodes.enumerate().find_map(|(ix, node)| {
+        let (id, output) = match node.work.as_ref()? {
+            Work::Http { effect, output, .. } => (effect, output.clone()),
+            Work::SecretEcho { effect, .. } => {
+                (effect, Some(turn.run.def.nodes[ix].id.to_string()))
+            }
+            Work::Sleep { .. } | Work::Child { .. } => return None,
+        };
+        let open = node.status == NodeStatus::Running && node.retry_at.is_none();
+        (open && id == effect).then_some((ix, output, node.last))
+    });
+    let Some((ix, output, Some(cause))) = waiting else {
+        return Reply::Unchanged;
+    };
+    if turn.run.state.phase != Phase::Running {
+        return Reply::Unchanged;
+    }
+    match outcome {
+        EffectOutcome::Done { outputs } => {
+            let node = turn.run.def.nodes[ix].id.clone();
+            let mut cause = cause;
+            if let Some(name) = output {
+                let value = answer(&outputs);
+                cause = turn.set_variable(&name, Some(value), &node, cause);
+            }
+            turn.complete_node(ix, Done::with(outputs), cause);
+        }
+        EffectOutcome::Failed { error } => turn.fail_or_retry(ix, error, cause),
+    }
+    turn.advance();
+    Reply::Accepted
+}
+
+/// What goes into the author's output variable: an HTTP answer's body, or everything.
+fn answer(outputs: &Object) -> Value {
+    let body = outputs.get("body").cloned();
+    body.unwrap_or_else(|| Value::Object(outputs.clone()))
+}

@@ -1,0 +1,51 @@
+//! From a command to a decision. One file per command; this one only opens the door.
+
+mod cancel;
+mod child;
+mod create;
+mod effect;
+mod pause;
+mod resume;
+mod timer;
+
+use super::refusal::{Refusal, Undecided};
+use super::state::{Phase, Run};
+use super::turn::{Context, Decision, Turn};
+use tandem_record::{Command, Reply};
+
+pub use create::create;
+
+/// What `command` does to `run` now. Pure: the same arguments always give the same decision.
+pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
+    let mut turn = Turn::new(run, cx);
+    let reply = match command {
+        Command::Cancel {
+            reason,
+            by,
+            by_parent,
+        } => cancel::cancel(&mut turn, reason, by, by_parent),
+        Command::Pause { reason, policy } => pause::pause(&mut turn, reason, policy)?,
+        Command::Resume { reason } => resume::resume(&mut turn, reason)?,
+        Command::TimerFired(key) => timer::fired(&mut turn, &key),
+        Command::EffectFinished { effect, outcome } => {
+            effect::finished(&mut turn, &effect, outcome)
+        }
+        Command::ChildReported { node, outcome } => child::reported(&mut turn, &node, outcome),
+        Command::ResolveInterrupt { node, .. } => {
+            return Err(Refusal::InterruptNotFound { node }.into());
+        }
+        Command::Continue => go_on(&mut turn),
+    };
+    match turn.needs.take() {
+        Some(workflow) => Err(Undecided::Needs(workflow)),
+        None => Ok(turn.finish(reply)),
+    }
+}
+
+fn go_on(turn: &mut Turn<'_>) -> Reply {
+    if turn.run.state.phase != Phase::Running {
+        return Reply::Unchanged;
+    }
+    turn.advance();
+    Reply::Accepted
+}

@@ -1,0 +1,108 @@
+//! A timer fired. Its name says which; the state says whether it still means anything.
+
+use crate::run::finish::Done;
+use crate::run::state::Phase;
+use crate::run::turn::Turn;
+use serde_json::json;
+use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Object, Reply, TimerKey, Work};
+
+pub(super) fn fired(turn: &mut Turn<'_>, key: &TimerKey) -> Reply {
+    let live = matches!(turn.run.state.phase, Phase::Running | Phase::Paused);
+    if !live {
+        return Reply::Unchanged;
+    }
+    let acted = match key {
+        TimerKey::RunDeadline => run_deadline(turn),
+        TimerKey::NodeWake { node, attempt } => node_wake(turn, node, *attempt),
+        TimerKey::NodeDeadline { node, attempt } => node_deadline(turn, node, *attempt),
+        TimerKey::InterruptDeadline { .. } => false,
+        TimerKey::Trigger { id } => trigger(turn, id),
+    };
+    if !acted {
+        return Reply::Unchanged;
+    }
+    turn.advance();
+    Reply::Accepted
+}
+
+fn run_deadline(turn: &mut Turn<'_>) -> bool {
+    let (limit, due) = turn.run.duration_limit(turn.cx.limits);
+    if turn.now < due {
+        return false;
+    }
+    // Strictly more than the limit, even when the timer fired on the very millisecond.
+    let observed = turn.now.ms_since(turn.run.state.created_at).max(limit + 1);
+    let event = Event::CapBreached {
+        kind: CapKind::RunDuration,
+        limit,
+        observed,
+        node: None,
+    };
+    let cause = turn.emit(event, turn.run.state.head);
+    let error = ErrorInfo::new(
+        "run_timeout",
+        format!("the run took longer than {limit} ms"),
+    )
+    .with_details(json!({"elapsedMs": observed}));
+    turn.fail_run(error, None, Some(cause));
+    true
+}
+
+/// The node, if it is running this very attempt.
+fn running(turn: &Turn<'_>, node: &NodeId, attempt: u32) -> Option<usize> {
+    let ix = turn.run.def.index(node)?;
+    let state = &turn.run.state.nodes[ix];
+    (state.status == NodeStatus::Running && state.attempt == attempt).then_some(ix)
+}
+
+fn node_wake(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
+    let Some(ix) = running(turn, node, attempt) else {
+        return false;
+    };
+    let state = &turn.run.state.nodes[ix];
+    let cause = state.last.expect("a running node was started by an event");
+    if let Some(at) = state.retry_at {
+        if turn.now < at {
+            return false;
+        }
+        turn.retry_now(ix);
+        return true;
+    }
+    let Some(Work::Sleep { until }) = state.work else {
+        return false;
+    };
+    if turn.now < until {
+        return false;
+    }
+    let slept = turn.now.ms_since(state.started_at.unwrap_or(turn.now));
+    let outputs = Object::from_iter([("waitedMs".to_owned(), json!(slept))]);
+    turn.complete_node(ix, Done::with(outputs), cause);
+    true
+}
+
+fn node_deadline(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
+    let Some(ix) = running(turn, node, attempt) else {
+        return false;
+    };
+    let state = &turn.run.state.nodes[ix];
+    let cause = state.last.expect("a running node was started by an event");
+    if state.deadline.is_none_or(|deadline| turn.now < deadline) {
+        return false;
+    }
+    let error = ErrorInfo::new("node_timeout", "the node took too long").retryable();
+    turn.fail_or_retry(ix, error, cause);
+    true
+}
+
+fn trigger(turn: &mut Turn<'_>, id: &str) -> bool {
+    if turn.run.state.phase != Phase::Running {
+        return false;
+    }
+    match turn.run.state.armed.get(id) {
+        Some(due) if turn.now >= *due => {
+            turn.fire_trigger(id);
+            true
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,309 @@
+//! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
+
+use super::state::{Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run};
+use crate::graph::channel;
+use std::sync::Arc;
+use tandem_record::{Event, NodeId, NodeStatus, Recorded, RunStatus, Timestamp};
+
+impl Run {
+    /// Applies the next fact of the log.
+    pub fn evolve(&mut self, recorded: &Recorded) {
+        debug_assert_eq!(
+            recorded.seq,
+            self.next_seq(),
+            "events fold in order, without gaps"
+        );
+        self.state.head = Some(recorded.seq);
+        self.state.last_at = self.state.last_at.max(recorded.at);
+        self.apply(recorded);
+        if let Some(node) = recorded.event.node()
+            && let Some(ix) = self.def.index(node)
+        {
+            self.state.nodes[ix].last = Some(recorded.seq);
+        }
+    }
+
+    fn apply(&mut self, recorded: &Recorded) {
+        let at = recorded.at;
+        match &recorded.event {
+            Event::RunStarted {
+                request,
+                engine_version,
+                variables,
+                ..
+            } => {
+                let state = &mut self.state;
+                state.phase = Phase::Running;
+                state.created_at = at;
+                state.request = Some(request.clone());
+                state.engine_version = *engine_version;
+                state.variables = variables.clone();
+            }
+            Event::RunPauseRequested { reason } => {
+                self.state.draining = Some(Draining {
+                    reason: reason.clone(),
+                });
+            }
+            Event::RunPaused { interrupted, .. } => {
+                self.state.phase = Phase::Paused;
+                self.state.draining = None;
+                self.state.paused_at = Some(at);
+                for node in interrupted {
+                    self.with_node(node, |n| {
+                        n.status = NodeStatus::Pending;
+                        n.attempt += 1;
+                        n.cut_off = true;
+                        n.work = None;
+                        n.deadline = None;
+                        n.retry_at = None;
+                    });
+                }
+            }
+            Event::RunResumed { .. } => {
+                self.state.phase = Phase::Running;
+                self.state.paused_at = None;
+            }
+            Event::RunCancelRequested {
+                reason,
+                by,
+                by_parent,
+            } => {
+                self.state.phase = Phase::Cancelling;
+                self.state.draining = None;
+                self.state.cancelling = Some(Cancelling {
+                    reason: reason.clone(),
+                    by: by.clone(),
+                    by_parent: by_parent.clone(),
+                });
+            }
+            Event::RunCompleted { outputs, .. } => {
+                self.state.outputs = Some(outputs.clone());
+                self.end(Phase::Completed, at);
+            }
+            Event::RunFailed { error, .. } => {
+                self.state.error = Some(error.clone());
+                self.end(Phase::Failed, at);
+            }
+            Event::RunCancelled { .. } => self.end(Phase::Cancelled, at),
+            event => self.apply_to_nodes(event, recorded),
+        }
+    }
+
+    fn end(&mut self, phase: Phase, at: Timestamp) {
+        self.state.phase = phase;
+        self.state.ended_at = Some(at);
+        self.state.draining = None;
+        self.state.paused_at = None;
+        self.state.armed.clear();
+    }
+
+    fn apply_to_nodes(&mut self, event: &Event, recorded: &Recorded) {
+        let at = recorded.at;
+        match event {
+            Event::NodeStarted {
+                node,
+                attempt,
+                execution,
+                work,
+                deadline,
+                resets,
+                trigger,
+                ..
+            } => {
+                if let Some(trigger) = trigger {
+                    self.state.armed.remove(trigger);
+                    *self.state.fired.entry(trigger.clone()).or_default() += 1;
+                }
+                for reset in resets {
+                    self.with_node(reset, NodeState::reset);
+                }
+                self.state.executions += 1;
+                if let Some(ix) = self.def.index(node) {
+                    let agent = &self.def.doc_node(ix).agent;
+                    if agent.is_some() {
+                        self.state.agent.clone_from(agent);
+                    }
+                }
+                self.with_node(node, |n| {
+                    n.reset();
+                    n.status = NodeStatus::Running;
+                    n.attempt = *attempt;
+                    n.execution = execution + 1;
+                    n.started_at = Some(at);
+                    n.work.clone_from(work);
+                    n.deadline = *deadline;
+                });
+            }
+            Event::NodeCompleted {
+                node,
+                outputs,
+                cost,
+                child,
+                ..
+            } => {
+                self.note_child(node, *child);
+                self.settle(node, NodeStatus::Completed, at);
+                self.with_node(node, |n| n.outputs = Some(Arc::new(outputs.clone())));
+                for (name, value) in cost.iter().flatten() {
+                    self.add_cost(name, value);
+                }
+            }
+            Event::NodeFailed {
+                node, error, child, ..
+            } => {
+                self.note_child(node, *child);
+                self.settle(node, NodeStatus::Failed, at);
+                self.with_node(node, |n| n.error = Some(error.clone()));
+            }
+            Event::NodeRetried {
+                node,
+                attempt,
+                delay_ms,
+                last_error,
+            } => self.with_node(node, |n| {
+                n.attempt = *attempt;
+                n.retry_at = Some(at.plus_ms(*delay_ms));
+                n.error = Some(last_error.clone());
+                n.work = None;
+                n.deadline = None;
+            }),
+            Event::NodeSkipped { node, reason } => {
+                self.settle(node, NodeStatus::Skipped, at);
+                self.with_node(node, |n| n.skipped = Some(reason.clone()));
+            }
+            Event::NodeCancelled { node, child, .. } => {
+                self.note_child(node, *child);
+                self.settle(node, NodeStatus::Cancelled, at);
+            }
+            Event::NodeDispatched {
+                node,
+                child,
+                workflow_id,
+            } => self.state.children.push(Child {
+                run_id: child.clone(),
+                workflow_id: workflow_id.clone(),
+                node: node.clone(),
+                status: RunStatus::Running,
+            }),
+            Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
+                n.suspended = Some(super::state::Suspension {
+                    interrupt: (**interrupt).clone(),
+                    status: RunStatus::WaitingInput,
+                    since: recorded.seq,
+                });
+            }),
+            Event::NodeSuspended { node, status, .. } => {
+                self.note_child(node, Some(*status));
+                self.with_node(node, |n| {
+                    n.status = NodeStatus::Suspended;
+                    if let Some(open) = &mut n.suspended {
+                        open.status = *status;
+                    }
+                });
+            }
+            Event::InterruptResolved { .. } => {}
+            Event::NodeResumed { node, .. } => {
+                self.note_child(node, Some(RunStatus::Running));
+                self.with_node(node, |n| {
+                    n.status = NodeStatus::Running;
+                    n.suspended = None;
+                });
+            }
+            Event::VariableChanged { name, next, .. } => match next {
+                Some(value) => {
+                    self.state.variables.insert(name.clone(), value.clone());
+                }
+                None => {
+                    self.state.variables.remove(name);
+                }
+            },
+            Event::ChannelWritten {
+                channel,
+                value,
+                reducer,
+                ttl_ms,
+                max_size,
+                mirrored,
+                ..
+            } => {
+                let current = self.channel_value(channel);
+                let folded =
+                    channel::fold(current.as_ref(), value, reducer, *ttl_ms, *max_size, at);
+                let entry = self.state.channels.entry(channel.clone());
+                let slot = entry.or_insert_with(|| ChannelState {
+                    value: folded.clone(),
+                    mirrored: false,
+                });
+                slot.value = folded;
+                slot.mirrored |= *mirrored;
+            }
+            Event::ArtifactCreated {
+                artifact_id,
+                artifact_type,
+                node,
+                content,
+            } => self.state.artifacts.push(Artifact {
+                id: artifact_id.clone(),
+                kind: artifact_type.clone(),
+                node: node.clone(),
+                created_at: at,
+                content: content.clone(),
+            }),
+            Event::TriggerArmed { trigger, due } => {
+                self.state.armed.insert(trigger.clone(), *due);
+            }
+            Event::CapBreached { .. }
+            | Event::ModelCapabilityInsufficient { .. }
+            | Event::LoopbackLimitReached { .. }
+            | Event::LogAppended { .. } => {}
+            Event::RunStarted { .. }
+            | Event::RunPauseRequested { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed { .. }
+            | Event::RunCancelRequested { .. }
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => unreachable!("handled by apply"),
+        }
+    }
+
+    fn with_node(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeState)) {
+        // A log may name nodes its definition lacks only if it was tampered with; folding goes on.
+        if let Some(ix) = self.def.index(node) {
+            change(&mut self.state.nodes[ix]);
+        }
+    }
+
+    /// A child's fate is told through the node that started it; the newest child is meant.
+    fn note_child(&mut self, node: &NodeId, status: Option<RunStatus>) {
+        let children = self.state.children.iter_mut().rev();
+        if let Some(status) = status
+            && let Some(child) = children.into_iter().find(|c| c.node == *node)
+        {
+            child.status = status;
+        }
+    }
+
+    fn settle(&mut self, node: &NodeId, status: NodeStatus, at: Timestamp) {
+        self.with_node(node, |n| {
+            n.status = status;
+            n.ended_at = Some(at);
+            n.work = None;
+            n.deadline = None;
+            n.retry_at = None;
+            n.suspended = None;
+            n.cut_off = false;
+            n.error = None;
+        });
+    }
+
+    fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
+        let sum = match (self.state.cost.get(name), value) {
+            (Some(old), new) if old.is_number() && new.is_number() => {
+                channel::fold(Some(old), new, "counter", None, None, Timestamp(0))
+            }
+            _ => value.clone(),
+        };
+        self.state.cost.insert(name.to_owned(), sum);
+    }
+}

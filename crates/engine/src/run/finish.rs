@@ -1,0 +1,360 @@
+//! How nodes and runs end: completion, failure with its retries, cancellation.
+
+use super::state::Phase;
+use super::turn::Turn;
+use crate::definition::document::{Backoff, OnError, Retry};
+use crate::node::Kind;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{
+    ChildOutcome, EffectKind, ErrorInfo, Event, NodeStatus, Object, Principal, RunId, RunStatus,
+    Seq, Work,
+};
+
+/// What a node leaves behind when it completes.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) outputs: Object,
+    pub(super) cost: Option<Object>,
+    pub(super) child: Option<RunStatus>,
+}
+
+impl Done {
+    pub(super) fn with(outputs: Object) -> Self {
+        Self {
+            outputs,
+            ..Self::default()
+        }
+    }
+}
+
+impl Turn<'_> {
+    pub(super) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
+        let node = self.run.def.nodes[ix].id.clone();
+        let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
+        self.emit(
+            Event::NodeCompleted {
+                node,
+                outputs: done.outputs,
+                duration_ms: self.now.ms_since(started),
+                cost: done.cost,
+                child: done.child,
+            },
+            Some(cause),
+        );
+    }
+
+    /// A failed attempt: tried again while the budget lasts and a retry can help.
+    pub(super) fn fail_or_retry(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
+        let attempt = self.run.state.nodes[ix].attempt;
+        let policy = self.retry_policy(ix);
+        if error.retryable && attempt + 1 < policy.max_attempts.unwrap_or(1) {
+            let next = attempt + 1;
+            let delay_ms = backoff_ms(&policy, next);
+            let node = self.run.def.nodes[ix].id.clone();
+            self.emit(
+                Event::NodeRetried {
+                    node,
+                    attempt: next,
+                    delay_ms,
+                    last_error: error,
+                },
+                Some(cause),
+            );
+            return;
+        }
+        self.fail_node(ix, error, Some(cause), None);
+    }
+
+    fn retry_policy(&self, ix: usize) -> Retry {
+        let settings = &self.run.def.document.settings;
+        let own = match &self.run.def.nodes[ix].kind {
+            Kind::Http(config) => config.retry.clone(),
+            _ => None,
+        };
+        let authored = self.run.def.doc_node(ix).settings.retry.clone();
+        let mut policy = own.or(authored).unwrap_or_default();
+        policy.max_attempts = Some(policy.max_attempts.unwrap_or(settings.max_retries + 1));
+        policy
+    }
+
+    /// The node is beyond help; its author may still have asked to go on.
+    pub(super) fn fail_node(
+        &mut self,
+        ix: usize,
+        error: ErrorInfo,
+        cause: Option<Seq>,
+        child: Option<RunStatus>,
+    ) {
+        let node = self.run.def.nodes[ix].id.clone();
+        let state = &self.run.state.nodes[ix];
+        let attempts = state.attempt + 1;
+        if self.run.def.doc_node(ix).settings.on_error == OnError::Continue
+            && state.status == NodeStatus::Running
+        {
+            let shown = json!({"code": error.code, "message": error.message});
+            let done = Done {
+                outputs: Object::from_iter([("error".to_owned(), shown)]),
+                child,
+                ..Done::default()
+            };
+            let cause = cause.or(state.last).unwrap_or(Seq(0));
+            self.complete_node(ix, done, cause);
+            return;
+        }
+        self.emit(
+            Event::NodeFailed {
+                node,
+                error,
+                attempts,
+                child,
+            },
+            cause,
+        );
+    }
+
+    pub(super) fn cancel_node(
+        &mut self,
+        ix: usize,
+        reason: &str,
+        cause: Option<Seq>,
+        child: Option<RunStatus>,
+    ) {
+        let node = self.run.def.nodes[ix].id.clone();
+        let reason = reason.to_owned();
+        self.emit(
+            Event::NodeCancelled {
+                node,
+                reason,
+                child,
+            },
+            cause,
+        );
+    }
+
+    /// Nodes under way or asking, in order.
+    pub(super) fn open_nodes(&self) -> Vec<usize> {
+        let nodes = self.run.state.nodes.iter().enumerate();
+        nodes
+            .filter(|(_, n)| matches!(n.status, NodeStatus::Running | NodeStatus::Suspended))
+            .map(|(ix, _)| ix)
+            .collect()
+    }
+
+    /// Children go down with their parent, unless their node lets them live on.
+    pub(super) fn cancel_children(&mut self) {
+        let detached: Vec<RunId> = self
+            .run
+            .state
+            .nodes
+            .iter()
+            .filter_map(|n| match &n.work {
+                Some(Work::Child {
+                    child,
+                    propagate_cancel: false,
+                    ..
+                }) => Some(child.clone()),
+                _ => None,
+            })
+            .collect();
+        let live: Vec<RunId> = self
+            .run
+            .live_children()
+            .map(|c| c.run_id.clone())
+            .filter(|c| !detached.contains(c))
+            .collect();
+        for child in live {
+            self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
+        }
+    }
+
+    pub(super) fn fail_run(&mut self, error: ErrorInfo, failed: Option<usize>, cause: Option<Seq>) {
+        self.cancel_children();
+        for ix in self.open_nodes() {
+            self.cancel_node(ix, "upstream-failed", cause, None);
+        }
+        let failed_node = failed.map(|ix| self.run.def.nodes[ix].id.clone());
+        self.emit(
+            Event::RunFailed {
+                error,
+                failed_node,
+                duration_ms: self.now.ms_since(self.run.state.created_at),
+            },
+            cause,
+        );
+        self.tell_parent();
+    }
+
+    pub(super) fn end_cancelled(
+        &mut self,
+        reason: Option<String>,
+        by: Option<Principal>,
+        by_parent: Option<RunId>,
+    ) {
+        for ix in self.open_nodes() {
+            self.cancel_node(ix, "run-cancelled", None, None);
+        }
+        let reason = match by_parent {
+            Some(_) => Some("parent-cancelled".to_owned()),
+            None => reason,
+        };
+        self.emit(
+            Event::RunCancelled {
+                reason,
+                by,
+                by_parent,
+                duration_ms: self.now.ms_since(self.run.state.created_at),
+            },
+            None,
+        );
+        self.tell_parent();
+    }
+
+    pub(super) fn complete_run(&mut self) {
+        let outputs = self.run_outputs();
+        let cause = self.run.state.head;
+        self.emit(
+            Event::RunCompleted {
+                outputs,
+                duration_ms: self.now.ms_since(self.run.state.created_at),
+            },
+            cause,
+        );
+        self.tell_parent();
+    }
+
+    /// A single sink's outputs directly, several as a map by node.
+    fn run_outputs(&self) -> Object {
+        let completed: Vec<usize> = self
+            .run
+            .def
+            .sinks()
+            .filter(|ix| self.run.state.nodes[*ix].status == NodeStatus::Completed)
+            .collect();
+        let outputs = |ix: usize| -> Object {
+            let outputs = self.run.state.nodes[ix].outputs.as_deref();
+            outputs.cloned().unwrap_or_default()
+        };
+        match completed.as_slice() {
+            [] => Object::new(),
+            [only] => unwrap_single(outputs(*only)),
+            several => several
+                .iter()
+                .map(|ix| {
+                    let id = self.run.def.nodes[*ix].id.to_string();
+                    (id, Value::Object(outputs(*ix)))
+                })
+                .collect(),
+        }
+    }
+
+    /// A child that ended says so; the message is part of the same commit as its last event.
+    fn tell_parent(&mut self) {
+        debug_assert!(self.run.state.phase.is_terminal());
+        let Some(parent) = self.run.request().parent.clone() else {
+            return;
+        };
+        let variables = match self.run.state.phase {
+            Phase::Completed => parent
+                .harvest
+                .iter()
+                .filter_map(|name| Some((name.clone(), self.run.variable(name)?)))
+                .collect(),
+            _ => Object::new(),
+        };
+        let outcome = ChildOutcome::Ended {
+            child: self.run.id().clone(),
+            status: self.run.status(),
+            variables,
+            error: self.run.state.error.clone(),
+        };
+        let id = format!("ended:{}", self.run.id());
+        let kind = EffectKind::NotifyParent {
+            parent: parent.run_id,
+            node: parent.node_id,
+            outcome,
+        };
+        self.once(id, kind);
+    }
+
+    pub(super) fn retry_now(&mut self, ix: usize) {
+        let entry = super::start::Entry {
+            retry: true,
+            ..Default::default()
+        };
+        self.start_node(ix, entry);
+    }
+
+    pub(super) fn definition(&self) -> Arc<crate::Definition> {
+        Arc::clone(&self.run.def)
+    }
+}
+
+/// A node with one port `output` holding an object is shown as that object.
+fn unwrap_single(mut outputs: Object) -> Object {
+    if outputs.len() == 1
+        && let Some(Value::Object(_)) = outputs.get("output")
+        && let Some(Value::Object(inner)) = outputs.remove("output")
+    {
+        return inner;
+    }
+    outputs
+}
+
+fn backoff_ms(policy: &Retry, attempt: u32) -> u64 {
+    let grown = match policy.backoff {
+        Backoff::None => 0,
+        Backoff::Fixed => policy.backoff_ms,
+        Backoff::Exponential => {
+            let factor = 1_u64 << attempt.saturating_sub(1).min(32);
+            policy.backoff_ms.saturating_mul(factor)
+        }
+    };
+    grown.min(policy.max_backoff_ms)
+}
+
+impl Turn<'_> {
+    /// Whether a cancel has to wait for children that were told to stop.
+    pub(super) fn has_children_to_await(&self) -> bool {
+        self.run.state.nodes.iter().any(|n| {
+            let waits = matches!(
+                n.work,
+                Some(Work::Child {
+                    propagate_cancel: true,
+                    ..
+                })
+            );
+            waits && matches!(n.status, NodeStatus::Running | NodeStatus::Suspended)
+        })
+    }
+
+    /// While a cancel waits for children, everything else stops at once.
+    pub(super) fn cancel_childless_nodes(&mut self) {
+        for ix in self.open_nodes() {
+            let awaited = matches!(
+                self.run.state.nodes[ix].work,
+                Some(Work::Child {
+                    propagate_cancel: true,
+                    ..
+                })
+            );
+            if !awaited {
+                self.cancel_node(ix, "run-cancelled", None, None);
+            }
+        }
+    }
+
+    pub(super) fn finish_cancel_if_alone(&mut self) {
+        if self.has_children_to_await() {
+            return;
+        }
+        let cancel = self.run.state.cancelling.clone();
+        let cancel = cancel.expect("a cancelling run remembers who asked");
+        self.end_cancelled(cancel.reason, cancel.by, cancel.by_parent);
+    }
+
+    /// A child run is not cut off by its parent's pause: it has a life of its own.
+    pub(super) fn may_cut_off(&self, ix: usize) -> bool {
+        !matches!(self.run.state.nodes[ix].work, Some(Work::Child { .. }))
+    }
+}

@@ -1,0 +1,66 @@
+//! Bounds of a run: the host's, and what the caller asked for under them.
+
+use super::state::Run;
+use serde_json::Value;
+use tandem_record::Timestamp;
+
+/// The host's ceilings. Advertised, so they must be what the engine enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub max_node_executions: u64,
+    pub max_run_duration_ms: u64,
+    /// Nodes of one run that may be under way at the same time.
+    pub max_in_flight: usize,
+    /// Levels of child runs under a root.
+    pub max_depth: usize,
+    /// Node starts in one decision; the rest follows in the next, so that commits stay small.
+    pub max_starts_per_decision: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_node_executions: 10_000,
+            // Far above human latency: a run may wait a year for a person.
+            max_run_duration_ms: 366 * 24 * 3600 * 1000,
+            max_in_flight: 8,
+            max_depth: 32,
+            max_starts_per_decision: 256,
+        }
+    }
+}
+
+impl Run {
+    fn configured(&self, key: &str) -> Option<u64> {
+        let options = &self.state.request.as_ref()?.options;
+        options
+            .configurable
+            .as_ref()?
+            .get(key)
+            .and_then(Value::as_u64)
+    }
+
+    pub(crate) fn execution_limit(&self, limits: &Limits) -> u64 {
+        let asked = self.configured("recursionLimit").unwrap_or(u64::MAX);
+        asked.min(limits.max_node_executions)
+    }
+
+    /// The bound on the run's duration and when it strikes.
+    pub(crate) fn duration_limit(&self, limits: &Limits) -> (u64, Timestamp) {
+        let asked = self.configured("runTimeoutMs").unwrap_or(u64::MAX);
+        let authored = match self.def.document.settings.timeout {
+            0 => u64::MAX,
+            ms => ms,
+        };
+        let limit = asked.min(authored).min(limits.max_run_duration_ms);
+        (limit, self.state.created_at.plus_ms(limit))
+    }
+
+    pub(crate) fn loopback_limit(&self) -> u32 {
+        self.def
+            .document
+            .settings
+            .max_loopback_iterations
+            .unwrap_or(5)
+    }
+}

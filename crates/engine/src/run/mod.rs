@@ -1,0 +1,31 @@
+//! The run machine. [`create`] and [`decide`] turn a wish into facts; [`Run::evolve`] folds facts
+//! into state. See `transitions.md` for the table of what each status accepts.
+//!
+//! Invariants, checked by the tables in `tests/`:
+//! - Exactly one terminal event, and nothing after it.
+//! - Timers and node effects are a function of the state ([`wants`]), so they can be rebuilt.
+//! - Folding a decision's events gives the state the decision says it leads to.
+
+mod advance;
+mod decide;
+mod evolve;
+mod finish;
+mod limits;
+mod options;
+mod refusal;
+mod start;
+mod state;
+mod turn;
+mod view;
+mod wants;
+
+#[cfg(test)]
+mod tests;
+
+pub use decide::{create, decide};
+pub use limits::Limits;
+pub use options::check_options;
+pub use refusal::{Refusal, Undecided};
+pub use state::{Run, State};
+pub use turn::{Context, Decision, Definitions, Lookup};
+pub use wants::{TimerWish, wanted_effects, wanted_timers};

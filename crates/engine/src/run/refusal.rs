@@ -1,0 +1,49 @@
+//! Why a command is not carried out. Each is a legitimate answer with a protocol code, not a fault.
+
+use crate::definition::Problem;
+use tandem_record::{NodeId, RunStatus, Timestamp, WorkflowId};
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the request does not fit: {}", summary(.0))]
+    Invalid(Vec<Problem>),
+    /// The workflow needs something this host does not serve.
+    #[error("node {node} of type {type_id} needs the capability {capability}")]
+    CapabilityRequired {
+        capability: &'static str,
+        type_id: String,
+        node: NodeId,
+    },
+    #[error("a run that is {} cannot be paused", .status.as_str())]
+    NotPausable {
+        status: RunStatus,
+        paused_at: Option<Timestamp>,
+    },
+    #[error("a run that is {} cannot be resumed", .status.as_str())]
+    NotPaused { status: RunStatus },
+    #[error("no question is open at node {node}")]
+    InterruptNotFound { node: NodeId },
+}
+
+fn summary(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems
+        .iter()
+        .take(3)
+        .map(|p| format!("{} {}", p.path, p.message))
+        .collect();
+    lines.join("; ")
+}
+
+/// A decision that could not be made yet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Undecided {
+    Refused(Refusal),
+    /// The engine must see what this workflow id means before it can go on.
+    Needs(WorkflowId),
+}
+
+impl From<Refusal> for Undecided {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

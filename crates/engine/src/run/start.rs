@@ -1,0 +1,532 @@
+//! Starting a node: its inputs, what its kind does at once, and what it has to wait for.
+
+use super::finish::Done;
+use super::turn::{Lookup, Turn};
+use crate::graph::binding::RunScope;
+use crate::graph::channel::{self, Side};
+use crate::ids::{child_run_id, logical_invocation_id};
+use crate::node::{self, ChannelWrite, Kind, LoopConfig, SubWorkflow};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{
+    EffectKind, ErrorInfo, Event, NodeId, Object, ParentLink, RunOptions, RunRequest, Seq,
+    StartChild, Work,
+};
+
+/// How a node that was started goes on.
+pub(super) enum Step {
+    Complete(Object),
+    /// Completed, with cost attributes beside its outputs.
+    Costed(Object),
+    Fail(ErrorInfo),
+    Wait(Work),
+}
+
+/// Why and how a node is entered.
+#[derive(Default)]
+pub(super) struct Entry {
+    /// Nodes of a loop body or trigger lineage that run again.
+    pub(super) resets: Vec<usize>,
+    pub(super) trigger: Option<String>,
+    /// The same execution, tried again.
+    pub(super) retry: bool,
+}
+
+impl Turn<'_> {
+    /// Starts a node and carries it as far as it goes without the outside.
+    pub(super) fn start_node(&mut self, ix: usize, entry: Entry) {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        if let Err(error) = self.admit(ix) {
+            // Refused before it starts: the node never gets a started event.
+            self.fail_node(ix, error, None, None);
+            return;
+        }
+        let inputs = self.run.port_values(ix);
+        let before = &self.run.state.nodes[ix];
+        let again = entry.retry || before.cut_off;
+        let execution = if again {
+            before.execution - 1
+        } else {
+            before.execution
+        };
+        let attempt = if again { before.attempt } else { 0 };
+        let cause = self.entry_cause(ix);
+        let settings = &def.doc_node(ix).settings;
+        let timeout = settings
+            .timeout_ms
+            .or(settings.timeout)
+            .filter(|ms| *ms > 0);
+
+        let prepared = match inputs {
+            Ok(inputs) => self
+                .prepare(ix, &inputs, execution)
+                .map(|work| (inputs, work)),
+            Err(error) => Err(error),
+        };
+        let work = match &prepared {
+            Ok((_, work)) => work.clone(),
+            Err(_) => None,
+        };
+        if self.needs.is_some() {
+            return;
+        }
+        self.starts += 1;
+        let started = self.emit(
+            Event::NodeStarted {
+                node: node.id.clone(),
+                type_id: node.type_id.clone(),
+                attempt,
+                execution,
+                deadline: timeout
+                    .filter(|_| work.is_some())
+                    .map(|ms| self.now.plus_ms(ms)),
+                work: work.clone(),
+                resets: entry
+                    .resets
+                    .iter()
+                    .map(|r| def.nodes[*r].id.clone())
+                    .collect(),
+                trigger: entry.trigger,
+            },
+            cause,
+        );
+        let step = match prepared {
+            Err(error) => Step::Fail(error),
+            Ok((_, Some(work))) => Step::Wait(work),
+            Ok((inputs, None)) => self.perform(ix, inputs, execution, started),
+        };
+        match step {
+            Step::Complete(outputs) => self.complete_node(ix, Done::with(outputs), started),
+            Step::Costed(cost) => {
+                let done = Done {
+                    cost: Some(cost),
+                    ..Done::default()
+                };
+                self.complete_node(ix, done, started);
+            }
+            Step::Fail(error) => self.fail_or_retry(ix, error, started),
+            Step::Wait(Work::Child {
+                child, workflow_id, ..
+            }) => self.dispatch_child(ix, child, workflow_id, started),
+            Step::Wait(_) => {}
+        }
+    }
+
+    /// Gates before a node may start.
+    fn admit(&mut self, ix: usize) -> Result<(), ErrorInfo> {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        match &node.kind {
+            Kind::RequiresMissing { capability } => Err(ErrorInfo::new(
+                "capability_not_provided",
+                format!("this host does not provide {capability:?}"),
+            )),
+            Kind::ModelCapabilityMissing => {
+                let missing = "nonexistent-capability-9b3f".to_owned();
+                let message = format!("no model here has the capability {missing:?}");
+                self.emit(
+                    Event::ModelCapabilityInsufficient {
+                        node: node.id.clone(),
+                        provider: "none".to_owned(),
+                        model: "none".to_owned(),
+                        missing: vec![missing],
+                    },
+                    None,
+                );
+                Err(ErrorInfo::new("capability_not_provided", message))
+            }
+            Kind::Gated { capability } => Err(ErrorInfo::new(
+                "capability_not_provided",
+                format!("this host does not serve {capability:?}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the node will wait for, decided before it starts because the started event records it.
+    fn prepare(
+        &mut self,
+        ix: usize,
+        inputs: &Object,
+        execution: u32,
+    ) -> Result<Option<Work>, ErrorInfo> {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        let effect = |turn: &Self, provider: &str| {
+            let tenant = &turn.run.request().owner.tenant;
+            logical_invocation_id(
+                tenant,
+                turn.run.id(),
+                &node.id,
+                u64::from(execution),
+                provider,
+            )
+        };
+        match &node.kind {
+            Kind::Delay { configured } => {
+                let ms = node::delay_ms(inputs, &self.run.request().inputs, *configured)
+                    .map_err(|message| ErrorInfo::new("validation_error", message))?;
+                let until = self.now.plus_ms(ms);
+                Ok((ms > 0).then_some(Work::Sleep { until }))
+            }
+            Kind::Http(config) => {
+                let request = config.request(inputs).ok_or_else(|| {
+                    ErrorInfo::new(
+                        "validation_error",
+                        "the node has no url in config or inputs",
+                    )
+                })?;
+                Ok(Some(Work::Http {
+                    effect: effect(self, "tandem:http"),
+                    request,
+                    output: config.output.clone(),
+                }))
+            }
+            Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
+                effect: effect(self, "tandem:secret"),
+                secret_id: secret_id.clone(),
+            })),
+            Kind::SubWorkflow(config) => self.prepare_child(ix, config, execution).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn prepare_child(
+        &mut self,
+        ix: usize,
+        config: &SubWorkflow,
+        execution: u32,
+    ) -> Result<Work, ErrorInfo> {
+        let unknown = |message: String| Err(ErrorInfo::new("unknown_child_workflow", message));
+        let child_def = match self.cx.definitions.current(&config.workflow_id) {
+            Lookup::Known(def) => def,
+            Lookup::Unknown => {
+                return unknown(format!("there is no workflow {}", config.workflow_id));
+            }
+            Lookup::NotLoaded => {
+                self.needs = Some(config.workflow_id.clone());
+                return unknown(String::new());
+            }
+        };
+        if let Some((node, type_id, capability)) = child_def.gated() {
+            return Err(ErrorInfo::new(
+                "capability_not_provided",
+                format!("node {node} of the child is a {type_id}, which needs {capability}"),
+            ));
+        }
+        let lineage = self.lineage();
+        if lineage.contains(&config.workflow_id) {
+            return Err(ErrorInfo::new(
+                "subworkflow_cycle_detected",
+                format!("workflow {} would start itself again", config.workflow_id),
+            ));
+        }
+        if lineage.len() >= self.cx.limits.max_depth {
+            return Err(ErrorInfo::new(
+                "subworkflow_depth_exceeded",
+                format!(
+                    "child runs nest at most {} levels deep",
+                    self.cx.limits.max_depth
+                ),
+            ));
+        }
+        Ok(Work::Child {
+            child: child_run_id(self.run.id(), &self.run.def.nodes[ix].id, execution, 0),
+            workflow_id: config.workflow_id.clone(),
+            outputs: config.output_mapping.clone(),
+            absorb_failure: config.absorb_failure,
+            propagate_cancel: config.propagate_cancel,
+        })
+    }
+
+    /// Workflow ids from the root run down to this one.
+    fn lineage(&self) -> Vec<tandem_record::WorkflowId> {
+        let parent = self.run.request().parent.as_ref();
+        let mut lineage = parent.map(|p| p.lineage.clone()).unwrap_or_default();
+        lineage.push(self.run.def.id().clone());
+        lineage
+    }
+
+    fn dispatch_child(
+        &mut self,
+        ix: usize,
+        child: tandem_record::RunId,
+        workflow_id: tandem_record::WorkflowId,
+        started: Seq,
+    ) {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        let Kind::SubWorkflow(config) = &node.kind else {
+            unreachable!("only sub-workflow nodes wait for a child");
+        };
+        let Lookup::Known(child_def) = self.cx.definitions.current(&workflow_id) else {
+            unreachable!("prepare_child saw the definition in this turn");
+        };
+        let cause = self.emit(
+            Event::NodeDispatched {
+                node: node.id.clone(),
+                child: child.clone(),
+                workflow_id: workflow_id.clone(),
+            },
+            Some(started),
+        );
+        let mut inputs = Object::new();
+        let mut erased_defaults = Vec::new();
+        for (theirs, ours) in &config.input_mapping {
+            match self.run.variable(ours) {
+                Some(value) => {
+                    inputs.insert(theirs.clone(), value);
+                }
+                // An unset variable erases the child's default instead of leaving it.
+                None => erased_defaults.push(theirs.clone()),
+            }
+        }
+        let request = self.run.request();
+        let start = StartChild {
+            child: child.clone(),
+            workflow_id,
+            definition: child_def.hash.clone(),
+            cause,
+            principal: request.owner.principal.clone(),
+            request: RunRequest {
+                owner: request.owner.clone(),
+                inputs,
+                erased_defaults,
+                options: RunOptions::default(),
+                scope_id: None,
+                callback_url: None,
+                parent: Some(ParentLink {
+                    run_id: self.run.id().clone(),
+                    node_id: node.id.clone(),
+                    dispatched_at: cause,
+                    lineage: self.lineage(),
+                    harvest: config
+                        .output_mapping
+                        .iter()
+                        .map(|(_, child)| child.clone())
+                        .collect(),
+                }),
+                transport: request.transport,
+                trace: request.trace.clone(),
+            },
+        };
+        self.once(
+            format!("start:{child}"),
+            EffectKind::StartChild(Box::new(start)),
+        );
+    }
+
+    /// What a node does on the spot.
+    fn perform(&mut self, ix: usize, inputs: Object, execution: u32, started: Seq) -> Step {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        match &node.kind {
+            Kind::Passthrough => Step::Complete(inputs),
+            Kind::Delay { .. } => {
+                Step::Complete(Object::from_iter([("waitedMs".into(), json!(0))]))
+            }
+            Kind::Fail { code, message } => Step::Fail(ErrorInfo::new(code, message)),
+            Kind::SetVariable { name, value } => {
+                let value = value.clone().or_else(|| inputs.get("value").cloned());
+                if def.channels.contains_key(name) {
+                    return Step::Fail(ErrorInfo::new(
+                        "validation_error",
+                        format!("{name:?} is a channel; write it with core.channelWrite"),
+                    ));
+                }
+                self.set_variable(name, value.clone(), &node.id, started);
+                Step::Complete(Object::from_iter(value.map(|v| ("value".to_owned(), v))))
+            }
+            Kind::GetVariable { name } => {
+                let value = self.run.variable(name).unwrap_or(Value::Null);
+                Step::Complete(Object::from_iter([("value".to_owned(), value)]))
+            }
+            Kind::ChannelWrite(config) => self.channel_write(ix, config, &inputs, started),
+            Kind::Loop(config) => self.next_round(ix, config, &inputs, execution, started),
+            Kind::CostEmit { attributes } => Step::Costed(node::allowed_cost(attributes)),
+            Kind::ArtifactEmit {
+                artifact_id,
+                artifact_type,
+                content,
+            } => {
+                let fallback = || format!("{}:{}", self.run.id(), node.id);
+                let artifact_id = artifact_id.clone().unwrap_or_else(fallback);
+                self.emit(
+                    Event::ArtifactCreated {
+                        artifact_id: artifact_id.clone(),
+                        artifact_type: artifact_type.clone(),
+                        node: node.id.clone(),
+                        content: content.clone(),
+                    },
+                    Some(started),
+                );
+                Step::Complete(Object::from_iter([(
+                    "artifactId".to_owned(),
+                    json!(artifact_id),
+                )]))
+            }
+            Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
+            Kind::Http(_)
+            | Kind::SecretEcho { .. }
+            | Kind::SubWorkflow(_)
+            | Kind::Gated { .. }
+            | Kind::RequiresMissing { .. }
+            | Kind::ModelCapabilityMissing => {
+                unreachable!("{} waits or was refused before it started", node.type_id)
+            }
+        }
+    }
+
+    pub(super) fn set_variable(
+        &mut self,
+        name: &str,
+        next: Option<Value>,
+        node: &NodeId,
+        cause: Seq,
+    ) -> Seq {
+        let previous = self.run.state.variables.get(name).cloned();
+        self.emit(
+            Event::VariableChanged {
+                name: name.to_owned(),
+                previous,
+                next,
+                node: Some(node.clone()),
+            },
+            Some(cause),
+        )
+    }
+
+    fn channel_write(
+        &mut self,
+        ix: usize,
+        config: &ChannelWrite,
+        inputs: &Object,
+        cause: Seq,
+    ) -> Step {
+        let Some(name) = &config.channel else {
+            return Step::Fail(ErrorInfo::new(
+                "validation_error",
+                "channelName is required",
+            ));
+        };
+        let value = config
+            .value
+            .clone()
+            .or_else(|| inputs.get("value").cloned());
+        let value = value.unwrap_or(Value::Null);
+        match self.write_channel(ix, name, value, Some(config), cause) {
+            Ok(()) => Step::Complete(Object::new()),
+            Err(error) => Step::Fail(error),
+        }
+    }
+
+    /// One write, under the channel's declaration where there is one.
+    fn write_channel(
+        &mut self,
+        ix: usize,
+        name: &str,
+        value: Value,
+        config: Option<&ChannelWrite>,
+        cause: Seq,
+    ) -> Result<(), ErrorInfo> {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        let declared = def.channels.get(name);
+        let (reducer, ttl_ms, max_size, schema_version) = match (declared, config) {
+            (Some(channel), _) => {
+                let declared = &channel.declared;
+                let (id, kind) = (node.id.as_str(), node.type_id.as_str());
+                channel::check_access(name, declared, Side::Writers, id, kind)?;
+                let reducer = declared.reducer.clone();
+                (
+                    reducer,
+                    declared.ttl_ms,
+                    declared.max_size,
+                    declared.schema_version,
+                )
+            }
+            (None, Some(config)) => (config.reducer.clone(), config.ttl_ms, config.max_size, 1),
+            (None, None) => ("append".to_owned(), None, None, 1),
+        };
+        let ttl_ms = ttl_ms.filter(|_| channel::ages(&reducer));
+        let current = self.run.channel_value(name);
+        channel::check_write(name, declared, &reducer, &value, current.as_ref(), max_size)?;
+        self.emit(
+            Event::ChannelWritten {
+                channel: name.to_owned(),
+                value: channel::stored_value(value, &reducer, ttl_ms, self.now),
+                reducer,
+                ttl_ms,
+                max_size,
+                schema_version,
+                node: Some(node.id.clone()),
+                mirrored: config.is_some(),
+            },
+            Some(cause),
+        );
+        self.arm_triggers(name, ix);
+        Ok(())
+    }
+
+    fn duplicate_message(&mut self, ix: usize, inputs: Object, cause: Seq) -> Step {
+        let def = Arc::clone(&self.run.def);
+        let channel = def
+            .channels
+            .iter()
+            .find(|(_, c)| c.declared.reducer == "message");
+        let Some((name, _)) = channel else {
+            return Step::Complete(inputs);
+        };
+        for (id, text) in [("m-1", "first"), ("m-1", "first again"), ("m-2", "second")] {
+            let message = json!({"messageId": id, "content": text, "role": "agent"});
+            if let Err(error) = self.write_channel(ix, name, message, None, cause) {
+                return Step::Fail(error);
+            }
+        }
+        Step::Complete(inputs)
+    }
+
+    fn next_round(
+        &mut self,
+        ix: usize,
+        config: &LoopConfig,
+        inputs: &Object,
+        round: u32,
+        cause: Seq,
+    ) -> Step {
+        let round = u64::from(round);
+        let items = inputs.get("items").and_then(Value::as_array);
+        let wanted = match (&config.condition, items, config.times) {
+            (Some(condition), _, _) => {
+                crate::expression::truthy(&condition.evaluate(&RunScope::new(&self.run)))
+            }
+            (None, Some(items), _) => round < items.len() as u64,
+            (None, None, Some(times)) => round < times,
+            (None, None, None) => round < config.max_iterations,
+        };
+        let bounded = config.condition.is_some() || items.is_some() || config.times.is_some();
+        if wanted && bounded && round >= config.max_iterations {
+            return Step::Fail(ErrorInfo::new(
+                "loop_limit_exceeded",
+                format!(
+                    "the loop ran {} times and is not done",
+                    config.max_iterations
+                ),
+            ));
+        }
+        let mut outputs = Object::from_iter([
+            ("iteration".to_owned(), json!(round)),
+            ("done".to_owned(), json!(!wanted)),
+        ]);
+        let item = items.and_then(|i| i.get(usize::try_from(round).unwrap_or(usize::MAX)));
+        if let Some(item) = item.filter(|_| wanted).cloned() {
+            if let Some(name) = &config.item_variable {
+                let node = self.run.def.nodes[ix].id.clone();
+                self.set_variable(name, Some(item.clone()), &node, cause);
+            }
+            outputs.insert("item".to_owned(), item);
+        }
+        Step::Complete(outputs)
+    }
+}

@@ -1,0 +1,279 @@
+//! What a run is at one moment: the fold of its log. Plain data; only [`super::evolve`] changes it.
+
+use crate::definition::Definition;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_record::{
+    ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId, RunRequest, RunStatus, Seq,
+    Timestamp, Work, WorkflowId,
+};
+
+/// A run with the definition it is pinned to.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(crate) def: Arc<Definition>,
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub(crate) run_id: RunId,
+    pub(crate) phase: Phase,
+    pub(crate) head: Option<Seq>,
+    /// Time of the last event; a clock that steps back does not reach the log.
+    pub(crate) last_at: Timestamp,
+    pub(crate) request: Option<Box<RunRequest>>,
+    pub(crate) engine_version: u32,
+    pub(crate) created_at: Timestamp,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) paused_at: Option<Timestamp>,
+    /// A pause waits for running nodes.
+    pub(crate) draining: Option<Draining>,
+    pub(crate) cancelling: Option<Cancelling>,
+    pub(crate) variables: Object,
+    pub(crate) channels: BTreeMap<String, ChannelState>,
+    /// By the definition's node index.
+    pub(crate) nodes: Vec<NodeState>,
+    /// Transitions into started, the counter of the node-execution bound.
+    pub(crate) executions: u64,
+    pub(crate) children: Vec<Child>,
+    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) error: Option<ErrorInfo>,
+    pub(crate) outputs: Option<Object>,
+    /// How often each channel trigger fired.
+    pub(crate) fired: BTreeMap<String, u32>,
+    /// Triggers inside their debounce window.
+    pub(crate) armed: BTreeMap<String, Timestamp>,
+    pub(crate) agent: Option<Value>,
+    pub(crate) cost: Object,
+}
+
+/// The life of a run as a whole.
+///
+/// ```text
+/// Pending --started--> Running --paused--> Paused --resumed--> Running
+///    |                    |                   |
+///    |                    +--cancel requested with live children--> Cancelling
+///    +--------------------+-------------------+--> Completed | Failed | Cancelled   (final)
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    Pending,
+    Running,
+    Paused,
+    Cancelling,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Phase {
+    pub(crate) fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Draining {
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cancelling {
+    pub(crate) reason: Option<String>,
+    pub(crate) by: Option<Principal>,
+    pub(crate) by_parent: Option<RunId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ChannelState {
+    pub(crate) value: Value,
+    /// Shows among the variables too.
+    pub(crate) mirrored: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NodeState {
+    pub(crate) status: NodeStatus,
+    pub(crate) attempt: u32,
+    /// Entries so far; the current one is `execution - 1`.
+    pub(crate) execution: u32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) outputs: Option<Arc<Object>>,
+    pub(crate) error: Option<ErrorInfo>,
+    /// The newest event about this node, the cause of what follows from it.
+    pub(crate) last: Option<Seq>,
+    pub(crate) work: Option<Work>,
+    pub(crate) deadline: Option<Timestamp>,
+    /// A failed attempt is tried again then.
+    pub(crate) retry_at: Option<Timestamp>,
+    /// Cut off by a pause: the next start is this attempt.
+    pub(crate) cut_off: bool,
+    pub(crate) suspended: Option<Suspension>,
+    /// Why it was skipped.
+    pub(crate) skipped: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Suspension {
+    pub(crate) interrupt: Interrupt,
+    /// What the run's status is while only such questions are open.
+    pub(crate) status: RunStatus,
+    pub(crate) since: Seq,
+}
+
+impl NodeState {
+    fn new() -> Self {
+        Self {
+            status: NodeStatus::Pending,
+            attempt: 0,
+            execution: 0,
+            started_at: None,
+            ended_at: None,
+            outputs: None,
+            error: None,
+            last: None,
+            work: None,
+            deadline: None,
+            retry_at: None,
+            cut_off: false,
+            suspended: None,
+            skipped: None,
+        }
+    }
+
+    /// Back to before it ran, keeping how often it did.
+    pub(crate) fn reset(&mut self) {
+        *self = Self {
+            execution: self.execution,
+            last: self.last,
+            ..Self::new()
+        };
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Child {
+    pub(crate) run_id: RunId,
+    pub(crate) workflow_id: WorkflowId,
+    pub(crate) node: NodeId,
+    pub(crate) status: RunStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Artifact {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) node: NodeId,
+    pub(crate) created_at: Timestamp,
+    pub(crate) content: Value,
+}
+
+impl Run {
+    /// A run before its first event.
+    pub fn new(run_id: RunId, def: Arc<Definition>) -> Self {
+        let nodes = vec![NodeState::new(); def.nodes.len()];
+        Self {
+            def,
+            state: State {
+                run_id,
+                phase: Phase::Pending,
+                head: None,
+                last_at: Timestamp::default(),
+                request: None,
+                engine_version: crate::ENGINE_VERSION,
+                created_at: Timestamp::default(),
+                ended_at: None,
+                paused_at: None,
+                draining: None,
+                cancelling: None,
+                variables: Object::new(),
+                channels: BTreeMap::new(),
+                nodes,
+                executions: 0,
+                children: Vec::new(),
+                artifacts: Vec::new(),
+                error: None,
+                outputs: None,
+                fired: BTreeMap::new(),
+                armed: BTreeMap::new(),
+                agent: None,
+                cost: Object::new(),
+            },
+        }
+    }
+
+    /// Takes up a folded state again, from a snapshot.
+    pub fn restore(def: Arc<Definition>, state: State) -> Option<Self> {
+        (state.nodes.len() == def.nodes.len()).then_some(Self { def, state })
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.def
+    }
+
+    pub fn id(&self) -> &RunId {
+        &self.state.run_id
+    }
+
+    /// The last event folded in.
+    pub fn head(&self) -> Option<Seq> {
+        self.state.head
+    }
+
+    pub(crate) fn next_seq(&self) -> Seq {
+        self.state.head.map_or(Seq(0), Seq::next)
+    }
+
+    pub(crate) fn request(&self) -> &RunRequest {
+        self.state
+            .request
+            .as_ref()
+            .expect("only a started run is asked for its request")
+    }
+
+    pub(crate) fn has_running(&self) -> bool {
+        self.state
+            .nodes
+            .iter()
+            .any(|n| n.status == NodeStatus::Running)
+    }
+
+    /// Live children this run would take down with it.
+    pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
+        self.state
+            .children
+            .iter()
+            .filter(|c| !c.status.is_terminal())
+    }
+
+    pub fn status(&self) -> RunStatus {
+        match self.state.phase {
+            Phase::Pending => RunStatus::Pending,
+            Phase::Paused => RunStatus::Paused,
+            Phase::Cancelling => RunStatus::Cancelling,
+            Phase::Completed => RunStatus::Completed,
+            Phase::Failed => RunStatus::Failed,
+            Phase::Cancelled => RunStatus::Cancelled,
+            Phase::Running if self.has_running() => RunStatus::Running,
+            Phase::Running => self
+                .first_suspended()
+                .map_or(RunStatus::Running, |(_, s)| s.status),
+        }
+    }
+
+    /// The open question that has waited longest.
+    pub(crate) fn first_suspended(&self) -> Option<(usize, &Suspension)> {
+        let open = self.state.nodes.iter().enumerate();
+        open.filter(|(_, n)| n.status == NodeStatus::Suspended)
+            .filter_map(|(ix, n)| n.suspended.as_ref().map(|s| (ix, s)))
+            .min_by_key(|(_, s)| s.since)
+    }
+}

@@ -1,0 +1,146 @@
+//! One decision in the making: a copy of the run that moves as events are drafted, and the
+//! bookkeeping that turns the result into a [`Decision`].
+
+use super::limits::Limits;
+use super::state::Run;
+use super::wants::{TimerWish, wanted_effects, wanted_timers};
+use crate::definition::Definition;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_record::{
+    Cause, Effect, EffectId, EffectKind, Event, Recorded, Reply, Seq, TimerKey, Timestamp,
+    WorkflowId,
+};
+
+/// Everything from outside that a decision may look at.
+pub struct Context<'a> {
+    pub now: Timestamp,
+    pub limits: &'a Limits,
+    pub definitions: &'a dyn Definitions,
+}
+
+/// What workflow ids mean at the moment, for the run's tenant.
+pub trait Definitions {
+    fn current(&self, workflow: &WorkflowId) -> Lookup;
+}
+
+pub enum Lookup {
+    Known(Arc<Definition>),
+    Unknown,
+    /// Not looked up yet; the decision stops and asks for it.
+    NotLoaded,
+}
+
+/// What is to be committed, and the run as it is afterwards.
+#[derive(Debug)]
+pub struct Decision {
+    pub events: Vec<Recorded>,
+    pub timers: Vec<TimerWish>,
+    /// New effects, each with an identity that a repeated decision would give it again.
+    pub effects: Vec<Effect>,
+    /// Effects no longer wanted.
+    pub dropped: Vec<EffectId>,
+    pub reply: Reply,
+    pub run: Run,
+}
+
+pub(crate) struct Turn<'a> {
+    pub(crate) run: Run,
+    pub(crate) cx: &'a Context<'a>,
+    pub(crate) now: Timestamp,
+    timers_before: BTreeMap<TimerKey, Timestamp>,
+    effects_before: BTreeMap<EffectId, Effect>,
+    events: Vec<Recorded>,
+    one_shots: Vec<Effect>,
+    pub(crate) starts: u32,
+    /// A definition the engine has not seen; ends the turn without a decision.
+    pub(crate) needs: Option<WorkflowId>,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(run: &Run, cx: &'a Context<'a>) -> Self {
+        Self {
+            run: run.clone(),
+            // A clock that stepped back must not make the log run backwards.
+            now: cx.now.max(run.state.last_at),
+            cx,
+            timers_before: wanted_timers(run, cx.limits),
+            effects_before: wanted_effects(run),
+            events: Vec::new(),
+            one_shots: Vec::new(),
+            starts: 0,
+            needs: None,
+        }
+    }
+
+    /// Drafts a fact and folds it at once.
+    pub(crate) fn emit(&mut self, event: Event, cause: Option<Seq>) -> Seq {
+        self.emit_caused(event, cause.map(Cause::Event))
+    }
+
+    pub(crate) fn emit_caused(&mut self, event: Event, cause: Option<Cause>) -> Seq {
+        debug_assert!(
+            !self.run.state.phase.is_terminal(),
+            "nothing follows a terminal event"
+        );
+        let recorded = Recorded {
+            seq: self.run.next_seq(),
+            at: self.now,
+            cause,
+            event,
+        };
+        self.run.evolve(&recorded);
+        let seq = recorded.seq;
+        self.events.push(recorded);
+        seq
+    }
+
+    /// An effect that is not the work of a node and is done once.
+    pub(crate) fn once(&mut self, id: String, kind: EffectKind) {
+        self.one_shots.push(Effect {
+            id: EffectId::from(id),
+            run_id: self.run.state.run_id.clone(),
+            kind,
+        });
+    }
+
+    pub(crate) fn finish(self, reply: Reply) -> Decision {
+        let timers_after = wanted_timers(&self.run, self.cx.limits);
+        let mut effects_after = wanted_effects(&self.run);
+        let timers = difference(&self.timers_before, &timers_after);
+        let dropped = self
+            .effects_before
+            .keys()
+            .filter(|id| !effects_after.contains_key(*id))
+            .cloned()
+            .collect();
+        effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
+        let mut effects: Vec<Effect> = effects_after.into_values().collect();
+        effects.extend(self.one_shots);
+        Decision {
+            events: self.events,
+            timers,
+            effects,
+            dropped,
+            reply,
+            run: self.run,
+        }
+    }
+}
+
+fn difference(
+    before: &BTreeMap<TimerKey, Timestamp>,
+    after: &BTreeMap<TimerKey, Timestamp>,
+) -> Vec<TimerWish> {
+    let cleared = before.keys().filter(|key| !after.contains_key(*key));
+    let set = after
+        .iter()
+        .filter(|(key, due)| before.get(*key) != Some(due));
+    cleared
+        .map(|key| TimerWish::Clear { key: key.clone() })
+        .chain(set.map(|(key, due)| TimerWish::Set {
+            key: key.clone(),
+            due: *due,
+        }))
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! A run as readers see it. Unmasked: what leaves the house is masked by the wire's projection.
+
+use super::state::Run;
+use tandem_record::{
+    ArtifactView, ChildView, InterruptView, NodeId, NodeStatus, NodeView, Object, RunView, Seq,
+};
+
+impl Run {
+    /// The whole run. Call on a started run only.
+    pub fn view(&self) -> RunView {
+        let state = &self.state;
+        let request = self.request();
+        let mut variables = state.variables.clone();
+        for (name, channel) in state.channels.iter().filter(|(_, c)| c.mirrored) {
+            variables.insert(name.clone(), channel.value.clone());
+        }
+        let shows_channels = self.def.channel_aware() || !state.channels.is_empty();
+        RunView {
+            run_id: state.run_id.clone(),
+            workflow_id: self.def.id().clone(),
+            definition: self.def.hash.clone(),
+            owner: request.owner.clone(),
+            status: self.status(),
+            created_at: state.created_at,
+            ended_at: state.ended_at,
+            paused_at: state.paused_at,
+            head: state.head.unwrap_or(Seq(0)),
+            inputs: request.inputs.clone(),
+            variables,
+            channels: shows_channels.then(|| self.channel_values()),
+            nodes: self.node_views(),
+            current_node: self.current_node(),
+            error: state.error.clone(),
+            options: request.options.clone(),
+            parent: request.parent.clone(),
+            children: state
+                .children
+                .iter()
+                .map(|c| ChildView {
+                    run_id: c.run_id.clone(),
+                    workflow_id: c.workflow_id.clone(),
+                    node: c.node.clone(),
+                    status: c.status,
+                })
+                .collect(),
+            interrupts: self.interrupts(),
+            agent: state.agent.clone(),
+            trace: request.trace.clone(),
+            engine_version: state.engine_version,
+            cost: (!state.cost.is_empty()).then(|| state.cost.clone()),
+        }
+    }
+
+    fn node_views(&self) -> Vec<NodeView> {
+        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        nodes
+            .map(|(node, state)| NodeView {
+                node: node.id.clone(),
+                status: state.status,
+                attempt: state.attempt,
+                started_at: state.started_at,
+                ended_at: state.ended_at,
+                error: state.error.clone(),
+            })
+            .collect()
+    }
+
+    /// Where the run waits, while it waits.
+    fn current_node(&self) -> Option<NodeId> {
+        if !self.status().is_waiting() {
+            return None;
+        }
+        self.first_suspended()
+            .map(|(ix, _)| self.def.nodes[ix].id.clone())
+    }
+
+    fn interrupts(&self) -> Vec<InterruptView> {
+        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        nodes
+            .filter(|(_, state)| state.status == NodeStatus::Suspended)
+            .filter_map(|(node, state)| {
+                Some(InterruptView {
+                    node: node.id.clone(),
+                    interrupt: state.suspended.as_ref()?.interrupt.clone(),
+                })
+            })
+            .collect()
+    }
+
+    pub fn artifact(&self, id: &str) -> Option<ArtifactView> {
+        let found = self.state.artifacts.iter().rev().find(|a| a.id == id)?;
+        Some(ArtifactView {
+            artifact_id: found.id.clone(),
+            artifact_type: found.kind.clone(),
+            node: found.node.clone(),
+            created_at: found.created_at,
+            content: found.content.clone(),
+        })
+    }
+
+    /// What the run put out, once it completed.
+    pub fn outputs(&self) -> Option<&Object> {
+        self.state.outputs.as_ref()
+    }
+
+    /// The node its author marked as the one whose output matters, if exactly one is.
+    pub fn primary_node(&self) -> Option<&NodeId> {
+        let mut primary = self
+            .def
+            .sinks()
+            .filter(|ix| self.def.doc_node(*ix).output_role.as_deref() == Some("primary"));
+        let first = primary.next()?;
+        primary.next().is_none().then(|| &self.def.nodes[first].id)
+    }
+}

@@ -1,0 +1,114 @@
+//! What a state wants from the world: which timers should stand and which node effects should be
+//! under way. A function of the state alone, so the tables that hold them can be rebuilt from the
+//! log, and a decision's changes are the difference between before and after.
+
+use super::limits::Limits;
+use super::state::{Phase, Run};
+use std::collections::BTreeMap;
+use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerWish {
+    Set { key: TimerKey, due: Timestamp },
+    Clear { key: TimerKey },
+}
+
+pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp> {
+    let mut timers = BTreeMap::new();
+    let live = matches!(run.state.phase, Phase::Running | Phase::Paused);
+    if !live {
+        return timers;
+    }
+    timers.insert(TimerKey::RunDeadline, run.duration_limit(limits).1);
+    for (ix, node) in run.state.nodes.iter().enumerate() {
+        let id = &run.def.nodes[ix].id;
+        match node.status {
+            NodeStatus::Running => {
+                let wake = match (&node.work, node.retry_at) {
+                    (_, Some(at)) => Some(at),
+                    (Some(Work::Sleep { until }), None) => Some(*until),
+                    _ => None,
+                };
+                if let Some(due) = wake {
+                    let key = TimerKey::NodeWake {
+                        node: id.clone(),
+                        attempt: node.attempt,
+                    };
+                    timers.insert(key, due);
+                }
+                if let Some(due) = node.deadline {
+                    let key = TimerKey::NodeDeadline {
+                        node: id.clone(),
+                        attempt: node.attempt,
+                    };
+                    timers.insert(key, due);
+                }
+            }
+            NodeStatus::Suspended => {
+                let open = node.suspended.as_ref().map(|s| &s.interrupt);
+                if let Some((interrupt, ms)) = open.and_then(|i| i.timeout_ms.map(|ms| (i, ms))) {
+                    let key = TimerKey::InterruptDeadline { node: id.clone() };
+                    timers.insert(key, interrupt.requested_at.plus_ms(ms));
+                }
+            }
+            NodeStatus::Pending
+            | NodeStatus::Completed
+            | NodeStatus::Failed
+            | NodeStatus::Skipped
+            | NodeStatus::Cancelled => {}
+        }
+    }
+    for (trigger, due) in &run.state.armed {
+        timers.insert(
+            TimerKey::Trigger {
+                id: trigger.clone(),
+            },
+            *due,
+        );
+    }
+    timers
+}
+
+/// Effects of nodes that are under way, by id.
+pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
+    let mut effects = BTreeMap::new();
+    if run.state.phase != Phase::Running {
+        return effects;
+    }
+    for (ix, node) in run.state.nodes.iter().enumerate() {
+        if node.status != NodeStatus::Running || node.retry_at.is_some() {
+            continue;
+        }
+        let id = run.def.nodes[ix].id.clone();
+        let (effect, kind) = match &node.work {
+            Some(Work::Http {
+                effect, request, ..
+            }) => (
+                effect,
+                EffectKind::Http {
+                    node: id,
+                    attempt: node.attempt,
+                    request: request.clone(),
+                },
+            ),
+            Some(Work::SecretEcho { effect, secret_id }) => (
+                effect,
+                EffectKind::SecretEcho {
+                    node: id,
+                    attempt: node.attempt,
+                    secret_id: secret_id.clone(),
+                },
+            ),
+            Some(Work::Sleep { .. } | Work::Child { .. }) | None => continue,
+        };
+        effects.insert(
+            effect.clone(),
+            Effect {
+                id: effect.clone(),
+                run_id: run.state.run_id.clone(),
+                kind,
+            },
+        );
+    }
+    effects
+}
