@@ -1,0 +1,20 @@
+//! The web console served at `/console`: view models in, HTML out.
+//!
+//! Owns: every page and fragment the console shows, the drawing of a workflow
+//! graph, and the stylesheet and script that go with them.
+//!
+//! Refuses to know: HTTP, sessions, the store, the engine, the wire. A caller
+//! fills a view model with what this reader may see; nothing here decides that.
+//!
+//! Invariants:
+//! - Rendering is pure. The same view model gives the same bytes, so there is no
+//!   clock: relative times are worked out in the browser from `<time datetime>`.
+//! - All text reaches the page through maud's escaping, and every id placed in a
+//!   URL goes through `links`.
+//! - Nothing needs `unsafe-inline`: no inline script, no `style` attribute. State
+//!   for the script travels in `data-*` attributes.
+//! - A link is rendered only to a page that exists.
+
+mod graph;
+
+pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
