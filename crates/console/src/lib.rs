@@ -15,6 +15,19 @@
 //!   for the script travels in `data-*` attributes.
 //! - A link is rendered only to a page that exists.
 
+mod assets;
+mod chrome;
 mod graph;
+mod links;
+mod login;
+mod problem;
+mod run_list;
+mod status;
+mod time;
 
+pub use assets::{Asset, asset};
+pub use chrome::Chrome;
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
+pub use login::login_page;
+pub use problem::error_page;
+pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
