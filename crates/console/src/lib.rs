@@ -26,6 +26,10 @@ mod run_list;
 mod run_page;
 mod status;
 mod time;
+mod workflows;
+
+#[cfg(test)]
+mod tests;
 
 pub use assets::{Asset, asset};
 pub use chrome::Chrome;
@@ -35,3 +39,6 @@ pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
 pub use run_page::{EventRow, RunPageView, run_page, run_state_fragment};
+pub use workflows::{
+    WorkflowListView, WorkflowPageView, WorkflowRow, workflow_list_page, workflow_page,
+};
