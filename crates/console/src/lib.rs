@@ -1,1 +1,44 @@
+//! The web console served at `/console`: view models in, HTML out.
+//!
+//! Owns: every page and fragment the console shows, the drawing of a workflow
+//! graph, and the stylesheet and script that go with them.
+//!
+//! Refuses to know: HTTP, sessions, the store, the engine, the wire. A caller
+//! fills a view model with what this reader may see; nothing here decides that.
+//!
+//! Invariants:
+//! - Rendering is pure. The same view model gives the same bytes, so there is no
+//!   clock: relative times are worked out in the browser from `<time datetime>`.
+//! - All text reaches the page through maud's escaping, and every id placed in a
+//!   URL goes through `links`.
+//! - Nothing needs `unsafe-inline`: no inline script, no `style` attribute. State
+//!   for the script travels in `data-*` attributes.
+//! - A link is rendered only to a page that exists.
 
+mod assets;
+mod chrome;
+mod graph;
+mod links;
+mod live;
+mod login;
+mod problem;
+mod run_list;
+mod run_page;
+mod status;
+mod time;
+mod workflows;
+
+#[cfg(test)]
+mod tests;
+
+pub use assets::{Asset, asset};
+pub use chrome::Chrome;
+pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
+pub use live::{event_json, rows_json, state_json};
+pub use login::login_page;
+pub use problem::error_page;
+pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
+pub use run_page::{EventRow, RunPageView, run_page, run_state_fragment};
+pub use workflows::{
+    WorkflowListView, WorkflowPageView, WorkflowRow, workflow_list_page, workflow_page,
+};

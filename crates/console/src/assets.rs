@@ -1,0 +1,61 @@
+//! The static files the pages refer to, compiled into the binary.
+//!
+//! Written here, by us, with no build step: what is in `assets/` is what is served.
+//! A file's tag is a hash of its bytes, so it changes exactly when the file does.
+
+/// One static file, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asset {
+    pub content_type: &'static str,
+    pub body: &'static [u8],
+    /// A strong validator, quotes included, as the `ETag` header wants it.
+    pub etag: String,
+}
+
+const FILES: [(&str, &str, &str); 3] = [
+    (
+        "console.css",
+        "text/css; charset=utf-8",
+        include_str!("../assets/console.css"),
+    ),
+    (
+        "console.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/console.js"),
+    ),
+    (
+        "icon.svg",
+        "image/svg+xml",
+        include_str!("../assets/icon.svg"),
+    ),
+];
+
+/// Looks a file up by its name below `/console/assets/`. Only the listed names
+/// exist, so there is no path to traverse.
+pub fn asset(path: &str) -> Option<Asset> {
+    let (_, content_type, body) = FILES.iter().find(|(name, ..)| *name == path)?;
+    Some(Asset {
+        content_type,
+        body: body.as_bytes(),
+        etag: format!("\"{:016x}\"", fingerprint(body.as_bytes())),
+    })
+}
+
+/// The address a page uses. The query makes it safe for a server to let browsers
+/// keep the file for good; a server that ignores it still serves the right bytes.
+pub(crate) fn url(name: &'static str) -> String {
+    let tag = asset(name).map_or(0, |asset| fingerprint(asset.body));
+    format!("/console/assets/{name}?v={tag:016x}")
+}
+
+/// FNV-1a. Tells versions of our own files apart; nothing rests on it being hard
+/// to forge.
+const fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0100_0000_01b3);
+        i += 1;
+    }
+    hash
+}

@@ -1,0 +1,95 @@
+//! The frame around every page: head, skip link, top bar, footer.
+//!
+//! Owns the security-relevant shape of a document: one stylesheet and one deferred
+//! script, both from this origin and addressed by content hash so that a browser
+//! never runs last version's script against this version's markup.
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{assets, links};
+
+/// What the frame shows besides the page itself.
+#[derive(Debug, Clone, Default)]
+pub struct Chrome {
+    pub signed_in_as: Option<String>,
+    pub tenant: Option<String>,
+    pub version: &'static str,
+}
+
+/// Which entry of the navigation the page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    Runs,
+    Workflows,
+    /// Pages outside the navigation: sign-in and errors.
+    None,
+}
+
+pub(crate) fn page(chrome: &Chrome, section: Section, title: &str, main: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="robots" content="noindex";
+                title { (title) " · Tandem" }
+                link rel="icon" type="image/svg+xml" href=(assets::url("icon.svg"));
+                link rel="stylesheet" href=(assets::url("console.css"));
+                script src=(assets::url("console.js")) defer {}
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                (top_bar(chrome, section))
+                main #main tabindex="-1" { (main) }
+                footer.foot { "Tandem " (chrome.version) }
+                // One polite region for the whole page. It stays in place while other
+                // parts are replaced, or a screen reader would not announce the change.
+                p #announce .visually-hidden role="status" aria-live="polite" {}
+            }
+        }
+    }
+    .into_string()
+}
+
+fn top_bar(chrome: &Chrome, section: Section) -> Markup {
+    html! {
+        header.bar {
+            a.brand href=(links::RUNS) {
+                (mark())
+                "Tandem"
+            }
+            @if chrome.signed_in_as.is_some() {
+                nav.nav aria-label="Console" {
+                    (nav_link(links::RUNS, "Runs", section == Section::Runs))
+                    (nav_link(links::WORKFLOWS, "Workflows", section == Section::Workflows))
+                }
+            }
+            div.who {
+                @if let Some(tenant) = &chrome.tenant {
+                    span.tenant title="Tenant" { (tenant) }
+                }
+                @if let Some(name) = &chrome.signed_in_as {
+                    span.name title="Signed in as" { (name) }
+                }
+            }
+        }
+    }
+}
+
+fn nav_link(href: &str, label: &str, current: bool) -> Markup {
+    html! { a href=(href) aria-current=[current.then_some("page")] { (label) } }
+}
+
+/// Two linked wheels. The same drawing as `icon.svg`, inlined so that it takes the
+/// colour of the text around it.
+fn mark() -> Markup {
+    html! {
+        svg.mark viewBox="0 0 24 16" width="24" height="16" aria-hidden="true" {
+            circle cx="6" cy="9" r="4.5" {}
+            circle cx="18" cy="9" r="4.5" {}
+            path d="M6 9 L10 3 H15 L18 9" {}
+        }
+    }
+}

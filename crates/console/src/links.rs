@@ -1,0 +1,78 @@
+//! Every console URL, in one place.
+//!
+//! Ids come from workflow authors, so they are percent-encoded here before they
+//! enter a path or a query. Escaping for HTML is a separate step, done by maud.
+
+use crate::run_list::RunFilter;
+
+pub(crate) const RUNS: &str = "/console/runs";
+pub(crate) const WORKFLOWS: &str = "/console/workflows";
+pub(crate) const LOGIN: &str = "/console/login";
+
+pub(crate) fn run(run_id: &str) -> String {
+    format!("{RUNS}/{}", encode(run_id))
+}
+
+/// Where a button on the run page posts: `verb` is `cancel`, `pause` or `resume`.
+pub(crate) fn run_action(run_id: &str, verb: &str) -> String {
+    format!("{RUNS}/{}/{verb}", encode(run_id))
+}
+
+/// The run's live stream, without its cursor: the script adds `?after=` because
+/// the cursor moves while the page is open.
+pub(crate) fn run_live(run_id: &str) -> String {
+    format!("{RUNS}/{}/live", encode(run_id))
+}
+
+pub(crate) fn workflow(workflow_id: &str) -> String {
+    format!("{WORKFLOWS}/{}", encode(workflow_id))
+}
+
+pub(crate) fn workflow_runs(workflow_id: &str) -> String {
+    format!("{WORKFLOWS}/{}/runs", encode(workflow_id))
+}
+
+pub(crate) fn runs_filtered(filter: &RunFilter, cursor: Option<&str>) -> String {
+    with_query(RUNS, filter, cursor)
+}
+
+pub(crate) fn runs_live(filter: &RunFilter) -> String {
+    with_query("/console/runs/live", filter, None)
+}
+
+fn with_query(path: &str, filter: &RunFilter, cursor: Option<&str>) -> String {
+    let pairs = [
+        ("status", filter.status.as_deref()),
+        ("workflow", filter.workflow_id.as_deref()),
+        ("cursor", cursor),
+    ];
+    let query: Vec<String> = pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", encode(value?))))
+        .collect();
+    if query.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", query.join("&"))
+    }
+}
+
+/// RFC 3986 unreserved characters stay; everything else becomes `%XX`.
+///
+/// A browser resolves the segments `.` and `..` away even when they are written `%2E`, so
+/// no spelling of such an id can reach the server intact. It is encoded twice: the link
+/// then ends at "not found" and never at some other page.
+fn encode(text: &str) -> String {
+    if matches!(text, "." | "..") {
+        return text.replace('.', "%252E");
+    }
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

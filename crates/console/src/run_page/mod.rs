@@ -1,0 +1,86 @@
+//! One run: what it is, where it stands, what happened.
+//!
+//! The page has two kinds of content. *State* (header, graph, variables, child runs) is
+//! replaced as a whole when the run moves; *history* (the timeline) only grows. The
+//! state is rendered as parts marked `data-part`, so that the same markup serves the
+//! first load, where the parts stand apart on the page, and the live fragment, where
+//! they travel together and the script puts each in its place.
+
+mod header;
+mod panels;
+mod timeline;
+
+use maud::{Markup, html};
+
+use crate::chrome::{Chrome, Section, page};
+use crate::graph::GraphView;
+use crate::links;
+use crate::run_list::live_indicator;
+
+pub use timeline::EventRow;
+
+#[derive(Debug, Clone, Default)]
+pub struct RunPageView {
+    pub run_id: String,
+    pub workflow_id: String,
+    pub status: String,
+    pub created_at: String,
+    pub started_at: Option<String>,
+    pub ended_at: Option<String>,
+    pub parent_run_id: Option<String>,
+    /// Code, then message.
+    pub error: Option<(String, String)>,
+    pub graph: GraphView,
+    pub events: Vec<EventRow>,
+    /// How many earlier events the page leaves out; told to the reader.
+    pub events_omitted: u64,
+    /// Pretty-printed.
+    pub variables_json: String,
+    /// Where the live stream continues from.
+    pub last_sequence: Option<u64>,
+    pub can_cancel: bool,
+    pub can_pause: bool,
+    pub can_resume: bool,
+    /// Run id, then status.
+    pub child_runs: Vec<(String, String)>,
+    pub csrf: String,
+}
+
+pub fn run_page(chrome: &Chrome, view: &RunPageView) -> String {
+    let body = html! {
+        div.crumb-line {
+            nav aria-label="Breadcrumb" {
+                ol.crumbs {
+                    li { a href=(links::RUNS) { "Runs" } }
+                    li { a href=(links::workflow(&view.workflow_id)) { (view.workflow_id) } }
+                }
+            }
+            (live_indicator())
+        }
+        div data-live-run=(links::run_live(&view.run_id)) data-after=[view.last_sequence] {
+            (header::part(view))
+            (panels::graph(view))
+            div.columns {
+                (timeline::panel(view))
+                div.side {
+                    (timeline::inspector())
+                    (panels::variables(view))
+                    (panels::children(view))
+                }
+            }
+        }
+    };
+    let title = format!("{} · {}", view.run_id, view.status);
+    page(chrome, Section::Runs, &title, &body)
+}
+
+/// The parts of the page that follow the run's state, for a `state` message.
+pub fn run_state_fragment(view: &RunPageView) -> String {
+    let parts: Markup = html! {
+        (header::part(view))
+        (panels::graph_part(view))
+        (panels::variables_part(view))
+        (panels::children_part(view))
+    };
+    parts.into_string()
+}
