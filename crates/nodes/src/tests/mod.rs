@@ -1,0 +1,5 @@
+mod address;
+mod guard;
+mod identity;
+mod resolver;
+mod trace;
