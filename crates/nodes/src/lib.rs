@@ -15,8 +15,15 @@
 
 mod address;
 mod client;
+mod credentials;
 mod effect_id;
+mod failure;
 mod guard;
+mod http;
+mod perform;
+mod request;
+mod response;
+mod secrets;
 mod trace;
 
 #[cfg(test)]
@@ -25,4 +32,7 @@ mod tests;
 pub use client::{ClientError, GuardedResolver, guarded_client};
 pub use effect_id::logical_invocation_id;
 pub use guard::{Guard, Rejected};
+pub use http::{HttpCaller, Limits};
+pub use perform::Performer;
+pub use secrets::Secrets;
 pub use trace::outgoing;
