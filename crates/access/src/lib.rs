@@ -1,1 +1,35 @@
+//! Who is calling and what they may do: API keys, scopes, request rates, and the browser's sign-in.
+//!
+//! It knows nothing of HTTP beyond the value of one `Authorization` header, and nothing of runs:
+//! whether a run belongs to the caller's tenant is settled where the run is loaded. Every time is
+//! passed in; this crate reads no clock.
+//!
+//! Invariants:
+//! - A secret is shown once, when it is made. Only its SHA-256 is stored, compared or cached.
+//! - No type that holds a secret prints it: `Debug` of [`Secret`] is `Secret(…)`.
+//! - "I do not know you" ([`Unauthenticated`]), "you may not" ([`Denied`]) and "the store is in
+//!   trouble" ([`tandem_store::Fault`]) are never confused with one another.
+//! - Everything kept in memory (cache, buckets, codes, sessions) has a limit.
 
+mod bearer;
+mod cache;
+mod digest;
+mod identity;
+mod keyring;
+mod login;
+mod rate;
+mod scope;
+mod secret;
+mod sessions;
+
+#[cfg(test)]
+mod tests;
+
+pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
+pub use identity::{Denied, Identity};
+pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
+pub use login::LoginCodes;
+pub use rate::{RateKey, RateLimiter, RetryAfter};
+pub use scope::{Scope, ScopeSet};
+pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
+pub use sessions::{OpenedSession, Session, Sessions};

@@ -1,1 +1,38 @@
+//! What a node does to the world: HTTP calls, and proving that a secret can be resolved.
+//!
+//! An effect arrives already recorded under an id that never changes; this crate attempts it once
+//! and says how it went. It decides nothing about retries, writes nothing to any log of a run, and
+//! knows no store and no engine.
+//!
+//! Invariants:
+//! - Every outgoing connection goes to an address the [`Guard`] has seen. Names are resolved once,
+//!   by [`GuardedResolver`], and the checked addresses are the ones connected to; redirects are
+//!   not followed and no proxy is used, since either would go where nobody looked.
+//! - Every call carries the effect's id as `Idempotency-Key`, so that a second attempt can be
+//!   recognised by whoever is called.
+//! - No credential reaches an error or a log: not from a header, not from a URL, not echoed back
+//!   in a response.
 
+mod address;
+mod client;
+mod credentials;
+mod effect_id;
+mod failure;
+mod guard;
+mod http;
+mod perform;
+mod request;
+mod response;
+mod secrets;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::{ClientError, GuardedResolver, guarded_client};
+pub use effect_id::logical_invocation_id;
+pub use guard::{Guard, Rejected};
+pub use http::{HttpCaller, Limits};
+pub use perform::Performer;
+pub use secrets::Secrets;
+pub use trace::outgoing;

@@ -1,0 +1,100 @@
+//! Positive key lookups, remembered for a few seconds so that the hot path reads no store.
+//!
+//! Invariants:
+//! - Only keys that were found are kept, so guessing cannot push real callers out.
+//! - A revocation made through this process is seen at once; one made elsewhere, within the time
+//!   to live.
+//! - Expiry is judged on every hit: the cache remembers a record, not a verdict.
+
+use crate::Identity;
+use crate::digest::Digest;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use tandem_record::Timestamp;
+
+const CAPACITY: usize = 1_024;
+const TIME_TO_LIVE_MS: u64 = 5_000;
+
+#[derive(Default)]
+pub(crate) struct Cache {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: HashMap<Digest, Entry>,
+    /// Counts invalidations. A lookup that began before one must not be remembered after it: it
+    /// may have read the record as it was before the revocation.
+    epoch: u64,
+}
+
+struct Entry {
+    identity: Identity,
+    cached_at: Timestamp,
+}
+
+/// Proof of when a store read began; see [`Inner::epoch`].
+pub(crate) struct Began(u64);
+
+impl Cache {
+    pub(crate) fn get(&self, digest: &Digest, now: Timestamp) -> Result<Identity, Began> {
+        let inner = self.inner.lock();
+        match inner.entries.get(digest) {
+            Some(entry) if entry.is_fresh(now) => Ok(entry.identity.clone()),
+            _ => Err(Began(inner.epoch)),
+        }
+    }
+
+    pub(crate) fn put(&self, digest: Digest, identity: Identity, began: &Began, now: Timestamp) {
+        let mut inner = self.inner.lock();
+        if inner.epoch != began.0 {
+            return;
+        }
+        if inner.entries.len() >= CAPACITY && !inner.entries.contains_key(&digest) {
+            inner.make_room(now);
+        }
+        inner.entries.insert(
+            digest,
+            Entry {
+                identity,
+                cached_at: now,
+            },
+        );
+    }
+
+    pub(crate) fn forget_key(&self, key_id: &str) {
+        let mut inner = self.inner.lock();
+        inner.epoch += 1;
+        inner
+            .entries
+            .retain(|_, entry| &*entry.identity.key_id != key_id);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.inner.lock().entries.len()
+    }
+}
+
+impl Inner {
+    fn make_room(&mut self, now: Timestamp) {
+        self.entries.retain(|_, entry| entry.is_fresh(now));
+        if self.entries.len() >= CAPACITY {
+            let oldest = self
+                .entries
+                .iter()
+                .min_by_key(|(_, entry)| entry.cached_at)
+                .map(|(digest, _)| *digest);
+            if let Some(digest) = oldest {
+                self.entries.remove(&digest);
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// A clock that went back makes an entry stale rather than immortal.
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.cached_at <= now && now.ms_since(self.cached_at) < TIME_TO_LIVE_MS
+    }
+}

@@ -1,0 +1,38 @@
+//! The one way a secret becomes something that may be stored or used as a map key.
+
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq;
+
+/// SHA-256 of a secret. A fast hash is enough because secrets here are random and long, which
+/// [`crate::Keyring::import`] insists on for the ones it did not make.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(crate) fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret.as_bytes()).into())
+    }
+
+    pub(crate) fn to_hex(self) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        self.0
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15])
+            .map(|nibble| char::from(DIGITS[usize::from(nibble)]))
+            .collect()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Takes the same time wherever the two differ.
+    pub(crate) fn matches_hex(self, stored: &str) -> bool {
+        same(self.to_hex().as_bytes(), stored.as_bytes())
+    }
+}
+
+/// Constant-time equality; only the lengths may be learned from timing.
+pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
+    left.ct_eq(right).into()
+}

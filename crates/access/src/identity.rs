@@ -1,0 +1,71 @@
+//! The caller, as far as the host cares: where they belong, who acts, what they may do.
+
+use crate::{Scope, ScopeSet};
+use std::sync::Arc;
+use tandem_record::{Owner, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_store::KeyRecord;
+
+/// Cheap to clone, and free of secrets: it may be logged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// The key that was presented; safe to log and to audit.
+    pub key_id: Arc<str>,
+    /// Shared by every key of one rotation, so that who acts outlives a key.
+    pub principal: Principal,
+    pub tenant: TenantId,
+    pub workspace: Option<WorkspaceId>,
+    pub scopes: ScopeSet,
+    pub roles: Arc<[String]>,
+    /// Test keys must not touch live data, nor the reverse.
+    pub test_key: bool,
+    /// When the key behind this identity ends; a browser session ends with it.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The key is good but lacks a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("key lacks the scope {scope}")]
+pub struct Denied {
+    pub scope: Scope,
+}
+
+/// Which kind of key a stored record is. The record has no column for it, so the key's public id
+/// says it, as the secret's prefix does to its holder.
+pub(crate) const LIVE_ID: &str = "key_live_";
+pub(crate) const TEST_ID: &str = "key_test_";
+
+impl Identity {
+    pub fn of_key(record: &KeyRecord) -> Self {
+        Self {
+            key_id: Arc::from(record.key_id.as_str()),
+            principal: record.principal.clone(),
+            tenant: record.tenant.clone(),
+            workspace: record.workspace.clone(),
+            scopes: ScopeSet::from_stored(&record.scopes),
+            roles: record.roles.clone().into(),
+            test_key: record.key_id.starts_with(TEST_ID),
+            expires_at: record.expires_at,
+        }
+    }
+
+    pub fn may(&self, scope: Scope) -> Result<(), Denied> {
+        if self.scopes.contains(scope) {
+            Ok(())
+        } else {
+            Err(Denied { scope })
+        }
+    }
+
+    pub fn has_role(&self, role: &str) -> bool {
+        self.roles.iter().any(|held| held == role)
+    }
+
+    /// The triple recorded on what this caller creates.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            tenant: self.tenant.clone(),
+            workspace: self.workspace.clone(),
+            principal: Some(self.principal.clone()),
+        }
+    }
+}

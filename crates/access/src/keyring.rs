@@ -1,0 +1,262 @@
+//! API keys: made, imported, recognised, listed, rotated, revoked.
+//!
+//! A rotation is a second key for the same principal. Both work until the old one is revoked or
+//! expires, which is the grace window a deployment needs to swap a key without an outage.
+
+use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
+use crate::cache::Cache;
+use crate::digest::Digest;
+use crate::identity::{Identity, LIVE_ID, TEST_ID};
+use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
+use crate::secret::{random_bytes, random_token};
+use crate::{Scope, ScopeSet};
+use std::sync::Arc;
+use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_store::{Fault, KeyRecord, Keys};
+
+/// What a new key should be.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    pub name: String,
+    pub tenant: TenantId,
+    pub workspace: Option<WorkspaceId>,
+    /// Who acts through the key; a principal of its own when `None`.
+    pub principal: Option<Principal>,
+    pub scopes: ScopeSet,
+    pub roles: Vec<String>,
+    pub expires_at: Option<Timestamp>,
+    pub test: bool,
+}
+
+impl NewKey {
+    /// A live key that never expires, for `tenant`, with the given scopes.
+    pub fn new(
+        name: impl Into<String>,
+        tenant: TenantId,
+        scopes: impl IntoIterator<Item = Scope>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            tenant,
+            workspace: None,
+            principal: None,
+            scopes: scopes.into_iter().collect(),
+            roles: Vec::new(),
+            expires_at: None,
+            test: false,
+        }
+    }
+}
+
+/// Why a credential is not accepted. Always the caller's problem, never the store's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unauthenticated {
+    #[error("no Authorization header")]
+    Missing,
+    #[error("the Authorization header is not `Bearer <key>`")]
+    Malformed,
+    #[error("the key is not known")]
+    Unknown,
+    #[error("the key has expired")]
+    Expired,
+    #[error("the key has been revoked")]
+    Revoked,
+}
+
+/// A store in trouble must not look like a wrong key: one is the caller's to mend, one is not.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AuthenticateError {
+    #[error(transparent)]
+    Unauthenticated(#[from] Unauthenticated),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Why a key was not made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum KeyError {
+    #[error("the secret is too short: at least {MIN_SECRET_BYTES} characters are needed")]
+    WeakSecret,
+    #[error(
+        "the secret cannot travel in a header: at most {MAX_CREDENTIAL_BYTES} visible ASCII \
+         characters without spaces"
+    )]
+    UnusableSecret,
+    #[error("the key would already be expired")]
+    AlreadyExpired,
+    #[error("there is no such key")]
+    NotFound,
+    /// A dead key has no grace window left to rotate in.
+    #[error("the key is revoked or expired; make a new one instead")]
+    Dead,
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+pub struct Keyring {
+    store: Arc<dyn Keys>,
+    cache: Cache,
+}
+
+impl Keyring {
+    pub fn new(store: Arc<dyn Keys>) -> Self {
+        Self {
+            store,
+            cache: Cache::default(),
+        }
+    }
+
+    /// Makes a key. The secret exists only in the answer.
+    pub async fn mint(&self, new: NewKey, now: Timestamp) -> Result<(KeyRecord, Secret), KeyError> {
+        let prefix = if new.test { TEST_PREFIX } else { LIVE_PREFIX };
+        let secret = Secret::new(format!("{prefix}{}", random_token()));
+        let record = self.register(Digest::of(secret.expose()), new, now).await?;
+        Ok((record, secret))
+    }
+
+    /// Registers a secret the operator chose. Importing the same secret again changes nothing and
+    /// returns the record as it stands, even revoked: a restart must not revive a revoked key.
+    pub async fn import(
+        &self,
+        secret: &str,
+        mut new: NewKey,
+        now: Timestamp,
+    ) -> Result<KeyRecord, KeyError> {
+        if secret.len() < MIN_SECRET_BYTES {
+            return Err(KeyError::WeakSecret);
+        }
+        if !is_presentable(secret) {
+            return Err(KeyError::UnusableSecret);
+        }
+        let digest = Digest::of(secret);
+        if let Some(known) = self.store.key_by_hash(&digest.to_hex()).await? {
+            return Ok(known);
+        }
+        new.test |= secret.starts_with(TEST_PREFIX);
+        self.register(digest, new, now).await
+    }
+
+    async fn register(
+        &self,
+        digest: Digest,
+        new: NewKey,
+        now: Timestamp,
+    ) -> Result<KeyRecord, KeyError> {
+        if new.expires_at.is_some_and(|at| at <= now) {
+            return Err(KeyError::AlreadyExpired);
+        }
+        let kind = if new.test { TEST_ID } else { LIVE_ID };
+        let key_id = format!("{kind}{:016x}", u64::from_be_bytes(random_bytes()));
+        let record = KeyRecord {
+            hash: digest.to_hex(),
+            name: new.name,
+            tenant: new.tenant,
+            workspace: new.workspace,
+            principal: new.principal.unwrap_or_else(|| Principal::new(&key_id)),
+            scopes: new.scopes.to_stored(),
+            roles: new.roles,
+            created_at: now,
+            expires_at: new.expires_at,
+            revoked_at: None,
+            key_id,
+        };
+        self.store.put_key(record.clone()).await?;
+        Ok(record)
+    }
+
+    /// Who presents this credential.
+    pub async fn authenticate(
+        &self,
+        presented: &str,
+        now: Timestamp,
+    ) -> Result<Identity, AuthenticateError> {
+        if presented.len() > MAX_CREDENTIAL_BYTES {
+            return Err(Unauthenticated::Unknown.into());
+        }
+        let digest = Digest::of(presented);
+        let began = match self.cache.get(&digest, now) {
+            Ok(identity) => return Ok(unexpired(identity, now)?),
+            Err(began) => began,
+        };
+        let record = self.store.key_by_hash(&digest.to_hex()).await?;
+        // The store's lookup need not compare in constant time, or even compare case exactly;
+        // this does.
+        let record = record
+            .filter(|record| digest.matches_hex(&record.hash))
+            .ok_or(Unauthenticated::Unknown)?;
+        if record.revoked_at.is_some() {
+            return Err(Unauthenticated::Revoked.into());
+        }
+        let identity = unexpired(Identity::of_key(&record), now)?;
+        self.cache.put(digest, identity.clone(), &began, now);
+        Ok(identity)
+    }
+
+    /// Oldest first; hashes are part of the record and must not be shown.
+    pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault> {
+        self.store.list_keys(tenant).await
+    }
+
+    /// `false` when the tenant has no such key. Takes effect here at once, and in other processes
+    /// on the same store within seconds.
+    pub async fn revoke(
+        &self,
+        tenant: &TenantId,
+        key_id: &str,
+        now: Timestamp,
+    ) -> Result<bool, Fault> {
+        let revoked = self.store.revoke_key(tenant, key_id, now).await;
+        // Also after a fault: the store may have revoked the key before it failed to say so.
+        self.cache.forget_key(key_id);
+        revoked
+    }
+
+    /// Makes another key for the same principal, with the same tenant, scopes and roles. The old
+    /// one stays as it is.
+    pub async fn rotate(
+        &self,
+        tenant: &TenantId,
+        key_id: &str,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(KeyRecord, Secret), KeyError> {
+        let old = self
+            .store
+            .list_keys(Some(tenant))
+            .await?
+            .into_iter()
+            .find(|record| record.key_id == key_id)
+            .ok_or(KeyError::NotFound)?;
+        let identity = Identity::of_key(&old);
+        if old.revoked_at.is_some() || has_ended(old.expires_at, now) {
+            return Err(KeyError::Dead);
+        }
+        let new = NewKey {
+            name: old.name,
+            tenant: old.tenant,
+            workspace: old.workspace,
+            principal: Some(old.principal),
+            scopes: identity.scopes,
+            roles: old.roles,
+            expires_at,
+            test: identity.test_key,
+        };
+        self.mint(new, now).await
+    }
+
+    #[cfg(test)]
+    pub(crate) fn cached(&self) -> usize {
+        self.cache.len()
+    }
+}
+
+fn unexpired(identity: Identity, now: Timestamp) -> Result<Identity, Unauthenticated> {
+    if has_ended(identity.expires_at, now) {
+        return Err(Unauthenticated::Expired);
+    }
+    Ok(identity)
+}
+
+fn has_ended(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|at| at <= now)
+}

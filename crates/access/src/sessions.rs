@@ -1,0 +1,122 @@
+//! Browser sessions of the console.
+//!
+//! Invariants:
+//! - The session id is kept only as a digest; whoever reads memory dumps cannot replay a cookie.
+//! - A session ends when it idles too long, when its key expires, when its key is revoked through
+//!   [`Sessions::close_of_key`], or with the process.
+//! - A change asked for by a browser needs the session's csrf token besides the cookie.
+
+use crate::digest::{Digest, same};
+use crate::secret::random_token;
+use crate::{Identity, Secret};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use tandem_record::Timestamp;
+
+const CAPACITY: usize = 1_024;
+
+pub struct Sessions {
+    idle_ms: u64,
+    open: Mutex<HashMap<Digest, Entry>>,
+}
+
+struct Entry {
+    session: Session,
+    last_seen: Timestamp,
+}
+
+/// A signed-in browser.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub identity: Identity,
+    /// Put into every form the console renders.
+    pub csrf: Secret,
+}
+
+/// What a new session is: `id` belongs in an `HttpOnly` cookie and nowhere else.
+#[derive(Clone, Debug)]
+pub struct OpenedSession {
+    pub id: Secret,
+    pub session: Session,
+}
+
+impl Session {
+    pub fn csrf_matches(&self, presented: &str) -> bool {
+        same(self.csrf.expose().as_bytes(), presented.as_bytes())
+    }
+}
+
+impl Sessions {
+    pub fn new(idle_ms: u64) -> Self {
+        Self {
+            idle_ms,
+            open: Mutex::default(),
+        }
+    }
+
+    /// Opens a session. At the limit, the one unseen for longest gives way.
+    pub fn open(&self, identity: Identity, now: Timestamp) -> OpenedSession {
+        let id = Secret::new(random_token());
+        let session = Session {
+            identity,
+            csrf: Secret::new(random_token()),
+        };
+        let mut open = self.open.lock();
+        open.retain(|_, entry| self.is_alive(entry, now));
+        if open.len() >= CAPACITY {
+            let stalest = open
+                .iter()
+                .min_by_key(|(_, entry)| entry.last_seen)
+                .map(|(digest, _)| *digest);
+            if let Some(digest) = stalest {
+                open.remove(&digest);
+            }
+        }
+        open.insert(
+            Digest::of(id.expose()),
+            Entry {
+                session: session.clone(),
+                last_seen: now,
+            },
+        );
+        OpenedSession { id, session }
+    }
+
+    /// The session behind a cookie; being asked for keeps it from idling out.
+    pub fn get(&self, id: &str, now: Timestamp) -> Option<Session> {
+        let digest = Digest::of(id);
+        let mut open = self.open.lock();
+        let entry = open.get_mut(&digest)?;
+        if !self.is_alive(entry, now) {
+            open.remove(&digest);
+            return None;
+        }
+        entry.last_seen = entry.last_seen.max(now);
+        Some(entry.session.clone())
+    }
+
+    pub fn close(&self, id: &str) {
+        self.open.lock().remove(&Digest::of(id));
+    }
+
+    /// Ends every session that was opened with a key, when the key is revoked.
+    pub fn close_of_key(&self, key_id: &str) {
+        self.open
+            .lock()
+            .retain(|_, entry| &*entry.session.identity.key_id != key_id);
+    }
+
+    fn is_alive(&self, entry: &Entry, now: Timestamp) -> bool {
+        let key_ended = entry
+            .session
+            .identity
+            .expires_at
+            .is_some_and(|at| at <= now);
+        !key_ended && now.ms_since(entry.last_seen) < self.idle_ms
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+}

@@ -1,0 +1,124 @@
+use super::{NOW, keyring, new_key, tenant};
+use crate::{AuthenticateError, Unauthenticated};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tandem_record::Timestamp;
+use tandem_store::Keys as _;
+
+#[tokio::test]
+async fn a_known_key_costs_no_read_for_a_few_seconds() {
+    let (keys, store) = keyring();
+    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    // (milliseconds after the first use, reads so far)
+    for (at, reads) in [
+        (0, 1),
+        (1, 1),
+        (4_999, 1),
+        (5_000, 2),
+        (9_999, 2),
+        (10_000, 3),
+    ] {
+        let now = NOW.plus_ms(at);
+        assert!(keys.authenticate(secret.expose(), now).await.is_ok());
+        assert_eq!(store.reads(), reads, "at {at} ms");
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_goes_back_reads_again() {
+    let (keys, store) = keyring();
+    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    keys.authenticate(secret.expose(), NOW).await.unwrap();
+    let earlier = Timestamp(NOW.0 - 60_000);
+    keys.authenticate(secret.expose(), earlier).await.unwrap();
+    assert_eq!(store.reads(), 2);
+}
+
+#[tokio::test]
+async fn a_known_key_works_while_the_store_is_away() {
+    let (keys, store) = keyring();
+    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    keys.authenticate(secret.expose(), NOW).await.unwrap();
+    store.broken.store(true, Ordering::Relaxed);
+    assert!(keys.authenticate(secret.expose(), NOW).await.is_ok());
+}
+
+#[tokio::test]
+async fn revoking_here_is_seen_at_once_and_elsewhere_within_seconds() {
+    let (keys, store) = keyring();
+    let (here, here_secret) = keys.mint(new_key("a"), NOW).await.unwrap();
+    let (there, there_secret) = keys.mint(new_key("b"), NOW).await.unwrap();
+    for secret in [&here_secret, &there_secret] {
+        keys.authenticate(secret.expose(), NOW).await.unwrap();
+    }
+    let revoked = Err(AuthenticateError::Unauthenticated(Unauthenticated::Revoked));
+
+    keys.revoke(&tenant(), &here.key_id, NOW).await.unwrap();
+    assert_eq!(keys.authenticate(here_secret.expose(), NOW).await, revoked);
+
+    // Another process on the same store.
+    store
+        .revoke_key(&tenant(), &there.key_id, NOW)
+        .await
+        .unwrap();
+    assert!(keys.authenticate(there_secret.expose(), NOW).await.is_ok());
+    let later = NOW.plus_ms(5_000);
+    assert_eq!(
+        keys.authenticate(there_secret.expose(), later).await,
+        revoked
+    );
+}
+
+#[tokio::test]
+async fn a_lookup_overtaken_by_a_revocation_is_not_remembered() {
+    let (keys, store) = keyring();
+    let keys = Arc::new(keys);
+    let (record, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (go_on, paused) = tokio::sync::oneshot::channel();
+    *store.pause.lock() = Some(paused);
+
+    let lookup = tokio::spawn({
+        let (keys, secret) = (keys.clone(), secret.clone());
+        async move { keys.authenticate(secret.expose(), NOW).await }
+    });
+    while store.pause.lock().is_some() {
+        tokio::task::yield_now().await;
+    }
+    keys.revoke(&tenant(), &record.key_id, NOW).await.unwrap();
+    go_on.send(()).unwrap();
+
+    // The overtaken request itself was in flight before the revocation; the next one is not.
+    assert!(lookup.await.unwrap().is_ok());
+    assert_eq!(
+        keys.authenticate(secret.expose(), NOW).await,
+        Err(AuthenticateError::Unauthenticated(Unauthenticated::Revoked)),
+    );
+}
+
+#[tokio::test]
+async fn the_cache_is_bounded_and_holds_no_strangers() {
+    let (keys, store) = keyring();
+    let mut secrets = Vec::new();
+    for _ in 0..1_030 {
+        secrets.push(keys.mint(new_key("many"), NOW).await.unwrap().1);
+    }
+    for (at, secret) in (0..).zip(&secrets) {
+        let now = NOW.plus_ms(at);
+        keys.authenticate(secret.expose(), now).await.unwrap();
+    }
+    assert_eq!(keys.cached(), 1_024);
+    for guess in 0..50 {
+        let _ = keys.authenticate(&format!("guess-{guess}"), NOW).await;
+    }
+    assert_eq!(keys.cached(), 1_024);
+
+    // The newest stayed, the oldest went.
+    let reads = store.reads();
+    let now = NOW.plus_ms(1_030);
+    keys.authenticate(secrets[1_029].expose(), now)
+        .await
+        .unwrap();
+    assert_eq!(store.reads(), reads);
+    keys.authenticate(secrets[0].expose(), now).await.unwrap();
+    assert_eq!(store.reads(), reads + 1);
+}

@@ -1,0 +1,74 @@
+use super::identity;
+use crate::{Denied, Scope, ScopeSet};
+
+#[test]
+fn every_scope_reads_back_from_its_name() {
+    for scope in Scope::all() {
+        assert_eq!(Scope::parse(scope.as_str()), Some(*scope));
+    }
+    let names: Vec<_> = Scope::all().iter().map(|scope| scope.as_str()).collect();
+    assert_eq!(
+        names.join(" "),
+        "manifest:read runs:create runs:read runs:cancel artifacts:read webhooks:manage \
+         approvals:respond audit:read packs:publish packs:yank packs:yank-revert workspace:read \
+         workspace:write tandem:workflows tandem:keys tandem:test"
+    );
+}
+
+#[test]
+fn names_are_exact() {
+    for text in [
+        "",
+        "runs",
+        "runs:",
+        "Runs:Read",
+        " runs:read",
+        "runs:*",
+        "*",
+    ] {
+        assert_eq!(Scope::parse(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn no_scope_implies_another() {
+    for held in Scope::all() {
+        let mut caller = identity("key");
+        caller.scopes = [*held].into_iter().collect();
+        for wanted in Scope::all() {
+            let expected = if held == wanted {
+                Ok(())
+            } else {
+                Err(Denied { scope: *wanted })
+            };
+            assert_eq!(caller.may(*wanted), expected);
+        }
+    }
+}
+
+#[test]
+fn a_set_survives_storage_and_an_unknown_name_grants_nothing() {
+    let all = ScopeSet::everything();
+    assert_eq!(ScopeSet::from_stored(&all.to_stored()), all);
+
+    let stored = ["runs:read".to_owned(), "runs:everything".to_owned()];
+    let set = ScopeSet::from_stored(&stored);
+    assert_eq!(set.iter().collect::<Vec<_>>(), [Scope::RunsRead]);
+    assert!(ScopeSet::from_stored(&stored[1..]).is_empty());
+}
+
+#[test]
+fn covering_is_being_a_superset() {
+    let one: ScopeSet = [Scope::RunsRead].into_iter().collect();
+    let two: ScopeSet = [Scope::RunsRead, Scope::Keys].into_iter().collect();
+    assert!(two.covers(one) && two.covers(two) && one.covers(ScopeSet::default()));
+    assert!(!one.covers(two));
+}
+
+#[test]
+fn roles_are_exact() {
+    let mut caller = identity("key");
+    caller.roles = vec!["conformance".to_owned()].into();
+    assert!(caller.has_role("conformance"));
+    assert!(!caller.has_role("conform"));
+}

@@ -1,0 +1,81 @@
+//! Keys in a vector, counting reads and failing on cue.
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tandem_record::{TenantId, Timestamp};
+use tandem_store::{Fault, KeyRecord, Keys};
+
+#[derive(Default)]
+pub(super) struct FakeKeys {
+    pub(super) records: Mutex<Vec<KeyRecord>>,
+    pub(super) reads: AtomicUsize,
+    pub(super) broken: AtomicBool,
+    /// When set, a lookup waits here after it has read, so that a test can act in between.
+    pub(super) pause: Mutex<Option<tokio::sync::oneshot::Receiver<()>>>,
+}
+
+impl FakeKeys {
+    pub(super) fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    fn working(&self) -> Result<(), Fault> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(Fault::retryable("io", "the disk is away"));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Keys for FakeKeys {
+    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
+        self.working()?;
+        self.records.lock().push(key);
+        Ok(())
+    }
+
+    async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.working()?;
+        // Case-insensitive on purpose: the keyring must not rely on the store to compare exactly.
+        let found = self
+            .records
+            .lock()
+            .iter()
+            .find(|record| record.hash.eq_ignore_ascii_case(hash))
+            .cloned();
+        let pause = self.pause.lock().take();
+        if let Some(pause) = pause {
+            pause.await.expect("the test lets the lookup go on");
+        }
+        Ok(found)
+    }
+
+    async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault> {
+        self.working()?;
+        let records = self.records.lock();
+        Ok(records
+            .iter()
+            .filter(|record| tenant.is_none_or(|tenant| *tenant == record.tenant))
+            .cloned()
+            .collect())
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &TenantId,
+        key_id: &str,
+        at: Timestamp,
+    ) -> Result<bool, Fault> {
+        self.working()?;
+        let mut records = self.records.lock();
+        let found = records
+            .iter_mut()
+            .find(|record| record.tenant == *tenant && record.key_id == key_id);
+        Ok(found
+            .map(|record| record.revoked_at.get_or_insert(at))
+            .is_some())
+    }
+}

@@ -1,0 +1,132 @@
+//! One HTTP call, from the recorded request to its outcome.
+
+use crate::client::{ClientError, guarded_client};
+use crate::credentials::Credentials;
+use crate::failure;
+use crate::guard::Guard;
+use crate::request;
+use crate::response::{self, Body};
+use reqwest::{Client, Method, Response};
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_record::{EffectId, EffectOutcome, ErrorInfo, HttpRequest, Object, TraceContext};
+use url::Url;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A larger response fails the call: it would have to fit in the log of the run.
+    pub response_bytes: usize,
+    /// How much of an error's body is kept.
+    pub error_body_bytes: usize,
+    pub connect_timeout_ms: u64,
+    /// No call may take longer, whatever the request says; it must end within its lease.
+    pub timeout_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            response_bytes: 1024 * 1024,
+            error_body_bytes: 4 * 1024,
+            connect_timeout_ms: 10_000,
+            timeout_ms: 300_000,
+        }
+    }
+}
+
+pub struct HttpCaller {
+    guard: Arc<Guard>,
+    limits: Limits,
+    client: Client,
+}
+
+impl HttpCaller {
+    pub fn new(guard: Guard, limits: Limits) -> Result<Self, ClientError> {
+        let guard = Arc::new(guard);
+        let connect_timeout = Duration::from_millis(limits.connect_timeout_ms);
+        Ok(Self {
+            client: guarded_client(guard.clone(), connect_timeout)?,
+            guard,
+            limits,
+        })
+    }
+
+    /// Attempts the call once. A timeout or a broken connection leaves open whether it took
+    /// effect; the idempotency key lets the other side answer that on the next attempt.
+    pub async fn call(
+        &self,
+        request: &HttpRequest,
+        effect: &EffectId,
+        trace: Option<&TraceContext>,
+    ) -> EffectOutcome {
+        match self.attempt(request, effect, trace).await {
+            Ok(outputs) => EffectOutcome::Done { outputs },
+            Err(error) => {
+                tracing::debug!(%effect, code = error.code, message = error.message, "call failed");
+                EffectOutcome::Failed { error }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &HttpRequest,
+        effect: &EffectId,
+        trace: Option<&TraceContext>,
+    ) -> Result<Object, ErrorInfo> {
+        let url = self
+            .guard
+            .check_url(&request.url)
+            .map_err(|rejected| failure::rejected(&rejected))?;
+        let method = request::method(request).map_err(failure::invalid)?;
+        let mut headers = request::headers(request, effect, trace).map_err(failure::invalid)?;
+        let body = request::body(request, &mut headers);
+        let credentials = Credentials::sent_in(&headers);
+        let call = describe(&method, &url);
+        let timeout_ms = request.timeout_ms.clamp(1, self.limits.timeout_ms);
+
+        let mut builder = self
+            .client
+            .request(method, url)
+            .timeout(Duration::from_millis(timeout_ms))
+            .headers(headers);
+        if let Some(body) = body {
+            builder = builder.body(body);
+        }
+        let response = builder
+            .send()
+            .await
+            .map_err(|error| failure::transport(&call, &error, timeout_ms))?;
+        tracing::debug!(%effect, call, status = response.status().as_u16(), "call answered");
+        self.judge(response, &call, &credentials, timeout_ms).await
+    }
+
+    async fn judge(
+        &self,
+        mut response: Response,
+        call: &str,
+        credentials: &Credentials,
+        timeout_ms: u64,
+    ) -> Result<Object, ErrorInfo> {
+        let status = response.status();
+        if !status.is_success() {
+            // Further than is kept, so that a credential across the cut is masked whole. A body
+            // that breaks off does not change what the status said.
+            let enough = self.limits.error_body_bytes + credentials.longest();
+            let read = response::read(&mut response, enough).await;
+            let body = read.unwrap_or(Body::Cut(Vec::new()));
+            let excerpt = response::excerpt(body, self.limits.error_body_bytes, credentials);
+            return Err(failure::status(call, status, &excerpt));
+        }
+        match response::read(&mut response, self.limits.response_bytes).await {
+            Ok(Body::Whole(bytes)) => Ok(response::outputs(&response, &bytes, credentials)),
+            Ok(Body::Cut(_)) => Err(failure::too_large(call, self.limits.response_bytes)),
+            Err(error) => Err(failure::transport(call, &error, timeout_ms)),
+        }
+    }
+}
+
+/// Method and origin: enough to find the node, too little to leak what a path or query carries.
+fn describe(method: &Method, url: &Url) -> String {
+    format!("{method} {}", url.origin().ascii_serialization())
+}

@@ -1,0 +1,41 @@
+//! The door the runtime's outbox workers come through.
+
+use crate::{HttpCaller, Secrets};
+use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, TraceContext};
+
+pub struct Performer {
+    http: HttpCaller,
+    secrets: Secrets,
+}
+
+impl Performer {
+    pub fn new(http: HttpCaller, secrets: Secrets) -> Self {
+        Self { http, secrets }
+    }
+
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Attempts an effect once. Kinds that concern other runs on this host are the runtime's own;
+    /// one that arrives here was misrouted, which no retry mends.
+    pub async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
+        match &effect.kind {
+            EffectKind::Http { request, .. } => self.http.call(request, &effect.id, trace).await,
+            EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
+            EffectKind::StartChild(_)
+            | EffectKind::NotifyParent { .. }
+            | EffectKind::CancelChild { .. }
+            | EffectKind::Continue => {
+                let kind = effect.kind.name();
+                tracing::error!(effect = %effect.id, kind, "an effect of the runtime was misrouted");
+                EffectOutcome::Failed {
+                    error: ErrorInfo::new(
+                        "internal_error",
+                        format!("Effects of the kind `{kind}` are performed by the runtime."),
+                    ),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Secrets given to the host by configuration, by id. Their values leave only as a proof
+//! ([`Secrets::echo`]) or to the redactor, which has to know what to look for.
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+use tandem_record::{EffectOutcome, ErrorInfo, Object};
+
+#[derive(Clone, Default)]
+pub struct Secrets(BTreeMap<String, String>);
+
+impl Secrets {
+    /// For the redactor and nobody else.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(id, value)| (id.as_str(), value.as_str()))
+    }
+
+    /// What the test-only node `conformance.secret.echo` puts out: proof that the secret was
+    /// resolved, without the secret. Two names for each fact, because hosts have used both.
+    pub fn echo(&self, secret_id: &str) -> EffectOutcome {
+        let Some(value) = self.0.get(secret_id) else {
+            let message = format!("The secret `{secret_id}` is not configured on this host.");
+            return EffectOutcome::Failed {
+                error: ErrorInfo::new("credential_unavailable", message),
+            };
+        };
+        let hash: String = Sha256::digest(value)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        EffectOutcome::Done {
+            outputs: Object::from_iter([
+                ("secretSha256".to_owned(), json!(hash)),
+                ("secretLength".to_owned(), json!(value.len())),
+                ("sha256".to_owned(), json!(hash)),
+                ("byteLength".to_owned(), json!(value.len())),
+            ]),
+        }
+    }
+}
+
+impl FromIterator<(String, String)> for Secrets {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(secrets: T) -> Self {
+        Self(secrets.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets")?;
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

@@ -1,0 +1,9 @@
+mod address;
+mod failures;
+mod guard;
+mod http;
+mod identity;
+mod perform;
+mod resolver;
+mod server;
+mod trace;
