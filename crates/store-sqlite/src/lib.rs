@@ -1,1 +1,126 @@
+//! The default store: one SQLite file, one writer, readers beside it.
+//!
+//! All writes go through one thread ([`writer`]) that gathers what is waiting into one transaction
+//! and one fsync. Reads use their own read-only connections on WAL snapshots ([`readers`]) and
+//! never wait for the writer. Each table has a file of its own that owns its SQL; [`commit`] puts
+//! them together in one transaction.
+//!
+//! Invariants:
+//! - A caller hears of success only after the WAL is on disk (`synchronous = FULL`).
+//! - Only one process has the file open for writing ([`lock`]).
+//! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
+//! - The cost of a commit does not depend on how many runs are stored.
 
+mod checkpoint;
+mod commit;
+mod connection;
+mod definitions;
+mod events;
+mod fault;
+mod idempotency;
+mod keys;
+mod lock;
+mod migrations;
+mod options;
+mod outbox;
+mod readers;
+mod runs;
+mod settings;
+mod timers;
+mod writer;
+
+pub use options::Options;
+
+use async_trait::async_trait;
+use checkpoint::Checkpointer;
+use lock::Lock;
+use readers::Readers;
+use rusqlite::OptionalExtension;
+use std::path::{Path, PathBuf};
+use tandem_record::Timestamp;
+use tandem_store::{Fault, Upkeep};
+use writer::Writer;
+
+/// An open database. Dropping it finishes what was queued, like [`Upkeep::close`], but without
+/// telling when.
+pub struct SqliteStore {
+    // Before the writer, so that its connection is the last to close and cleans up the WAL.
+    readers: Readers,
+    writer: Writer,
+    path: PathBuf,
+}
+
+impl SqliteStore {
+    /// Opens the database at `path`, creating it if there is none, and brings its schema up to
+    /// date. Blocks while it does. Faults: `locked`, `corrupt`, `newer_schema`, `io`, `disk_full`.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Fault> {
+        let path = path.as_ref();
+        let lock = Lock::take(path)?;
+        let mut connection = connection::create(path)?;
+        migrations::prepare(&mut connection, path, &options)?;
+        connection::set_up_writer(&connection, path, &options)?;
+        let checkpointer = Checkpointer::start(path)?;
+        let readers = Readers::open(path, &options)?;
+        let writer = Writer::start(connection, checkpointer, lock)
+            .map_err(|error| fault::describe(path, error))?;
+        Ok(Self {
+            readers,
+            writer,
+            path: path.to_owned(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Changes [`Options::max_bytes`] while the store is in use: room for an operator to make
+    /// after `disk_full`.
+    pub async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<(), Fault> {
+        self.writer
+            .amend(move |ledger| Ok(connection::cap_size(&ledger.connection, max_bytes)?))
+            .await
+    }
+}
+
+#[async_trait]
+impl Upkeep for SqliteStore {
+    async fn ping(&self) -> Result<(), Fault> {
+        let written: i64 = self
+            .writer
+            .amend(|ledger| {
+                let mut beat = ledger.connection.prepare_cached(
+                    "UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats",
+                )?;
+                Ok(beat.query_row((), |row| row.get(0))?)
+            })
+            .await?;
+        let read: Option<i64> = self
+            .readers
+            .read(|connection| {
+                connection
+                    .prepare_cached("SELECT beats FROM heartbeat WHERE id = 0")?
+                    .query_row((), |row| row.get(0))
+                    .optional()
+            })
+            .await?;
+        if read.is_none_or(|read| read < written) {
+            return Err(Fault::permanent(
+                "corrupt",
+                format!("{} forgot a write it confirmed", self.path.display()),
+            ));
+        }
+        Ok(())
+    }
+
+    async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
+        self.writer
+            .amend(move |ledger| Ok(idempotency::expire(&ledger.connection, before, limit)?))
+            .await
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}

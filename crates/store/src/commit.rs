@@ -1,5 +1,6 @@
 //! One unit of durable change.
 
+use crate::fault::Fault;
 use crate::read::IdempotencyKey;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -19,6 +20,32 @@ pub struct Commit {
     pub guards: Vec<Guard>,
 }
 
+impl Commit {
+    /// Refuses what no correct caller asks for, so that every implementation refuses the same.
+    pub fn check(&self) -> Result<(), Fault> {
+        for append in &self.appends {
+            if append.after.is_none() && append.events.is_empty() {
+                return Err(Fault::permanent(
+                    "invalid",
+                    format!("stream {} cannot begin without an event", append.stream),
+                ));
+            }
+            if let Some(row) = &append.run
+                && append.stream != StreamId::of_run(&row.run_id)
+            {
+                return Err(Fault::permanent(
+                    "invalid",
+                    format!(
+                        "run {} is not the run of stream {}",
+                        row.run_id, append.stream
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Conditions checked inside the transaction, before anything is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Guard {
@@ -35,6 +62,7 @@ pub struct Append {
     pub stream: StreamId,
     /// The last sequence the decision was made on; `None` begins the stream.
     pub after: Option<Seq>,
+    /// May be empty on a stream that exists, to replace its snapshot or projection only.
     pub events: Vec<NewEvent>,
     /// The run projection after these events, for streams of runs.
     pub run: Option<RunRow>,
@@ -50,7 +78,9 @@ pub struct NewEvent {
     pub body: String,
 }
 
-/// One row of the run listing.
+/// One row of the run listing. Who a run is (tenant, workspace, workflow, definition, parent,
+/// scope, time of creation) is fixed by the first commit that names it; later commits change only
+/// where it stands: `status`, `ended_at` and `error_code`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
     pub run_id: RunId,

@@ -37,7 +37,8 @@ pub struct Fault {
     /// Whether the same call may succeed later without anyone stepping in.
     pub retryable: bool,
     /// What kind of trouble, for error codes: `disk_full`, `corrupt`, `closed`, `newer_schema`,
-    /// `locked`, `io`.
+    /// `locked` (another process has the store), `busy`, `io`, and `invalid` for what no correct
+    /// caller asks for.
     pub code: &'static str,
 }
 

@@ -25,6 +25,8 @@ pub struct KeyRecord {
 
 #[async_trait]
 pub trait Keys: Send + Sync {
+    /// A key with the same id is replaced. A secret belongs to one key: the hash of another key is
+    /// refused as `invalid`.
     async fn put_key(&self, key: KeyRecord) -> Result<(), Fault>;
     /// By the hash of the presented secret. Revoked and expired keys are returned too: the caller
     /// tells them apart.

@@ -167,7 +167,8 @@ pub trait Upkeep: Send + Sync {
     /// Forgets answers older than `before`, oldest first, at most `limit`.
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
 
-    /// Flushes what can be flushed before the process ends.
+    /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
+    /// Later calls get a fault with code `closed`.
     async fn close(&self);
 }
 

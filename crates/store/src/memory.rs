@@ -1,1 +1,133 @@
+//! A store without a disk: plain maps behind one mutex, for tests and the simulator.
+//!
+//! It keeps every promise of the traits except the one about power cuts. Handles cloned from one
+//! another share the data; [`MemoryStore::reopen`] stands for a process that died (or closed) and
+//! came back, and finds everything that was committed.
+//!
+//! Invariant: the mutex is never held across an `await`, and a commit is validated as a whole
+//! before its first change, so no reader and no failed commit can see or leave half of one.
 
+mod access;
+mod outbox;
+mod reads;
+mod state;
+
+#[cfg(test)]
+mod tests;
+
+use crate::commit::{Commit, SnapshotRecord};
+use crate::fault::{Error, Fault};
+use crate::read::{StoredEvent, StreamSlice};
+use crate::{Log, ReadLog, Upkeep};
+use async_trait::async_trait;
+use state::State;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tandem_record::{Seq, StreamId, Timestamp};
+
+/// Cloning gives another handle on the same open store.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    /// Of this opening, not of the data.
+    closed: Arc<AtomicBool>,
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same data as a new process would find it. Other handles stay as they are.
+    pub fn reopen(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            closed: Arc::default(),
+        }
+    }
+
+    fn state(&self) -> Result<MutexGuard<'_, State>, Fault> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Fault::permanent("closed", "the store is closed"));
+        }
+        Ok(self
+            .state
+            .lock()
+            .expect("no code panics while holding the state"))
+    }
+}
+
+#[async_trait]
+impl Log for MemoryStore {
+    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+        let mut state = self.state()?;
+        commit.check()?;
+        state.validate(&commit)?;
+        state.apply(commit);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ReadLog for MemoryStore {
+    async fn events(
+        &self,
+        stream: &StreamId,
+        after: Option<Seq>,
+        limit: usize,
+    ) -> Result<StreamSlice, Fault> {
+        let state = self.state()?;
+        let Some(log) = state.streams.get(stream) else {
+            return Ok(StreamSlice::default());
+        };
+        let first = after.map_or(0, |seq| seq.next().0);
+        let events = (first..)
+            .zip(log.events.iter().skip(first as usize))
+            .take(limit)
+            .map(|(seq, event)| StoredEvent {
+                seq: Seq(seq),
+                at: event.at,
+                body: event.body.clone(),
+            })
+            .collect();
+        Ok(StreamSlice {
+            events,
+            head: log.head(),
+        })
+    }
+
+    async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault> {
+        let state = self.state()?;
+        Ok(state
+            .streams
+            .get(stream)
+            .and_then(|log| log.snapshot.clone()))
+    }
+}
+
+#[async_trait]
+impl Upkeep for MemoryStore {
+    async fn ping(&self) -> Result<(), Fault> {
+        self.state().map(drop)
+    }
+
+    async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
+        let mut state = self.state()?;
+        let mut old: Vec<_> = state
+            .idempotency
+            .values()
+            .filter(|record| record.recorded_at < before)
+            .map(|record| (record.recorded_at, record.key.clone()))
+            .collect();
+        old.sort();
+        old.truncate(limit);
+        for (_, key) in &old {
+            state.idempotency.remove(key);
+        }
+        Ok(old.len() as u64)
+    }
+
+    async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}

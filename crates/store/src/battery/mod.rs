@@ -1,1 +1,124 @@
+//! The promises of storage as executable checks. Any implementation runs all of them:
+//!
+//! ```ignore
+//! async fn open() -> tandem_store::battery::Fresh { … }
+//! tandem_store::battery!(tests open); // each check as its own #[tokio::test]
+//! ```
+//!
+//! A check gets a store that is empty and its own, knows nothing of the database behind it, never
+//! sleeps, and passes every time it needs as a value. A new check is a public function in the file
+//! of its topic and one name in the list below.
 
+pub mod append;
+pub mod concurrency;
+pub mod definitions;
+pub mod guards;
+pub mod idempotency;
+pub mod keys;
+pub mod outbox;
+pub mod runs;
+pub mod sample;
+pub mod settings;
+pub mod snapshot;
+pub mod timers;
+
+use crate::Store;
+use std::any::Any;
+use std::sync::Arc;
+
+/// A store nobody used yet.
+pub struct Fresh {
+    pub store: Arc<dyn Store>,
+    /// Whatever must outlive the store: a temporary directory, a schema to drop.
+    pub keep: Box<dyn Any + Send>,
+}
+
+impl<S: Store + 'static> From<S> for Fresh {
+    fn from(store: S) -> Self {
+        Self {
+            store: Arc::new(store),
+            keep: Box::new(()),
+        }
+    }
+}
+
+/// Every check, one after the other, each on a fresh store.
+pub async fn run_all<F, Fut>(open: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Fresh>,
+{
+    crate::battery!(calls open);
+}
+
+/// `battery!(tests open)` makes a module of tests for each topic; `open` is an async function
+/// beside the invocation that gives a [`Fresh`] store.
+#[macro_export]
+macro_rules! battery {
+    ($mode:ident $open:ident) => {
+        $crate::battery! { @$mode $open;
+            append: begins_at_zero, continues_without_gaps, reads_in_pages, refuses_a_stale_position,
+                refuses_to_begin_twice, several_streams_advance_together,
+                one_conflict_undoes_the_whole_commit, appends_of_one_commit_build_on_each_other,
+                refuses_malformed_commits, keeps_bodies_byte_for_byte, closed_store_says_so;
+            guards: lease_guard_needs_the_holder, scope_guard_sees_live_runs_only,
+                a_failed_guard_leaves_no_trace, guards_look_before_the_commit_writes;
+            idempotency: answers_what_was_committed, a_used_key_conflicts,
+                a_conflicting_commit_records_no_answer, forgets_the_oldest_first;
+            outbox: leases_what_is_due_earliest_first, a_leased_entry_is_not_given_twice,
+                an_expired_lease_is_taken_over, released_entries_come_back_later,
+                release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,
+                commits_remove_entries, put_replaces_an_entry, next_due_follows_leases,
+                a_lost_lease_fences_its_old_holder, concurrent_leases_are_disjoint;
+            timers: due_in_order, set_moves_and_clear_removes, keys_are_told_apart,
+                a_refused_commit_sets_no_timer;
+            runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,
+                lists_newest_first, filters_combine, pages_stay_stable_while_runs_arrive,
+                scope_finds_live_runs, counts_by_status;
+            definitions: a_tenant_shadows_the_shared_document, unregistering_keeps_pinned_content,
+                registering_again_moves_the_id, lists_what_the_tenant_sees,
+                registers_only_with_its_commit;
+            keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
+                a_secret_belongs_to_one_key;
+            settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
+            snapshot: replaced_with_its_append, a_refused_append_keeps_the_old_one;
+            concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
+                readers_see_whole_commits, one_winner_for_an_idempotency_key,
+                one_live_run_for_a_scope;
+        }
+    };
+    (@tests $open:ident; $($topic:ident: $($check:ident),+;)+) => {$(
+        mod $topic {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $check() {
+                    let fresh = super::$open().await;
+                    $crate::battery::$topic::$check(::std::sync::Arc::clone(&fresh.store)).await;
+                    fresh.store.close().await;
+                }
+            )+
+        }
+    )+};
+    (@calls $open:ident; $($topic:ident: $($check:ident),+;)+) => {$($(
+        let fresh = $open().await;
+        $crate::battery::$topic::$check(::std::sync::Arc::clone(&fresh.store)).await;
+        fresh.store.close().await;
+    )+)+};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fresh;
+    use crate::memory::MemoryStore;
+
+    async fn open() -> Fresh {
+        MemoryStore::new().into()
+    }
+
+    crate::battery!(tests open);
+
+    #[tokio::test]
+    async fn run_all_runs() {
+        super::run_all(open).await;
+    }
+}

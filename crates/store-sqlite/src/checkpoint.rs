@@ -1,0 +1,96 @@
+//! Moves what the WAL gathered into the database file, on a thread and a connection of its own so
+//! that committers do not wait for it.
+//!
+//! A WAL can start over only in a moment when all of it has been moved. Under steady load the
+//! thread alone never finds that moment, so beyond [`HARD`] pages the writer moves the (small)
+//! rest itself between two batches. That bounds the file.
+
+use crate::connection;
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use tandem_store::Fault;
+
+/// Pages in the WAL between two calls for the thread: 4 MiB.
+const SOFT: usize = 1_000;
+
+/// Pages in the WAL at which the writer steps in: 32 MiB.
+const HARD: usize = 8_000;
+
+pub(crate) struct Checkpointer {
+    bell: SyncSender<()>,
+    thread: JoinHandle<()>,
+    /// Pages in the WAL after the last commit.
+    pages: Arc<AtomicUsize>,
+    /// What `pages` was when the bell last rang.
+    rung_at: usize,
+}
+
+impl Checkpointer {
+    pub(crate) fn start(path: &Path) -> Result<Self, Fault> {
+        let connection = connection::join(path)?;
+        // One place: ringing while a ring waits adds nothing.
+        let (bell, rings) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("sqlite-checkpoint".into())
+            .spawn(move || {
+                for () in rings {
+                    passive(&connection);
+                }
+            })
+            .expect("the system can start a thread");
+        Ok(Self {
+            bell,
+            thread,
+            pages: Arc::default(),
+            rung_at: 0,
+        })
+    }
+
+    /// Counts the pages `connection` commits. Replaces SQLite's own automatic checkpoints.
+    pub(crate) fn watch(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+        let pages = Arc::clone(&self.pages);
+        connection.wal_hook(Some(move |_: &mut Wal, count: std::ffi::c_int| {
+            pages.store(usize::try_from(count).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))
+    }
+
+    pub(crate) fn after_commit(&mut self, writer: &Connection) {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages < self.rung_at {
+            // The WAL started over.
+            self.rung_at = 0;
+        }
+        if pages >= HARD {
+            passive(writer);
+        }
+        if pages >= self.rung_at + SOFT {
+            self.rung_at = pages;
+            let _ = self.bell.try_send(());
+        }
+    }
+
+    /// Moves everything and closes the writer's connection.
+    pub(crate) fn finish(self, writer: Connection) {
+        drop(self.bell);
+        let _ = self.thread.join();
+        // What cannot be moved now stays in the WAL and is found there by the next process.
+        let _ = checkpoint(&writer, "PRAGMA wal_checkpoint(TRUNCATE)");
+        let _ = writer.close();
+    }
+}
+
+/// Moves what no reader or writer is in the way of. Failing costs nothing but a longer WAL: a full
+/// disk or a damaged file shows in the commits themselves.
+fn passive(connection: &Connection) {
+    let _ = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)");
+}
+
+fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<()> {
+    connection.query_row(pragma, (), |_| Ok(()))
+}

@@ -1,0 +1,101 @@
+//! One commit inside the writer's transaction: everything is looked at before anything is written,
+//! so a refusal leaves no trace without a savepoint.
+
+use crate::events::{self, Place};
+use crate::writer::{Ledger, Stop};
+use crate::{SqliteStore, definitions, idempotency, outbox, runs, timers};
+use async_trait::async_trait;
+use rusqlite::Connection;
+use tandem_record::Seq;
+use tandem_store::{Commit, Conflict, Error, Guard, Log};
+
+#[async_trait]
+impl Log for SqliteStore {
+    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+        commit.check()?;
+        self.writer
+            .write(move |ledger| {
+                let places = validate(ledger, &commit)?;
+                write(&ledger.connection, &commit, &places)?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// Where each append goes, or why the commit cannot be made.
+fn validate(ledger: &mut Ledger, commit: &Commit) -> Result<Vec<Place>, Stop> {
+    for guard in &commit.guards {
+        check_guard(&ledger.connection, guard)?;
+    }
+    if let Some(record) = &commit.idempotency
+        && idempotency::is_used(&ledger.connection, &record.key)?
+    {
+        return Err(Conflict::KeyUsed.into());
+    }
+    let mut places: Vec<Place> = Vec::with_capacity(commit.appends.len());
+    for append in &commit.appends {
+        // A later append of the same commit stands on the earlier one.
+        let earlier = commit.appends[..places.len()]
+            .iter()
+            .rposition(|earlier| earlier.stream == append.stream);
+        let found = match earlier {
+            Some(index) => Some(places[index].after(&commit.appends[index])),
+            None => events::find(&ledger.connection, &append.stream)?,
+        };
+        let actual = found.and_then(|place| place.head);
+        if actual != append.after {
+            return Err(Conflict::Position {
+                stream: append.stream.clone(),
+                expected: append.after,
+                actual,
+            }
+            .into());
+        }
+        places.push(found.unwrap_or_else(|| Place {
+            stream_no: ledger.number_stream(),
+            head: None::<Seq>,
+        }));
+    }
+    Ok(places)
+}
+
+fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
+    match guard {
+        Guard::HoldsLease { effect, owner } => {
+            if !outbox::is_leased_to(connection, effect, owner)? {
+                return Err(
+                    Conflict::Guard(format!("effect {effect} is not leased to {owner}")).into(),
+                );
+            }
+        }
+        Guard::ScopeFree { tenant, scope } => {
+            if let Some(run) = runs::live_in_scope(connection, tenant, scope)? {
+                return Err(Conflict::Guard(format!("scope {scope} is taken by run {run}")).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite::Result<()> {
+    for (append, place) in commit.appends.iter().zip(places) {
+        events::append(connection, *place, append)?;
+        if let Some(row) = &append.run {
+            runs::project(connection, row)?;
+        }
+    }
+    for change in &commit.timers {
+        timers::change(connection, change)?;
+    }
+    for change in &commit.outbox {
+        outbox::change(connection, change)?;
+    }
+    if let Some(record) = &commit.idempotency {
+        idempotency::record(connection, record)?;
+    }
+    for change in &commit.registry {
+        definitions::change(connection, change)?;
+    }
+    Ok(())
+}

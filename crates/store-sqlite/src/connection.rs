@@ -1,0 +1,82 @@
+//! How connections are opened and tuned.
+
+use crate::fault;
+use crate::options::Options;
+use rusqlite::{Connection, OpenFlags, Result};
+use std::path::Path;
+use std::time::Duration;
+use tandem_store::Fault;
+
+/// More than the distinct statements of any one connection.
+const STATEMENTS: usize = 96;
+
+/// Only a program that is not ours can make us wait; then a while is worth it.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// A WAL that outgrew this is cut back when it starts over.
+const WAL_LIMIT_BYTES: i64 = 64 * 1024 * 1024;
+
+/// For the writer, before anything is known about the file.
+pub(crate) fn create(path: &Path) -> Result<Connection, Fault> {
+    open(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    )
+}
+
+/// For the checkpointer.
+pub(crate) fn join(path: &Path) -> Result<Connection, Fault> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection
+        .pragma_update(None, "synchronous", "FULL")
+        .map_err(|error| fault::describe(path, error))?;
+    Ok(connection)
+}
+
+pub(crate) fn read_only(path: &Path, options: &Options) -> Result<Connection, Fault> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    set_cache(&connection, options.reader_cache_kib)
+        .map_err(|error| fault::describe(path, error))?;
+    Ok(connection)
+}
+
+fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
+    let tune = |connection: Connection| {
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(connection)
+    };
+    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .and_then(tune)
+        .map_err(|error| fault::describe(path, error))
+}
+
+/// After the file proved to be ours.
+pub(crate) fn set_up_writer(
+    connection: &Connection,
+    path: &Path,
+    options: &Options,
+) -> Result<(), Fault> {
+    let set_up = || {
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "journal_size_limit", WAL_LIMIT_BYTES)?;
+        set_cache(connection, options.writer_cache_kib)?;
+        cap_size(connection, options.max_bytes)
+    };
+    set_up().map_err(|error| fault::describe(path, error))
+}
+
+/// SQLite takes a negative number as KiB.
+fn set_cache(connection: &Connection, kib: u32) -> Result<()> {
+    connection.pragma_update(None, "cache_size", -i64::from(kib))
+}
+
+pub(crate) fn cap_size(connection: &Connection, max_bytes: Option<u64>) -> Result<()> {
+    /// SQLite's own bound.
+    const MOST: u64 = 4_294_967_294;
+    let page: u64 = connection.pragma_query_value(None, "page_size", |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })?;
+    let pages = max_bytes.map_or(MOST, |bytes| (bytes / page).clamp(1, MOST));
+    connection.pragma_update_and_check(None, "max_page_count", pages as i64, |_| Ok(()))
+}

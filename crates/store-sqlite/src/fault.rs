@@ -1,0 +1,59 @@
+//! What SQLite's errors mean to a caller: which kind of trouble, and whether waiting helps.
+
+use rusqlite::{Error, ErrorCode};
+use std::path::Path;
+use tandem_store::Fault;
+
+pub(crate) fn closed() -> Fault {
+    Fault::permanent("closed", "the store is closed")
+}
+
+pub(crate) fn from_sql(error: Error) -> Fault {
+    match &error {
+        Error::SqliteFailure(failure, _) => from_code(failure.code, error.to_string()),
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::InvalidColumnType(..)
+        | Error::Utf8Error(..) => Fault::permanent(
+            "corrupt",
+            format!("the database holds a value it cannot hold: {error}"),
+        ),
+        _ => Fault::permanent("io", error.to_string()),
+    }
+}
+
+/// The same, naming the file; for errors while opening it.
+pub(crate) fn describe(path: &Path, error: Error) -> Fault {
+    let fault = from_sql(error);
+    Fault {
+        message: format!("{}: {}", path.display(), fault.message),
+        ..fault
+    }
+}
+
+fn from_code(code: ErrorCode, said: String) -> Fault {
+    match code {
+        ErrorCode::DiskFull => Fault::retryable(
+            "disk_full",
+            format!("no room for the database to grow ({said}); nothing was written"),
+        ),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Fault::retryable(
+            "busy",
+            format!("another program holds the database ({said})"),
+        ),
+        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => Fault::retryable("io", said),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Fault::permanent(
+            "corrupt",
+            format!("the database is damaged ({said}); restore it from a backup"),
+        ),
+        _ => Fault::permanent("io", said),
+    }
+}
+
+/// A stored text that is not what its column holds.
+pub(crate) fn malformed(
+    column: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> Error {
+    Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+}

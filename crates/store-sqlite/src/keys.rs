@@ -1,0 +1,126 @@
+//! API keys, by the hash of their secret.
+
+use crate::SqliteStore;
+use crate::fault;
+use crate::writer::Stop;
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use tandem_record::{Principal, TenantId, Timestamp};
+use tandem_store::{Fault, KeyRecord, Keys};
+
+const SELECT: &str = "SELECT key_id, hash, name, tenant, workspace, principal, scopes, roles,
+    created_at, expires_at, revoked_at FROM keys";
+
+fn from_row(row: &Row<'_>) -> Result<KeyRecord> {
+    let words = |column: usize| -> Result<Vec<String>> {
+        serde_json::from_str(row.get_ref(column)?.as_str()?)
+            .map_err(|error| fault::malformed(column, error))
+    };
+    let time = |column: usize| -> Result<Option<Timestamp>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
+    };
+    Ok(KeyRecord {
+        key_id: row.get(0)?,
+        hash: row.get(1)?,
+        name: row.get(2)?,
+        tenant: TenantId::new(row.get_ref(3)?.as_str()?),
+        workspace: row.get_ref(4)?.as_str_or_null()?.map(Into::into),
+        principal: Principal::new(row.get_ref(5)?.as_str()?),
+        scopes: words(6)?,
+        roles: words(7)?,
+        created_at: Timestamp(row.get(8)?),
+        expires_at: time(9)?,
+        revoked_at: time(10)?,
+    })
+}
+
+fn put(connection: &Connection, key: &KeyRecord) -> Result<(), Stop> {
+    let twin: Option<String> = connection
+        .prepare_cached("SELECT key_id FROM keys WHERE hash = ?1 AND key_id <> ?2")?
+        .query_row([&key.hash, &key.key_id], |row| row.get(0))
+        .optional()?;
+    if let Some(twin) = twin {
+        return Err(Fault::permanent(
+            "invalid",
+            format!("the secret of key {} is that of key {twin}", key.key_id),
+        )
+        .into());
+    }
+    let words = |words: &[String]| serde_json::to_string(words).expect("words are plain JSON");
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO keys (key_id, hash, name, tenant, workspace, principal, scopes,
+                 roles, created_at, expires_at, revoked_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute(params![
+            key.key_id,
+            key.hash,
+            key.name,
+            key.tenant.as_str(),
+            key.workspace.as_ref().map(AsRef::as_ref),
+            key.principal.as_str(),
+            words(&key.scopes),
+            words(&key.roles),
+            key.created_at.0,
+            key.expires_at.map(|at| at.0),
+            key.revoked_at.map(|at| at.0),
+        ])?;
+    Ok(())
+}
+
+#[async_trait]
+impl Keys for SqliteStore {
+    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
+        self.writer
+            .amend(move |ledger| put(&ledger.connection, &key))
+            .await
+    }
+
+    async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
+        let hash = hash.to_owned();
+        self.readers
+            .read(move |connection| {
+                connection
+                    .prepare_cached(&format!("{SELECT} WHERE hash = ?1"))?
+                    .query_row([&hash], from_row)
+                    .optional()
+            })
+            .await
+    }
+
+    async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault> {
+        let tenant = tenant.cloned();
+        self.readers
+            .read(move |connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "{SELECT} WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created_at, key_id"
+                    ))?
+                    .query_map([tenant.as_ref().map(AsRef::as_ref)], from_row)?
+                    .collect()
+            })
+            .await
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &TenantId,
+        key_id: &str,
+        at: Timestamp,
+    ) -> Result<bool, Fault> {
+        let (tenant, key_id) = (tenant.clone(), key_id.to_owned());
+        self.writer
+            .amend(move |ledger| {
+                let revoked = ledger
+                    .connection
+                    .prepare_cached(
+                        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
+                         WHERE tenant = ?1 AND key_id = ?2",
+                    )?
+                    .execute(params![tenant.as_str(), key_id, at.0])?;
+                Ok(revoked > 0)
+            })
+            .await
+    }
+}

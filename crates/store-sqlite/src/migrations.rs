@@ -1,0 +1,124 @@
+//! Whose file is it, how old is it, and is it whole. A file is not touched before it proved to be
+//! ours and not newer than we are.
+
+use crate::fault;
+use crate::options::Options;
+use rusqlite::{Connection, Result};
+use std::path::Path;
+use tandem_store::Fault;
+
+/// "TNDM", in the header of every database of ours.
+const APPLICATION: i32 = 0x544E_444D;
+
+/// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
+const SCRIPTS: [&str; 1] = [include_str!("schema/1.sql")];
+
+const CURRENT: i32 = SCRIPTS.len() as i32;
+
+/// Accepts the file, sets WAL mode and brings the schema up to date.
+pub(crate) fn prepare(
+    connection: &mut Connection,
+    path: &Path,
+    options: &Options,
+) -> Result<(), Fault> {
+    let described = |error| fault::describe(path, error);
+    let header = Header::read(connection).map_err(described)?;
+    header.accept(path)?;
+    if !header.is_blank() {
+        check_whole(connection, path, options)?;
+    }
+    set_wal(connection).map_err(described)?;
+    for version in header.version..CURRENT {
+        migrate(connection, version).map_err(described)?;
+    }
+    Ok(())
+}
+
+struct Header {
+    application: i32,
+    version: i32,
+    tables: i64,
+}
+
+impl Header {
+    fn read(connection: &Connection) -> Result<Self> {
+        Ok(Self {
+            application: connection.pragma_query_value(None, "application_id", |r| r.get(0))?,
+            version: connection.pragma_query_value(None, "user_version", |r| r.get(0))?,
+            tables: connection.query_row("SELECT count(*) FROM sqlite_schema", (), |r| r.get(0))?,
+        })
+    }
+
+    fn is_blank(&self) -> bool {
+        self.application == 0 && self.version == 0 && self.tables == 0
+    }
+
+    fn accept(&self, path: &Path) -> Result<(), Fault> {
+        let path = path.display();
+        if !self.is_blank() && self.application != APPLICATION {
+            return Err(Fault::permanent(
+                "corrupt",
+                format!(
+                    "{path} is an SQLite database of another program; choose another file and \
+                     leave this one alone"
+                ),
+            ));
+        }
+        if self.version > CURRENT {
+            return Err(Fault::permanent(
+                "newer_schema",
+                format!(
+                    "{path} has schema version {}, written by a newer release; this release knows \
+                     version {CURRENT}. Start the newer release, or restore a backup from before \
+                     the upgrade",
+                    self.version
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn set_wal(connection: &Connection) -> Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| {
+        let mode: String = row.get(0)?;
+        if mode == "wal" {
+            return Ok(());
+        }
+        Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+            Some(format!(
+                "the file system does not support WAL (journal mode is {mode})"
+            )),
+        ))
+    })
+}
+
+/// One step, whole or not at all: the version moves in the transaction that earns it.
+fn migrate(connection: &mut Connection, version: i32) -> Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCRIPTS[version as usize])?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", version + 1)?;
+    transaction.commit()
+}
+
+fn check_whole(connection: &Connection, path: &Path, options: &Options) -> Result<(), Fault> {
+    let size = std::fs::metadata(path).map_or(0, |file| file.len());
+    if size > options.check_up_to_bytes {
+        return Ok(());
+    }
+    let verdict: String = connection
+        .query_row("PRAGMA quick_check(1)", (), |row| row.get(0))
+        .map_err(|error| fault::describe(path, error))?;
+    if verdict == "ok" {
+        return Ok(());
+    }
+    Err(Fault::permanent(
+        "corrupt",
+        format!(
+            "{} is damaged ({verdict}); restore it from a backup",
+            path.display()
+        ),
+    ))
+}

@@ -1,0 +1,91 @@
+//! Read-only connections. A read takes one, runs on a thread that may block, and gives it back.
+//! Every statement outside a transaction sees the newest committed state, so what a commit
+//! confirmed is seen by every read that begins afterwards.
+
+use crate::connection;
+use crate::fault;
+use crate::options::Options;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tandem_store::Fault;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) struct Readers {
+    idle: Arc<Mutex<Vec<Connection>>>,
+    /// One permit for each connection; waiting callers are served in turn.
+    turns: Arc<Semaphore>,
+    count: u32,
+}
+
+impl Readers {
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, Fault> {
+        let count = options.readers.clamp(1, 64);
+        let connections = (0..count)
+            .map(|_| connection::read_only(path, options))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            idle: Arc::new(Mutex::new(connections)),
+            turns: Arc::new(Semaphore::new(count)),
+            count: count as u32,
+        })
+    }
+
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let turn = Arc::clone(&self.turns)
+            .acquire_owned()
+            .await
+            .map_err(|_| fault::closed())?;
+        let lent = Lent::take(&self.idle, turn);
+        tokio::task::spawn_blocking(move || work(lent.connection()))
+            .await
+            .expect("reads do not panic and are not aborted")
+            .map_err(fault::from_sql)
+    }
+
+    /// Lets reads that began finish, then closes every connection.
+    pub(crate) async fn close(&self) {
+        // An error means it was closed before.
+        if let Ok(turns) = self.turns.acquire_many(self.count).await {
+            self.turns.close();
+            turns.forget();
+            lock(&self.idle).clear();
+        }
+    }
+}
+
+/// A connection on loan, given back even if the work panics or nobody waits for it any more.
+struct Lent {
+    connection: Option<Connection>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    /// Dropped after the connection is back.
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Lent {
+    fn take(idle: &Arc<Mutex<Vec<Connection>>>, turn: OwnedSemaphorePermit) -> Self {
+        Self {
+            connection: Some(lock(idle).pop().expect("a turn means an idle connection")),
+            idle: Arc::clone(idle),
+            _turn: turn,
+        }
+    }
+
+    fn connection(&self) -> &Connection {
+        self.connection.as_ref().expect("given back only on drop")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        lock(&self.idle).extend(self.connection.take());
+    }
+}
+
+fn lock(idle: &Mutex<Vec<Connection>>) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+    idle.lock().expect("no code panics while holding the pool")
+}

@@ -1,0 +1,240 @@
+//! The run projection. A row's `position` is given when it is inserted and orders every listing;
+//! its head is its stream's.
+
+use crate::SqliteStore;
+use crate::events::seq;
+use crate::fault;
+use async_trait::async_trait;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use tandem_record::{DefinitionHash, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use tandem_store::{
+    Fault, ListedRun, Listing, Page, ReadRuns, RunFilter, RunPosition, RunRow, StoredRun,
+};
+
+/// In the order [`from_row`] reads them.
+macro_rules! columns {
+    () => {
+        "run_id, tenant, workspace, workflow_id, definition, status, parent, scope, created_at, \
+         ended_at, error_code"
+    };
+}
+const COLUMNS: usize = 11;
+
+/// Must repeat the condition of the index `runs_by_scope`, or that is not used.
+const LIVE: &str = "SELECT run_id FROM runs
+    WHERE tenant = ?1 AND scope = ?2 AND status NOT IN ('completed', 'failed', 'cancelled')
+    ORDER BY position LIMIT 1";
+
+const FIND: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", (SELECT head FROM streams WHERE stream = 'run:' || run_id) FROM runs WHERE run_id = ?1"
+);
+
+pub(crate) fn project(connection: &Connection, row: &RunRow) -> Result<()> {
+    // A row that stands where it stood is left alone, and so are its indexes.
+    let mut upsert = connection.prepare_cached(concat!(
+        "INSERT INTO runs (",
+        columns!(),
+        ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (run_id) DO UPDATE
+         SET status = excluded.status, ended_at = excluded.ended_at,
+             error_code = excluded.error_code
+         WHERE status <> excluded.status OR ended_at IS NOT excluded.ended_at
+             OR error_code IS NOT excluded.error_code"
+    ))?;
+    upsert.execute(params![
+        row.run_id.as_str(),
+        row.tenant.as_str(),
+        row.workspace.as_ref().map(AsRef::as_ref),
+        row.workflow_id.as_str(),
+        row.definition.as_str(),
+        row.status.as_str(),
+        row.parent.as_ref().map(AsRef::as_ref),
+        row.scope,
+        row.created_at.0,
+        row.ended_at.map(|at| at.0),
+        row.error_code,
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn live_in_scope(
+    connection: &Connection,
+    tenant: &TenantId,
+    scope: &str,
+) -> Result<Option<RunId>> {
+    connection
+        .prepare_cached(LIVE)?
+        .query_row([tenant.as_str(), scope], |row| {
+            Ok(RunId::new(row.get_ref(0)?.as_str()?))
+        })
+        .optional()
+}
+
+fn from_row(row: &Row<'_>) -> Result<RunRow> {
+    let text = |column: usize| -> Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
+    let maybe =
+        |column: usize| -> Result<Option<&str>> { Ok(row.get_ref(column)?.as_str_or_null()?) };
+    Ok(RunRow {
+        run_id: RunId::new(text(0)?),
+        tenant: TenantId::new(text(1)?),
+        workspace: maybe(2)?.map(Into::into),
+        workflow_id: WorkflowId::new(text(3)?),
+        definition: DefinitionHash::new(text(4)?),
+        status: status(text(5)?)?,
+        parent: maybe(6)?.map(Into::into),
+        scope: maybe(7)?.map(Into::into),
+        created_at: Timestamp(row.get(8)?),
+        ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+        error_code: row.get(10)?,
+    })
+}
+
+fn status(text: &str) -> Result<RunStatus> {
+    RunStatus::parse(text)
+        .ok_or_else(|| fault::malformed(5, std::io::Error::other(format!("run status {text}"))))
+}
+
+fn find(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>> {
+    connection
+        .prepare_cached(FIND)?
+        .query_row([run.as_str()], |row| {
+            Ok(StoredRun {
+                row: from_row(row)?,
+                head: seq(row.get(COLUMNS)?),
+            })
+        })
+        .optional()
+}
+
+/// The index is named rather than left to the planner, which knows nothing of how tenants are
+/// spread: the condition most likely to leave few rows leads, the others filter.
+fn list(
+    connection: &Connection,
+    tenant: &TenantId,
+    filter: &RunFilter,
+    page: &Page,
+) -> Result<Listing> {
+    let status = filter.status.map(RunStatus::as_str);
+    let before = page.before.map_or(i64::MAX, |before| before.0);
+    let conditions: [(&str, &str, Option<&str>); 4] = [
+        (
+            "parent",
+            "runs_by_parent",
+            filter.parent.as_ref().map(AsRef::as_ref),
+        ),
+        (
+            "workflow_id",
+            "runs_by_workflow",
+            filter.workflow.as_ref().map(AsRef::as_ref),
+        ),
+        (
+            "workspace",
+            "runs_by_workspace",
+            filter.workspace.as_ref().map(AsRef::as_ref),
+        ),
+        ("status", "runs_by_status", status),
+    ];
+    let mut index = "runs_by_tenant";
+    let mut terms = String::new();
+    let mut values: Vec<&dyn ToSql> = Vec::with_capacity(7);
+    let tenant = tenant.as_str();
+    values.push(&tenant);
+    values.push(&before);
+    for (column, its_index, value) in conditions.iter().rev() {
+        if let Some(value) = value {
+            index = its_index;
+            terms.push_str(&format!(" AND {column} = ?"));
+            values.push(value);
+        }
+    }
+    // One more than asked tells whether there is more.
+    let limit = i64::try_from(page.limit)
+        .unwrap_or(i64::MAX)
+        .saturating_add(1);
+    values.push(&limit);
+    let sql = format!(
+        "SELECT {}, position FROM runs INDEXED BY {index}
+         WHERE tenant = ? AND position < ?{terms} ORDER BY position DESC LIMIT ?",
+        columns!()
+    );
+    let mut runs = connection
+        .prepare_cached(&sql)?
+        .query_map(values.as_slice(), |row| {
+            Ok(ListedRun {
+                position: RunPosition(row.get(COLUMNS)?),
+                row: from_row(row)?,
+            })
+        })?
+        .collect::<Result<Vec<_>>>()?;
+    let more = runs.len() > page.limit;
+    runs.truncate(page.limit);
+    Ok(Listing { runs, more })
+}
+
+#[async_trait]
+impl ReadRuns for SqliteStore {
+    async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        let found = self.run_of_any_tenant(run).await?;
+        Ok(found.filter(|run| run.row.tenant == *tenant))
+    }
+
+    async fn run_of_any_tenant(&self, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        let run = run.clone();
+        self.readers
+            .read(move |connection| find(connection, &run))
+            .await
+    }
+
+    async fn list_runs(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: &Page,
+    ) -> Result<Listing, Fault> {
+        let (tenant, filter, page) = (tenant.clone(), filter.clone(), page.clone());
+        self.readers
+            .read(move |connection| list(connection, &tenant, &filter, &page))
+            .await
+    }
+
+    async fn live_run_in_scope(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+    ) -> Result<Option<RunId>, Fault> {
+        let (tenant, scope) = (tenant.clone(), scope.to_owned());
+        self.readers
+            .read(move |connection| live_in_scope(connection, &tenant, &scope))
+            .await
+    }
+
+    async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {
+        self.readers
+            .read(|connection| {
+                connection
+                    .prepare_cached("SELECT status, count(*) FROM runs GROUP BY status")?
+                    .query_map((), |row| {
+                        Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+                    })?
+                    .collect()
+            })
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LIVE;
+    use tandem_record::RunStatus;
+
+    #[test]
+    fn live_means_not_terminal() {
+        for status in RunStatus::ALL {
+            let listed = LIVE.contains(&format!("'{}'", status.as_str()));
+            assert_eq!(listed, status.is_terminal(), "{status:?}");
+        }
+    }
+}

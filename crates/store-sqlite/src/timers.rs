@@ -1,0 +1,61 @@
+//! Durable timers, keyed by stream and the timer's name as JSON.
+
+use crate::SqliteStore;
+use crate::fault;
+use async_trait::async_trait;
+use rusqlite::{Connection, Result, params};
+use tandem_record::{StreamId, TimerKey, Timestamp};
+use tandem_store::{DueTimer, Fault, ReadTimers, TimerChange};
+
+pub(crate) fn change(connection: &Connection, change: &TimerChange) -> Result<()> {
+    match change {
+        TimerChange::Set { stream, key, due } => connection
+            .prepare_cached("INSERT OR REPLACE INTO timers (stream, key, due) VALUES (?1, ?2, ?3)")?
+            .execute(params![stream.as_str(), name(key), due.0])?,
+        TimerChange::Clear { stream, key } => connection
+            .prepare_cached("DELETE FROM timers WHERE stream = ?1 AND key = ?2")?
+            .execute(params![stream.as_str(), name(key)])?,
+    };
+    Ok(())
+}
+
+fn name(key: &TimerKey) -> String {
+    serde_json::to_string(key).expect("a timer key is plain JSON")
+}
+
+fn due(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(
+            "SELECT stream, key, due FROM timers WHERE due <= ?1
+             ORDER BY due, stream, key LIMIT ?2",
+        )?
+        .query_map(params![now.0, limit], |row| {
+            Ok(DueTimer {
+                stream: StreamId::new(row.get_ref(0)?.as_str()?),
+                key: serde_json::from_str(row.get_ref(1)?.as_str()?)
+                    .map_err(|error| fault::malformed(1, error))?,
+                due: Timestamp(row.get(2)?),
+            })
+        })?
+        .collect()
+}
+
+#[async_trait]
+impl ReadTimers for SqliteStore {
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault> {
+        self.readers
+            .read(move |connection| due(connection, now, limit))
+            .await
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>, Fault> {
+        self.readers
+            .read(|connection| {
+                connection
+                    .prepare_cached("SELECT min(due) FROM timers")?
+                    .query_row((), |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+            })
+            .await
+    }
+}

@@ -1,0 +1,252 @@
+//! The one writer. Callers queue jobs; the thread takes what is waiting, runs it in one
+//! transaction, commits once and only then answers. There is no timer: while one batch is being
+//! synced the next one gathers by itself.
+//!
+//! A job that refuses (a conflict) has written nothing and does not disturb the others. A job that
+//! fails in SQL takes the batch back; then each job runs again in a transaction of its own, so that
+//! the failure is answered to the one that has it. Jobs are therefore run at most twice and answer
+//! once.
+
+use crate::checkpoint::Checkpointer;
+use crate::events;
+use crate::fault;
+use crate::lock::Lock;
+use rusqlite::Connection;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+use tandem_store::{Conflict, Error, Fault};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Jobs in one transaction at most; bounds the wait of the first and the size of the WAL.
+const BATCH: usize = 512;
+
+/// Jobs waiting at most; beyond it callers wait before they queue.
+const QUEUE: usize = 4 * BATCH;
+
+/// What jobs work on.
+pub(crate) struct Ledger {
+    pub(crate) connection: Connection,
+    /// For the next new stream. A number lost to a rollback is not missed.
+    next_stream_no: i64,
+}
+
+impl Ledger {
+    pub(crate) fn number_stream(&mut self) -> i64 {
+        let number = self.next_stream_no;
+        self.next_stream_no += 1;
+        number
+    }
+}
+
+/// Why a job did not do what it was asked.
+pub(crate) enum Stop {
+    /// It saw that it must not, before writing anything.
+    Refused(Error),
+    /// The database did not let it, perhaps half-way.
+    Failed(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Conflict> for Stop {
+    fn from(conflict: Conflict) -> Self {
+        Self::Refused(conflict.into())
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Refused(fault.into())
+    }
+}
+
+/// Work with its answer's address, the types erased.
+trait Job: Send {
+    /// Does the work and keeps the outcome. `Err` asks for a rollback.
+    fn attempt(&mut self, ledger: &mut Ledger) -> rusqlite::Result<()>;
+    /// Tells the caller: the kept outcome, or why it could not be made durable.
+    fn answer(self: Box<Self>, durable: Result<(), Fault>);
+}
+
+struct Task<T, F> {
+    work: F,
+    outcome: Option<Result<T, Error>>,
+    reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Job for Task<T, F>
+where
+    T: Send,
+    F: FnMut(&mut Ledger) -> Result<T, Stop> + Send,
+{
+    fn attempt(&mut self, ledger: &mut Ledger) -> rusqlite::Result<()> {
+        self.outcome = Some(match (self.work)(ledger) {
+            Ok(value) => Ok(value),
+            Err(Stop::Refused(error)) => Err(error),
+            Err(Stop::Failed(error)) => return Err(error),
+        });
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, durable: Result<(), Fault>) {
+        let answer = match durable {
+            Ok(()) => self.outcome.expect("a durable job was attempted"),
+            Err(fault) => Err(fault.into()),
+        };
+        // A caller that went away does not need the answer.
+        let _ = self.reply.send(answer);
+    }
+}
+
+pub(crate) struct Writer {
+    /// `None` once closed.
+    queue: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    /// Its other end is dropped when the thread has let go of the file.
+    ended: watch::Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(
+        mut connection: Connection,
+        mut checkpointer: Checkpointer,
+        lock: Lock,
+    ) -> rusqlite::Result<Self> {
+        checkpointer.watch(&mut connection)?;
+        let mut ledger = Ledger {
+            next_stream_no: events::last_stream_no(&connection)? + 1,
+            connection,
+        };
+        let (queue, mut waiting) = mpsc::channel::<Box<dyn Job>>(QUEUE);
+        let (alive, ended) = watch::channel(());
+        let work = move || {
+            let mut batch = Vec::with_capacity(BATCH);
+            while waiting.blocking_recv_many(&mut batch, BATCH) > 0 {
+                settle(&mut ledger, &mut batch);
+                checkpointer.after_commit(&ledger.connection);
+            }
+            checkpointer.finish(ledger.connection);
+            drop(lock);
+            drop(alive);
+        };
+        let thread = std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(work)
+            .expect("the system can start a thread");
+        Ok(Self {
+            queue: Mutex::new(Some(queue)),
+            ended,
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs the work in the next batch; answers when that is durable. `work` may run twice.
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Ledger) -> Result<T, Stop> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let task = Task {
+            work,
+            outcome: None,
+            reply,
+        };
+        let queue = self.queue().as_ref().cloned().ok_or_else(fault::closed)?;
+        queue
+            .send(Box::new(task))
+            .await
+            .map_err(|_| fault::closed())?;
+        // Held any longer it would keep the writer from ending.
+        drop(queue);
+        answer.await.map_err(|_| fault::closed())?
+    }
+
+    /// The same for work that cannot conflict.
+    pub(crate) async fn amend<T, F>(&self, work: F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Ledger) -> Result<T, Stop> + Send + 'static,
+    {
+        self.write(work).await.map_err(|error| match error {
+            Error::Fault(fault) => fault,
+            Error::Conflict(conflict) => unreachable!("only commits conflict: {conflict}"),
+        })
+    }
+
+    /// Lets the queue run dry and waits until the file is let go.
+    pub(crate) async fn close(&self) {
+        self.queue().take();
+        // Nothing is ever sent: the channel only ends.
+        let _ = self.ended.clone().changed().await;
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Box<dyn Job>>>> {
+        self.queue
+            .lock()
+            .expect("no code panics while holding the queue")
+    }
+}
+
+impl Drop for Writer {
+    /// Waits, so that whoever opens the file next finds it free and everything in it.
+    fn drop(&mut self) {
+        self.queue().take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Makes the batch durable and answers every job in it.
+fn settle(ledger: &mut Ledger, batch: &mut Vec<Box<dyn Job>>) {
+    match attempt(ledger, batch) {
+        Ok(()) => {
+            for job in batch.drain(..) {
+                job.answer(Ok(()));
+            }
+        }
+        // Somebody else has the file: running each job would wait for each.
+        Err(Trouble::Begin(error)) => {
+            let fault = fault::from_sql(error);
+            for job in batch.drain(..) {
+                job.answer(Err(fault.clone()));
+            }
+        }
+        Err(Trouble::Work(_)) => {
+            for mut job in batch.drain(..) {
+                let result = attempt(ledger, std::slice::from_mut(&mut job));
+                job.answer(result.map_err(|trouble| match trouble {
+                    Trouble::Begin(error) | Trouble::Work(error) => fault::from_sql(error),
+                }));
+            }
+        }
+    }
+}
+
+enum Trouble {
+    Begin(rusqlite::Error),
+    Work(rusqlite::Error),
+}
+
+/// All jobs in one transaction, or none of them.
+fn attempt(ledger: &mut Ledger, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+    run(&ledger.connection, "BEGIN IMMEDIATE").map_err(Trouble::Begin)?;
+    let done = jobs
+        .iter_mut()
+        .try_for_each(|job| job.attempt(ledger))
+        .and_then(|()| run(&ledger.connection, "COMMIT"));
+    // Some errors, a full disk among them, have ended the transaction already.
+    if done.is_err() && !ledger.connection.is_autocommit() {
+        let _ = run(&ledger.connection, "ROLLBACK");
+    }
+    done.map_err(Trouble::Work)
+}
+
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(()).map(drop)
+}

@@ -1,0 +1,96 @@
+//! Conditions of a commit hold inside its transaction, or nothing is written.
+
+use super::sample::started;
+use super::sample::{NOW, append, commit, conflict, entry, head, later, moved, must, put, row};
+use crate::{Commit, Conflict, Guard, LeaseRequest, OutboxChange, Store};
+use std::sync::Arc;
+use tandem_record::{EffectId, RunStatus, StreamId, TenantId};
+
+fn holds(effect: &str, owner: &str) -> Guard {
+    Guard::HoldsLease {
+        effect: EffectId::new(effect),
+        owner: owner.into(),
+    }
+}
+
+fn free(tenant: &str, scope: &str) -> Guard {
+    Guard::ScopeFree {
+        tenant: TenantId::new(tenant),
+        scope: scope.into(),
+    }
+}
+
+fn only(guard: Guard) -> Commit {
+    Commit {
+        guards: vec![guard],
+        ..Commit::default()
+    }
+}
+
+#[track_caller]
+fn is_guard(conflict: &Conflict) {
+    assert!(
+        matches!(conflict, Conflict::Guard(_)),
+        "expected a failed guard, got {conflict:?}"
+    );
+}
+
+pub async fn lease_guard_needs_the_holder(store: Arc<dyn Store>) {
+    is_guard(&conflict(&store, only(holds("e1", "me"))).await);
+    must(&store, put([entry("e1", NOW)])).await;
+    is_guard(&conflict(&store, only(holds("e1", "me"))).await);
+    let request = LeaseRequest {
+        owner: "me".into(),
+        now: NOW,
+        until: later(100),
+        limit: 1,
+    };
+    assert_eq!(store.lease(request).await.unwrap().len(), 1);
+    is_guard(&conflict(&store, only(holds("e1", "other"))).await);
+    must(&store, only(holds("e1", "me"))).await;
+}
+
+pub async fn scope_guard_sees_live_runs_only(store: Arc<dyn Store>) {
+    let mut run = row("t1", "r1");
+    run.scope = Some("order-7".into());
+    must(&store, started(run.clone())).await;
+    is_guard(&conflict(&store, only(free("t1", "order-7"))).await);
+    must(&store, only(free("t1", "order-8"))).await;
+    must(&store, only(free("t2", "order-7"))).await;
+    for (after, status) in (0..).zip(RunStatus::ALL.into_iter().filter(|s| !s.is_terminal())) {
+        run.status = status;
+        must(&store, moved(run.clone(), Some(after))).await;
+        is_guard(&conflict(&store, only(free("t1", "order-7"))).await);
+    }
+    let after = head(&store, &StreamId::new("run:r1")).await.unwrap();
+    for (after, status) in (after..).zip(RunStatus::ALL.into_iter().filter(|s| s.is_terminal())) {
+        run.status = status;
+        must(&store, moved(run.clone(), Some(after))).await;
+        must(&store, only(free("t1", "order-7"))).await;
+    }
+}
+
+pub async fn a_failed_guard_leaves_no_trace(store: Arc<dyn Store>) {
+    let stream = StreamId::new("run:a");
+    let mut guarded = commit([append(&stream, None, 1)]);
+    guarded.outbox.push(OutboxChange::Put(entry("e2", NOW)));
+    guarded.guards.push(holds("e1", "me"));
+    conflict(&store, guarded).await;
+    assert_eq!(head(&store, &stream).await, None);
+    assert_eq!(store.depth().await.unwrap(), 0);
+}
+
+pub async fn guards_look_before_the_commit_writes(store: Arc<dyn Store>) {
+    // A run that claims a free scope must not be in its own way.
+    let mut run = row("t1", "r1");
+    run.scope = Some("order-7".into());
+    let mut claim = started(run.clone());
+    claim.guards.push(free("t1", "order-7"));
+    must(&store, claim).await;
+    // An entry put by the commit itself does not satisfy its own guard.
+    let mut leased = entry("e1", NOW);
+    leased.lease = Some(("me".into(), later(100)));
+    let mut own = put([leased]);
+    own.guards.push(holds("e1", "me"));
+    is_guard(&conflict(&store, own).await);
+}

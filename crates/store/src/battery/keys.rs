@@ -1,0 +1,72 @@
+//! API keys are found by the hash of their secret and never forgotten.
+
+use super::sample::{NOW, later};
+use crate::{KeyRecord, Store};
+use std::sync::Arc;
+use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
+
+fn key(id: &str, tenant: &str, created_at: Timestamp) -> KeyRecord {
+    KeyRecord {
+        key_id: id.into(),
+        hash: format!("hash-of-{id}"),
+        name: "for the tests".into(),
+        tenant: TenantId::new(tenant),
+        workspace: Some(WorkspaceId::new("w1")),
+        principal: Principal::new("p1"),
+        scopes: vec!["runs:read".into(), "runs:write".into()],
+        roles: vec![],
+        created_at,
+        expires_at: Some(later(1_000)),
+        revoked_at: None,
+    }
+}
+
+pub async fn found_by_hash(store: Arc<dyn Store>) {
+    assert_eq!(store.key_by_hash("hash-of-k1").await.unwrap(), None);
+    let mut first = key("k1", "t1", NOW);
+    store.put_key(first.clone()).await.unwrap();
+    let found = store.key_by_hash("hash-of-k1").await.unwrap();
+    assert_eq!(found.as_ref(), Some(&first), "every field comes back");
+    first.workspace = None;
+    first.expires_at = None;
+    first.scopes = vec![];
+    store.put_key(first.clone()).await.unwrap();
+    let found = store.key_by_hash("hash-of-k1").await.unwrap();
+    assert_eq!(found.as_ref(), Some(&first), "the same id is replaced");
+    assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
+}
+
+pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
+    for (id, tenant, age) in [("k1", "t1", 30), ("k2", "t2", 20), ("k3", "t1", 10)] {
+        store.put_key(key(id, tenant, later(age))).await.unwrap();
+    }
+    let ids = async |tenant: Option<&str>| -> Vec<String> {
+        let tenant = tenant.map(TenantId::new);
+        let keys = store.list_keys(tenant.as_ref()).await.unwrap();
+        keys.into_iter().map(|key| key.key_id).collect()
+    };
+    assert_eq!(ids(None).await, ["k3", "k2", "k1"]);
+    assert_eq!(ids(Some("t1")).await, ["k3", "k1"]);
+    assert!(ids(Some("t3")).await.is_empty());
+}
+
+pub async fn revoked_once(store: Arc<dyn Store>) {
+    store.put_key(key("k1", "t1", NOW)).await.unwrap();
+    let (own, other) = (TenantId::new("t1"), TenantId::new("t2"));
+    assert!(!store.revoke_key(&other, "k1", later(1)).await.unwrap());
+    assert!(!store.revoke_key(&own, "absent", later(1)).await.unwrap());
+    assert!(store.revoke_key(&own, "k1", later(2)).await.unwrap());
+    assert!(store.revoke_key(&own, "k1", later(3)).await.unwrap());
+    let found = store.key_by_hash("hash-of-k1").await.unwrap().unwrap();
+    assert_eq!(found.revoked_at, Some(later(2)), "the first time stands");
+}
+
+pub async fn a_secret_belongs_to_one_key(store: Arc<dyn Store>) {
+    store.put_key(key("k1", "t1", NOW)).await.unwrap();
+    let mut twin = key("k2", "t2", NOW);
+    twin.hash = "hash-of-k1".into();
+    let refused = store.put_key(twin).await.unwrap_err();
+    assert_eq!(refused.code, "invalid");
+    assert!(!refused.retryable);
+    assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
+}

@@ -1,0 +1,129 @@
+//! Small pieces of commits the checks are written with.
+
+use crate::{
+    Append, Commit, Conflict, Error, Log, NewEvent, OutboxChange, OutboxEntry, RunRow, Store,
+    StoredEvent,
+};
+use std::sync::Arc;
+use tandem_record::{
+    DefinitionHash, EffectId, RunId, RunStatus, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+};
+
+/// An arbitrary moment; checks count from here.
+pub const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+pub fn later(ms: u64) -> Timestamp {
+    NOW.plus_ms(ms)
+}
+
+/// Bodies name their stream and place, so that a misplaced event shows.
+pub fn body(stream: &StreamId, seq: u64) -> String {
+    format!(r#"{{"stream":"{stream}","seq":{seq}}}"#)
+}
+
+/// `count` events after `after`.
+pub fn append(stream: &StreamId, after: Option<u64>, count: u64) -> Append {
+    let first = after.map_or(0, |seq| seq + 1);
+    Append {
+        stream: stream.clone(),
+        after: after.map(Seq),
+        events: (first..first + count)
+            .map(|seq| NewEvent {
+                at: later(seq),
+                body: body(stream, seq),
+            })
+            .collect(),
+        run: None,
+        snapshot: None,
+    }
+}
+
+pub fn commit(appends: impl IntoIterator<Item = Append>) -> Commit {
+    Commit {
+        appends: appends.into_iter().collect(),
+        ..Commit::default()
+    }
+}
+
+pub fn row(tenant: &str, run: &str) -> RunRow {
+    RunRow {
+        run_id: RunId::new(run),
+        tenant: TenantId::new(tenant),
+        workspace: None,
+        workflow_id: WorkflowId::new("flow"),
+        definition: DefinitionHash::new("d0"),
+        status: RunStatus::Running,
+        parent: None,
+        scope: None,
+        created_at: NOW,
+        ended_at: None,
+        error_code: None,
+    }
+}
+
+/// The commit that begins a run with one event.
+pub fn started(row: RunRow) -> Commit {
+    moved(row, None)
+}
+
+/// One more event on a run's stream, and its row as it is then.
+pub fn moved(row: RunRow, after: Option<u64>) -> Commit {
+    let mut one = append(&StreamId::of_run(&row.run_id), after, 1);
+    one.run = Some(row);
+    commit([one])
+}
+
+pub fn entry(effect: &str, available_at: Timestamp) -> OutboxEntry {
+    OutboxEntry {
+        effect: EffectId::new(effect),
+        stream: StreamId::new("run:r1"),
+        kind: "http".into(),
+        body: format!(r#"{{"effect":"{effect}"}}"#),
+        available_at,
+        attempts: 0,
+        lease: None,
+    }
+}
+
+pub fn put(entries: impl IntoIterator<Item = OutboxEntry>) -> Commit {
+    Commit {
+        outbox: entries.into_iter().map(OutboxChange::Put).collect(),
+        ..Commit::default()
+    }
+}
+
+/// Commits, and fails the check if that is refused.
+pub async fn must(store: &Arc<dyn Store>, commit: Commit) {
+    Log::commit(store.as_ref(), commit)
+        .await
+        .expect("the commit is in order");
+}
+
+/// Commits, and fails the check unless it conflicts.
+pub async fn conflict(store: &Arc<dyn Store>, commit: Commit) -> Conflict {
+    match Log::commit(store.as_ref(), commit).await {
+        Err(Error::Conflict(conflict)) => conflict,
+        other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+/// The last sequence of a stream as a reader sees it.
+pub async fn head(store: &Arc<dyn Store>, stream: &StreamId) -> Option<u64> {
+    let slice = store.events(stream, None, 1).await.expect("reads work");
+    slice.head.map(|seq| seq.0)
+}
+
+/// Reads the whole stream and checks that it is gapless and in place.
+pub async fn whole(store: &Arc<dyn Store>, stream: &StreamId) -> Vec<StoredEvent> {
+    let slice = store
+        .events(stream, None, usize::MAX)
+        .await
+        .expect("reads work");
+    for (place, event) in (0..).zip(&slice.events) {
+        assert_eq!(event.seq, Seq(place), "{stream} has a gap at {place}");
+        assert_eq!(event.body, body(stream, place), "{stream} is out of place");
+    }
+    let last = slice.events.last().map(|event| event.seq);
+    assert_eq!(slice.head, last, "the head of {stream} is its last event");
+    slice.events
+}

@@ -1,0 +1,176 @@
+//! Reads of what commits wrote: runs, definitions, timers, answers.
+
+use super::MemoryStore;
+use super::state::State;
+use crate::commit::{IdempotencyRecord, RunRow};
+use crate::fault::Fault;
+use crate::read::{
+    DueTimer, IdempotencyKey, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
+    StoredRun,
+};
+use crate::{ReadDefinitions, ReadIdempotency, ReadRuns, ReadTimers};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_record::{DefinitionHash, RunId, StreamId, TenantId, Timestamp, WorkflowId};
+
+fn stored(state: &State, run: &RunId) -> Option<StoredRun> {
+    let row = state.runs[*state.run_places.get(run)?].clone();
+    let head = state
+        .streams
+        .get(&StreamId::of_run(run))
+        .and_then(|log| log.head())
+        .expect("a run is projected by an append to its stream");
+    Some(StoredRun { row, head })
+}
+
+fn matches(filter: &RunFilter, row: &RunRow) -> bool {
+    filter.status.is_none_or(|status| row.status == status)
+        && filter
+            .workflow
+            .as_ref()
+            .is_none_or(|w| row.workflow_id == *w)
+        && (filter.parent.is_none() || row.parent == filter.parent)
+        && (filter.workspace.is_none() || row.workspace == filter.workspace)
+}
+
+#[async_trait]
+impl ReadRuns for MemoryStore {
+    async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        let found = stored(&*self.state()?, run);
+        Ok(found.filter(|run| run.row.tenant == *tenant))
+    }
+
+    async fn run_of_any_tenant(&self, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        Ok(stored(&*self.state()?, run))
+    }
+
+    async fn list_runs(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: &Page,
+    ) -> Result<Listing, Fault> {
+        let state = self.state()?;
+        let mut older = state
+            .runs
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(place, row)| (RunPosition(place as i64 + 1), row))
+            .filter(|(position, _)| page.before.is_none_or(|before| *position < before))
+            .filter(|(_, row)| row.tenant == *tenant && matches(filter, row));
+        let runs = older
+            .by_ref()
+            .take(page.limit)
+            .map(|(position, row)| ListedRun {
+                position,
+                row: row.clone(),
+            })
+            .collect();
+        Ok(Listing {
+            runs,
+            more: older.next().is_some(),
+        })
+    }
+
+    async fn live_run_in_scope(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+    ) -> Result<Option<RunId>, Fault> {
+        let state = self.state()?;
+        Ok(state
+            .live_in_scope(tenant, scope)
+            .map(|run| run.run_id.clone()))
+    }
+
+    async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let state = self.state()?;
+        for run in &state.runs {
+            *counts.entry(run.status.as_str()).or_default() += 1;
+        }
+        Ok(counts
+            .into_iter()
+            .map(|(status, count)| (status.to_owned(), count))
+            .collect())
+    }
+}
+
+fn meaning(state: &State, tenant: Option<&TenantId>, workflow: &WorkflowId) -> Option<Registered> {
+    let (hash, registered_at) = state.registry.get(&(tenant.cloned(), workflow.clone()))?;
+    let document = state
+        .documents
+        .get(hash)
+        .expect("registering stores the document")
+        .clone();
+    Some(Registered {
+        workflow: workflow.clone(),
+        hash: hash.clone(),
+        document,
+        shared: tenant.is_none(),
+        registered_at: *registered_at,
+    })
+}
+
+#[async_trait]
+impl ReadDefinitions for MemoryStore {
+    async fn definition(&self, hash: &DefinitionHash) -> Result<Option<Arc<str>>, Fault> {
+        Ok(self.state()?.documents.get(hash).cloned())
+    }
+
+    async fn registered(
+        &self,
+        tenant: &TenantId,
+        workflow: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault> {
+        let state = self.state()?;
+        Ok(meaning(&state, Some(tenant), workflow).or_else(|| meaning(&state, None, workflow)))
+    }
+
+    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+        let state = self.state()?;
+        let mut visible = BTreeMap::new();
+        // Shared ids sort first, so a tenant's own document takes their place.
+        for (owner, workflow) in state.registry.keys() {
+            if owner.as_ref().is_none_or(|owner| owner == tenant) {
+                let meaning = meaning(&state, owner.as_ref(), workflow);
+                visible.insert(
+                    workflow.clone(),
+                    meaning.expect("the key is in the registry"),
+                );
+            }
+        }
+        Ok(visible.into_values().collect())
+    }
+}
+
+#[async_trait]
+impl ReadTimers for MemoryStore {
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault> {
+        let state = self.state()?;
+        Ok(state
+            .due
+            .iter()
+            .take_while(|(due, _, _)| *due <= now)
+            .take(limit)
+            .map(|(due, stream, key)| DueTimer {
+                stream: stream.clone(),
+                key: key.clone(),
+                due: *due,
+            })
+            .collect())
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>, Fault> {
+        Ok(self.state()?.due.first().map(|(due, _, _)| *due))
+    }
+}
+
+#[async_trait]
+impl ReadIdempotency for MemoryStore {
+    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault> {
+        Ok(self.state()?.idempotency.get(key).cloned())
+    }
+}

@@ -1,0 +1,195 @@
+//! The data, and how one commit changes it: validated whole, then applied without failing.
+
+use crate::commit::{
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, NewEvent, OutboxChange,
+    OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
+};
+use crate::fault::Conflict;
+use crate::keys::KeyRecord;
+use crate::read::IdempotencyKey;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use tandem_record::{
+    DefinitionHash, EffectId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+};
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) streams: HashMap<StreamId, StreamLog>,
+    /// In order of creation; a run's place is its position.
+    pub(super) runs: Vec<RunRow>,
+    pub(super) run_places: HashMap<RunId, usize>,
+    pub(super) timers: BTreeMap<(StreamId, TimerKey), Timestamp>,
+    /// The same timers, by when they are due.
+    pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
+    pub(super) outbox: BTreeMap<EffectId, OutboxEntry>,
+    pub(super) idempotency: BTreeMap<IdempotencyKey, IdempotencyRecord>,
+    pub(super) documents: HashMap<DefinitionHash, Arc<str>>,
+    pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
+    pub(super) settings: BTreeMap<String, String>,
+    pub(super) keys: BTreeMap<String, KeyRecord>,
+}
+
+#[derive(Default)]
+pub(super) struct StreamLog {
+    pub(super) events: Vec<NewEvent>,
+    pub(super) snapshot: Option<SnapshotRecord>,
+}
+
+impl StreamLog {
+    pub(super) fn head(&self) -> Option<Seq> {
+        let last = self.events.len().checked_sub(1)?;
+        Some(Seq(last as u64))
+    }
+}
+
+impl State {
+    pub(super) fn validate(&self, commit: &Commit) -> Result<(), Conflict> {
+        for guard in &commit.guards {
+            self.check_guard(guard)?;
+        }
+        if let Some(record) = &commit.idempotency
+            && self.idempotency.contains_key(&record.key)
+        {
+            return Err(Conflict::KeyUsed);
+        }
+        // A later append of the same commit stands on the earlier one.
+        let mut heads: HashMap<&StreamId, Option<Seq>> = HashMap::new();
+        for append in &commit.appends {
+            let head = heads
+                .entry(&append.stream)
+                .or_insert_with(|| self.streams.get(&append.stream).and_then(StreamLog::head));
+            if *head != append.after {
+                return Err(Conflict::Position {
+                    stream: append.stream.clone(),
+                    expected: append.after,
+                    actual: *head,
+                });
+            }
+            let length = head.map_or(0, |seq| seq.next().0) + append.events.len() as u64;
+            *head = length.checked_sub(1).map(Seq);
+        }
+        Ok(())
+    }
+
+    fn check_guard(&self, guard: &Guard) -> Result<(), Conflict> {
+        match guard {
+            Guard::HoldsLease { effect, owner } => {
+                let lease = self.outbox.get(effect).and_then(|e| e.lease.as_ref());
+                if lease.is_none_or(|(holder, _)| holder != owner) {
+                    return Err(Conflict::Guard(format!(
+                        "effect {effect} is not leased to {owner}"
+                    )));
+                }
+            }
+            Guard::ScopeFree { tenant, scope } => {
+                if let Some(run) = self.live_in_scope(tenant, scope) {
+                    return Err(Conflict::Guard(format!(
+                        "scope {scope} is taken by run {}",
+                        run.run_id
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn live_in_scope(&self, tenant: &TenantId, scope: &str) -> Option<&RunRow> {
+        self.runs.iter().find(|run| {
+            run.tenant == *tenant
+                && run.scope.as_deref() == Some(scope)
+                && !run.status.is_terminal()
+        })
+    }
+
+    /// Only after [`Self::validate`] agreed.
+    pub(super) fn apply(&mut self, commit: Commit) {
+        for append in commit.appends {
+            self.append(append);
+        }
+        for change in commit.timers {
+            self.change_timer(change);
+        }
+        for change in commit.outbox {
+            match change {
+                OutboxChange::Put(entry) => {
+                    self.outbox.insert(entry.effect.clone(), entry);
+                }
+                OutboxChange::Remove(effect) => {
+                    self.outbox.remove(&effect);
+                }
+            }
+        }
+        if let Some(record) = commit.idempotency {
+            self.idempotency.insert(record.key.clone(), record);
+        }
+        for change in commit.registry {
+            self.change_registry(change);
+        }
+    }
+
+    fn append(&mut self, append: Append) {
+        let log = self.streams.entry(append.stream).or_default();
+        log.events.extend(append.events);
+        if append.snapshot.is_some() {
+            log.snapshot = append.snapshot;
+        }
+        if let Some(row) = append.run {
+            self.project(row);
+        }
+    }
+
+    fn project(&mut self, row: RunRow) {
+        match self.run_places.get(&row.run_id) {
+            Some(&place) => {
+                let stored = &mut self.runs[place];
+                stored.status = row.status;
+                stored.ended_at = row.ended_at;
+                stored.error_code = row.error_code;
+            }
+            None => {
+                self.run_places.insert(row.run_id.clone(), self.runs.len());
+                self.runs.push(row);
+            }
+        }
+    }
+
+    fn change_timer(&mut self, change: TimerChange) {
+        match change {
+            TimerChange::Set { stream, key, due } => {
+                let before = self.timers.insert((stream.clone(), key.clone()), due);
+                if let Some(before) = before {
+                    self.due.remove(&(before, stream.clone(), key.clone()));
+                }
+                self.due.insert((due, stream, key));
+            }
+            TimerChange::Clear { stream, key } => {
+                let name = (stream, key);
+                if let Some(due) = self.timers.remove(&name) {
+                    self.due.remove(&(due, name.0, name.1));
+                }
+            }
+        }
+    }
+
+    fn change_registry(&mut self, change: RegistryChange) {
+        match change {
+            RegistryChange::Register {
+                tenant,
+                definition,
+                at,
+            } => {
+                let DefinitionRecord {
+                    hash,
+                    workflow,
+                    document,
+                } = definition;
+                self.documents.entry(hash.clone()).or_insert(document);
+                self.registry.insert((tenant, workflow), (hash, at));
+            }
+            RegistryChange::Unregister { tenant, workflow } => {
+                self.registry.remove(&(tenant, workflow));
+            }
+        }
+    }
+}
