@@ -1,13 +1,13 @@
 //! The default store: one SQLite file, one writer, readers beside it.
 //!
-//! All writes go through one thread ([`writer`]) that gathers what is waiting into one transaction
-//! and one fsync. Reads use their own read-only connections on WAL snapshots ([`readers`]) and
-//! never wait for the writer. Each table has a file of its own that owns its SQL; [`commit`] puts
+//! All writes go through one thread (`writer`) that gathers what is waiting into one transaction
+//! and one fsync. Reads use their own read-only connections on WAL snapshots (`readers`) and
+//! never wait for the writer. Each table has a file of its own that owns its SQL; `commit` puts
 //! them together in one transaction.
 //!
 //! Invariants:
 //! - A caller hears of success only after the WAL is on disk (`synchronous = FULL`).
-//! - Only one process has the file open for writing ([`lock`]).
+//! - Only one process has the file open for writing (`lock`).
 //! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 

@@ -41,10 +41,12 @@ impl Readers {
             .await
             .map_err(|_| fault::closed())?;
         let lent = Lent::take(&self.idle, turn);
-        tokio::task::spawn_blocking(move || work(lent.connection()))
-            .await
-            .expect("reads do not panic and are not aborted")
-            .map_err(fault::from_sql)
+        match tokio::task::spawn_blocking(move || work(lent.connection())).await {
+            Ok(result) => result.map_err(fault::from_sql),
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            // The runtime is shutting down and does not begin new work.
+            Err(_) => Err(fault::closed()),
+        }
     }
 
     /// Lets reads that began finish, then closes every connection.

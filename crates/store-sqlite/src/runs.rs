@@ -21,8 +21,8 @@ macro_rules! columns {
 }
 const COLUMNS: usize = 11;
 
-/// Must repeat the condition of the index `runs_by_scope`, or that is not used.
-const LIVE: &str = "SELECT run_id FROM runs
+/// Must repeat the condition of the index it names.
+const LIVE: &str = "SELECT run_id FROM runs INDEXED BY runs_by_scope
     WHERE tenant = ?1 AND scope = ?2 AND status NOT IN ('completed', 'failed', 'cancelled')
     ORDER BY position LIMIT 1";
 

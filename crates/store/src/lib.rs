@@ -5,7 +5,7 @@
 //! table can be rebuilt from it. Nothing here knows what an event means, which protocol is spoken
 //! or which database is used.
 //!
-//! Invariants every implementation keeps, tested by [`battery`]:
+//! Invariants every implementation keeps, tested by [`mod@battery`]:
 //! - A commit that returned `Ok` survives the death of the process and of the machine.
 //! - A commit that returned an error left no trace.
 //! - Sequences of a stream start at 0 and have no gaps.

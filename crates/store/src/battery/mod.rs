@@ -1,7 +1,7 @@
 //! The promises of storage as executable checks. Any implementation runs all of them:
 //!
 //! ```ignore
-//! async fn open() -> tandem_store::battery::Fresh { … }
+//! async fn open() -> tandem_store::battery::Fresh { MyStore::open().into() }
 //! tandem_store::battery!(tests open); // each check as its own #[tokio::test]
 //! ```
 //!

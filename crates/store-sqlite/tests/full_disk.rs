@@ -1,0 +1,113 @@
+//! No room: the commit that does not fit fails alone, nothing is lost, and the store goes on as
+//! soon as there is room again.
+
+use std::sync::Arc;
+use tandem_record::{StreamId, Timestamp};
+use tandem_store::battery::sample::{append, commit, head, must, row, started, whole};
+use tandem_store::{Commit, Error, Log, NewEvent, Store};
+use tandem_store_sqlite::{Options, SqliteStore};
+
+const CAP: u64 = 1024 * 1024;
+
+fn capped(path: &std::path::Path, max_bytes: u64) -> Arc<SqliteStore> {
+    let options = Options {
+        max_bytes: Some(max_bytes),
+        ..Options::default()
+    };
+    Arc::new(SqliteStore::open(path, options).unwrap())
+}
+
+/// Events of a whole MiB each; the first few are ordinary, so that it fails half-way.
+fn too_big(stream: &StreamId) -> Commit {
+    let mut big = append(stream, None, 3);
+    let rest = (3..6).map(|seq| NewEvent {
+        at: Timestamp(seq),
+        body: "x".repeat(CAP as usize),
+    });
+    big.events.extend(rest);
+    commit([big])
+}
+
+#[track_caller]
+fn is_full(result: Result<(), Error>) {
+    match result {
+        Err(Error::Fault(fault)) => {
+            assert_eq!(fault.code, "disk_full", "{fault}");
+            assert!(fault.retryable, "room may be made");
+        }
+        other => panic!("expected a full disk, got {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fails_without_loss_and_recovers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let sqlite = capped(&path, CAP);
+    let store: Arc<dyn Store> = sqlite.clone();
+    let stream = StreamId::new("run:a");
+    must(&store, commit([append(&stream, None, 1)])).await;
+    let mut confirmed = 0;
+    let full = loop {
+        let next = commit([append(&stream, Some(confirmed), 50)]);
+        match store.commit(next).await {
+            Ok(()) => confirmed += 50,
+            Err(error) => break Err(error),
+        }
+    };
+    is_full(full);
+    assert!(confirmed > 1_000, "there was room at first");
+    for _ in 0..3 {
+        is_full(
+            store
+                .commit(commit([append(&stream, Some(confirmed), 50)]))
+                .await,
+        );
+    }
+    assert_eq!(whole(&store, &stream).await.len() as u64, confirmed + 1);
+
+    sqlite.set_max_bytes(Some(2 * CAP)).await.unwrap();
+    must(&store, commit([append(&stream, Some(confirmed), 50)])).await;
+    store.close().await;
+    drop((store, sqlite));
+
+    let store: Arc<dyn Store> = capped(&path, 4 * CAP);
+    must(&store, commit([append(&stream, Some(confirmed + 50), 50)])).await;
+    assert_eq!(whole(&store, &stream).await.len() as u64, confirmed + 101);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_does_not_fit_fails_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let sqlite = capped(&directory.path().join("tandem.db"), CAP);
+    let store: Arc<dyn Store> = sqlite.clone();
+    let big = StreamId::new("run:big");
+    for round in 0..20 {
+        let small: Vec<_> = (0..16)
+            .map(|n| {
+                let store = Arc::clone(&sqlite);
+                tokio::spawn(async move {
+                    if n == 7 {
+                        is_full(store.commit(too_big(&StreamId::new("run:big"))).await);
+                    } else {
+                        let run = started(row("t1", &format!("r{round}-{n}")));
+                        store
+                            .commit(run)
+                            .await
+                            .expect("there is room for a small one");
+                    }
+                })
+            })
+            .collect();
+        for task in small {
+            task.await.unwrap();
+        }
+        assert_eq!(head(&store, &big).await, None, "half of it was left");
+    }
+    let counts = store.count_by_status().await.unwrap();
+    assert_eq!(counts, [("running".to_owned(), 20 * 15)]);
+
+    sqlite.set_max_bytes(None).await.unwrap();
+    must(&store, too_big(&big)).await;
+    assert_eq!(head(&store, &big).await, Some(5));
+}

@@ -1,0 +1,201 @@
+//! What was confirmed is there after the store was closed, dropped or copied in mid-flight.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tandem_record::{DefinitionHash, EffectId, RunId, StreamId, TimerKey, WorkflowId};
+use tandem_store::battery::sample::{NOW, append, commit, entry, later, must, row, started, whole};
+use tandem_store::{
+    DefinitionRecord, IdempotencyKey, IdempotencyRecord, LeaseRequest, OutboxChange,
+    RegistryChange, RunFilter, SnapshotRecord, Store, StoredResponse, TimerChange,
+};
+use tandem_store_sqlite::{Options, SqliteStore};
+
+fn open(path: &Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(path, Options::default()).expect("the database opens"))
+}
+
+fn answer() -> IdempotencyRecord {
+    IdempotencyRecord {
+        key: IdempotencyKey("k1".into()),
+        digest: "digest".into(),
+        response: StoredResponse {
+            status: 201,
+            body: "{}".into(),
+        },
+        recorded_at: NOW,
+    }
+}
+
+/// Touches every table.
+async fn fill(store: &Arc<dyn Store>) {
+    let stream = StreamId::new("run:r1");
+    let mut everything = started(row("t1", "r1"));
+    everything.appends[0].snapshot = Some(SnapshotRecord {
+        seq: tandem_record::Seq(0),
+        format: 1,
+        body: "{}".into(),
+    });
+    everything.timers.push(TimerChange::Set {
+        stream: stream.clone(),
+        key: TimerKey::RunDeadline,
+        due: later(5),
+    });
+    everything.outbox.push(OutboxChange::Put(entry("e1", NOW)));
+    everything.idempotency = Some(answer());
+    everything.registry.push(RegistryChange::Register {
+        tenant: None,
+        definition: DefinitionRecord {
+            hash: DefinitionHash::new("d1"),
+            workflow: WorkflowId::new("flow"),
+            document: "{}".into(),
+        },
+        at: NOW,
+    });
+    must(store, everything).await;
+    store.set("name", "value").await.unwrap();
+    let request = LeaseRequest {
+        owner: "before".into(),
+        now: NOW,
+        until: later(60),
+        limit: 1,
+    };
+    assert_eq!(store.lease(request).await.unwrap().len(), 1);
+}
+
+async fn check(store: &Arc<dyn Store>) {
+    let stream = StreamId::new("run:r1");
+    assert_eq!(whole(store, &stream).await.len(), 1);
+    assert!(store.snapshot(&stream).await.unwrap().is_some());
+    let run = store.run(&"t1".into(), &RunId::new("r1")).await.unwrap();
+    assert_eq!(run.unwrap().row, row("t1", "r1"));
+    assert_eq!(store.next_timer().await.unwrap(), Some(later(5)));
+    assert_eq!(store.next_due().await.unwrap(), Some(later(60)), "leased");
+    let answered = store.answered(&IdempotencyKey("k1".into())).await.unwrap();
+    assert_eq!(answered, Some(answer()));
+    let meaning = store.registered(&"t1".into(), &"flow".into()).await;
+    assert_eq!(meaning.unwrap().unwrap().hash.as_str(), "d1");
+    assert_eq!(store.get("name").await.unwrap().as_deref(), Some("value"));
+    assert_eq!(store.break_leases("after").await.unwrap(), 1);
+    let effect = EffectId::new("e1");
+    store.release(&effect, "before", later(9)).await.unwrap();
+    assert_eq!(store.next_due().await.unwrap(), Some(NOW), "fenced");
+    // New streams do not collide with old ones.
+    must(store, started(row("t1", "r2"))).await;
+    assert_eq!(whole(store, &StreamId::new("run:r2")).await.len(), 1);
+    assert_eq!(whole(store, &stream).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_and_opening_keeps_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = open(&path);
+    fill(&store).await;
+    store.close().await;
+    let wal = directory.path().join("tandem.db-wal");
+    assert!(!wal.exists(), "a closed database is one file");
+    check(&open(&path)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropping_and_opening_keeps_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = open(&path);
+    fill(&store).await;
+    drop(store);
+    check(&open(&path)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_finishes_what_was_queued() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = open(&path);
+    let tasks: Vec<_> = (0..200)
+        .map(|n| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let done = store.commit(started(row("t1", &format!("r{n}")))).await;
+                (n, done.is_ok())
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    store.close().await;
+    let mut confirmed = BTreeSet::new();
+    for task in tasks {
+        let (n, ok) = task.await.unwrap();
+        confirmed.extend(ok.then(|| format!("r{n}")));
+    }
+    drop(store);
+    let store = open(&path);
+    let page = tandem_store::Page {
+        before: None,
+        limit: 1_000,
+    };
+    let listed = store
+        .list_runs(&"t1".into(), &RunFilter::default(), &page)
+        .await
+        .unwrap();
+    let stored: BTreeSet<_> = listed
+        .runs
+        .iter()
+        .map(|run| run.row.run_id.to_string())
+        .collect();
+    assert_eq!(stored, confirmed, "confirmed and stored are the same");
+}
+
+/// The files as a power cut would leave them: the database first, which only a checkpoint changes
+/// (and this stays below one), then the WAL, which only grows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_made_while_committing_has_what_was_confirmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = open(&path);
+    let confirmed = Arc::new(Mutex::new(BTreeSet::new()));
+    let copied = Arc::new(AtomicBool::new(false));
+    let tasks: Vec<_> = (0..4)
+        .map(|task| {
+            let (store, confirmed) = (Arc::clone(&store), Arc::clone(&confirmed));
+            let copied = Arc::clone(&copied);
+            tokio::spawn(async move {
+                let stream = StreamId::new(format!("run:{task}"));
+                must(&store, commit([append(&stream, None, 1)])).await;
+                for seq in 0..30 {
+                    if copied.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    must(&store, commit([append(&stream, Some(seq), 1)])).await;
+                    confirmed.lock().unwrap().insert((task, seq + 1));
+                }
+            })
+        })
+        .collect();
+    while confirmed.lock().unwrap().len() < 30 {
+        tokio::task::yield_now().await;
+    }
+    let before = confirmed.lock().unwrap().clone();
+    let copy = directory.path().join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    let wal = directory.path().join("tandem.db-wal");
+    std::fs::copy(wal, directory.path().join("copy.db-wal")).unwrap();
+    copied.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+
+    let store = open(&copy);
+    for (task, seq) in before {
+        let events = whole(&store, &StreamId::new(format!("run:{task}"))).await;
+        assert!(events.len() > seq as usize, "run:{task} lost event {seq}");
+    }
+    for task in 0..4 {
+        // `whole` checks that there is no gap; and the stream goes on.
+        let stream = StreamId::new(format!("run:{task}"));
+        let last = whole(&store, &stream).await.len() as u64 - 1;
+        must(&store, commit([append(&stream, Some(last), 1)])).await;
+    }
+}
