@@ -16,7 +16,6 @@
 mod address;
 mod client;
 mod credentials;
-mod effect_id;
 mod failure;
 mod guard;
 mod http;
@@ -30,7 +29,6 @@ mod trace;
 mod tests;
 
 pub use client::{ClientError, GuardedResolver, guarded_client};
-pub use effect_id::logical_invocation_id;
 pub use guard::{Guard, Rejected};
 pub use http::{HttpCaller, Limits};
 pub use perform::Performer;

@@ -37,7 +37,8 @@ pub enum Work {
     Sleep {
         until: Timestamp,
     },
-    /// An HTTP call under the effect's id.
+    /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
+    /// carry credentials, which the log never holds.
     Http {
         effect: EffectId,
         request: HttpRequest,

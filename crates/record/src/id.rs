@@ -75,6 +75,13 @@ text_id! {
     StreamId,
 }
 
+impl RunId {
+    /// The public id of one of this run's events.
+    pub fn event_id(&self, seq: Seq) -> String {
+        format!("evt-{self}-{seq}")
+    }
+}
+
 impl StreamId {
     pub fn of_run(run: &RunId) -> Self {
         Self::new(format!("run:{run}"))

@@ -1,1 +1,49 @@
+//! The only driver: takes commands, asks the engine, makes its decisions durable, and carries out
+//! what they ask of the world.
+//!
+//! One way in ([`Runtime::submit`] and [`Runtime::create_run`]), one clock, one id source, one
+//! redactor. Owns the outbox workers, the timer loop and the bell. Refuses to know HTTP, wire
+//! shapes and databases.
+//!
+//! Invariants:
+//! - Nothing is announced (bell, answer, effect) before its commit returned.
+//! - An effect is attempted only after its identity is in the store.
+//! - The state kept in memory is a cache of the log; losing it costs a read, nothing else.
 
+mod bell;
+mod clock;
+mod codec;
+mod config;
+mod crash;
+mod definitions;
+mod effects;
+mod live;
+mod metrics;
+mod query;
+mod redact;
+mod registry;
+mod runtime;
+mod settle;
+mod submit;
+mod timers;
+
+pub use bell::Bell;
+pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use config::{Perform, RuntimeConfig};
+pub use crash::CrashPoints;
+pub use metrics::Metrics;
+pub use query::{EventPage, Observed, Unfolded};
+pub use redact::Redactor;
+pub use registry::{RegisterError, Registration};
+pub use runtime::Runtime;
+pub use settle::CLOCK_OFFSET;
+pub use submit::{Answer, Answering, NewRun, SubmitError};
+
+// What callers of the runtime need of the engine and the store, so that they need not name both.
+pub use tandem_engine::definition::{Permissions, document};
+pub use tandem_engine::run::{Limits, Refusal, Run};
+pub use tandem_engine::{Availability, Definition, Problem, advertised_types, node_type};
+pub use tandem_store::{
+    Fault, IdempotencyKey, IdempotencyRecord, ListedRun, Listing, Page, Registered, RunFilter,
+    RunPosition, RunRow, StoredResponse, StoredRun,
+};

@@ -65,6 +65,14 @@ impl HttpConfig {
         })
     }
 
+    /// A recorded call with its headers back in place.
+    pub(crate) fn complete(&self, recorded: &HttpRequest) -> HttpRequest {
+        HttpRequest {
+            headers: self.headers.clone(),
+            ..recorded.clone()
+        }
+    }
+
     /// The call for these inputs: ports `url` and `body` stand in for absent configuration.
     pub(crate) fn request(&self, inputs: &Object) -> Option<HttpRequest> {
         let port = inputs.get("url").and_then(Value::as_str);
@@ -72,7 +80,7 @@ impl HttpConfig {
         Some(HttpRequest {
             method: self.method.clone(),
             url,
-            headers: self.headers.clone(),
+            headers: Object::new(),
             body: self.body.clone().or_else(|| inputs.get("body").cloned()),
             timeout_ms: self.timeout_ms,
         })

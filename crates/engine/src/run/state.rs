@@ -232,11 +232,24 @@ impl Run {
         self.state.head.map_or(Seq(0), Seq::next)
     }
 
-    pub(crate) fn request(&self) -> &RunRequest {
+    /// How the run was asked for. Call on a started run only.
+    pub fn request(&self) -> &RunRequest {
         self.state
             .request
             .as_ref()
             .expect("only a started run is asked for its request")
+    }
+
+    pub fn created_at(&self) -> Timestamp {
+        self.state.created_at
+    }
+
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        self.state.ended_at
+    }
+
+    pub fn error(&self) -> Option<&ErrorInfo> {
+        self.state.error.as_ref()
     }
 
     pub(crate) fn has_running(&self) -> bool {

@@ -20,7 +20,7 @@ pub struct Context<'a> {
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.
-pub trait Definitions {
+pub trait Definitions: Sync {
     fn current(&self, workflow: &WorkflowId) -> Lookup;
 }
 

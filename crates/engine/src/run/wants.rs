@@ -4,6 +4,7 @@
 
 use super::limits::Limits;
 use super::state::{Phase, Run};
+use crate::node::Kind;
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
 
@@ -83,14 +84,17 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
         let (effect, kind) = match &node.work {
             Some(Work::Http {
                 effect, request, ..
-            }) => (
-                effect,
-                EffectKind::Http {
+            }) => {
+                let Kind::Http(config) = &run.def.nodes[ix].kind else {
+                    continue;
+                };
+                let kind = EffectKind::Http {
                     node: id,
                     attempt: node.attempt,
-                    request: request.clone(),
-                },
-            ),
+                    request: config.complete(request),
+                };
+                (effect, kind)
+            }
             Some(Work::SecretEcho { effect, secret_id }) => (
                 effect,
                 EffectKind::SecretEcho {

@@ -2,7 +2,6 @@ mod address;
 mod failures;
 mod guard;
 mod http;
-mod identity;
 mod perform;
 mod resolver;
 mod server;

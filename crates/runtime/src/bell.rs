@@ -1,0 +1,65 @@
+//! Tells waiting readers that a log has grown. Carries a number, never data: a reader that wakes
+//! reads the log after its own cursor, so a lost ring costs latency and never an event.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use tandem_record::{RunId, Seq};
+use tokio::sync::watch;
+
+/// Spreads lock contention; a power of two.
+const SHARDS: usize = 16;
+
+pub struct Bell {
+    runs: Vec<Mutex<HashMap<RunId, watch::Sender<u64>>>>,
+    /// Rings for any change of any run, for listings.
+    any: watch::Sender<u64>,
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self {
+            runs: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            any: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Bell {
+    fn shard(&self, run: &RunId) -> &Mutex<HashMap<RunId, watch::Sender<u64>>> {
+        // The id's tail is random, its head is time.
+        let hash = run.as_str().bytes().rev().take(8).fold(0_usize, |h, b| {
+            h.wrapping_mul(31).wrapping_add(usize::from(b))
+        });
+        &self.runs[hash % SHARDS]
+    }
+
+    /// Wakes the readers of a run. Costs one map lookup when nobody listens.
+    pub(crate) fn ring(&self, run: &RunId, head: Seq) {
+        let mut shard = self.shard(run).lock();
+        if let Some(sender) = shard.get(run)
+            && sender.send(head.0).is_err()
+        {
+            // Its last reader left.
+            shard.remove(run);
+        }
+        drop(shard);
+        self.any.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
+    /// Subscribe before reading the log; then no event can fall between.
+    pub fn listen(&self, run: &RunId) -> watch::Receiver<u64> {
+        let mut shard = self.shard(run).lock();
+        // Idle senders of runs nobody rings any more go when the map doubles past its readers.
+        if shard.len() > 64 && shard.len().is_power_of_two() {
+            shard.retain(|_, sender| sender.receiver_count() > 0);
+        }
+        let sender = shard
+            .entry(run.clone())
+            .or_insert_with(|| watch::Sender::new(0));
+        sender.subscribe()
+    }
+
+    pub fn listen_any(&self) -> watch::Receiver<u64> {
+        self.any.subscribe()
+    }
+}

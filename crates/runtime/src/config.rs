@@ -1,0 +1,57 @@
+//! What a runtime is made of.
+
+use crate::clock::{Clock, Ids, RandomIds, SystemClock};
+use crate::redact::Redactor;
+use async_trait::async_trait;
+use std::sync::Arc;
+use tandem_engine::run::Limits;
+use tandem_nodes::Performer;
+use tandem_record::{Effect, EffectOutcome, TraceContext};
+use tandem_store::Store;
+
+/// Carries out a node's effect. The seam between the runtime and the world.
+#[async_trait]
+pub trait Perform: Send + Sync {
+    async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome;
+}
+
+#[async_trait]
+impl Perform for Performer {
+    async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
+        Performer::perform(self, effect, trace).await
+    }
+}
+
+pub struct RuntimeConfig {
+    pub store: Arc<dyn Store>,
+    pub performer: Arc<dyn Perform>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub limits: Limits,
+    pub redactor: Redactor,
+    /// This process among others on the same store.
+    pub owner: String,
+    /// No other process uses the store, so leases found at start belong to the dead.
+    pub alone: bool,
+    /// Effects under way at once.
+    pub max_effects: usize,
+    /// Runs whose state is kept in memory.
+    pub cached_runs: usize,
+}
+
+impl RuntimeConfig {
+    pub fn new(store: Arc<dyn Store>, performer: Arc<dyn Perform>) -> Self {
+        Self {
+            store,
+            performer,
+            clock: Arc::new(SystemClock::default()),
+            ids: Arc::new(RandomIds),
+            limits: Limits::default(),
+            redactor: Redactor::default(),
+            owner: format!("tandem-{}", uuid::Uuid::new_v4()),
+            alone: true,
+            max_effects: 256,
+            cached_runs: 2048,
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Carrying out what runs ask of the world. An effect reaches this file only after the commit that
+//! recorded it; its result goes back through the one way in, and leaves the outbox in the commit
+//! that records the result.
+
+use crate::config::RuntimeConfig;
+use crate::runtime::Runtime;
+use crate::submit::{Begun, Delivery, SubmitError};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_engine::run::Decision;
+use tandem_record::{
+    Cause, ChildOutcome, Command, Effect, EffectId, EffectKind, ErrorInfo, Object, RunStatus,
+    StartChild, StreamId, Timestamp,
+};
+use tandem_store::{Fault, LeaseRequest, OutboxChange, OutboxEntry};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+
+/// A holder that shows no sign of life for this long has lost its effect.
+const LEASE_MS: u64 = 60_000;
+/// Longest pause between two attempts to record a result.
+const MAX_BACKOFF_MS: u64 = 30_000;
+/// How often the outbox is looked at when nobody rings.
+const IDLE_LOOK: Duration = Duration::from_secs(5);
+
+pub(crate) struct Effects {
+    permits: Arc<Semaphore>,
+    capacity: usize,
+    /// Effects under way here, so that they can be stopped and are not started twice.
+    running: Mutex<HashMap<EffectId, Option<AbortHandle>>>,
+    /// Entries nobody leased are waiting.
+    pub(crate) bell: Notify,
+    done: Notify,
+}
+
+/// What a commit puts into the outbox, and what is attempted right after it.
+pub(crate) struct Prepared {
+    pub(crate) changes: Vec<OutboxChange>,
+    pub(crate) leased: Vec<(Effect, OwnedSemaphorePermit)>,
+    pub(crate) unleased: bool,
+}
+
+impl Effects {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(capacity)),
+            capacity,
+            running: Mutex::default(),
+            bell: Notify::new(),
+            done: Notify::new(),
+        }
+    }
+
+    /// Turns a decision's effects into outbox changes. An effect that finds a free worker is
+    /// written as leased to this process and performed without another commit.
+    pub(crate) fn prepare(
+        &self,
+        config: &RuntimeConfig,
+        stream: &StreamId,
+        decision: &Decision,
+        now: Timestamp,
+    ) -> Prepared {
+        let mut prepared = Prepared {
+            changes: Vec::new(),
+            leased: Vec::new(),
+            unleased: false,
+        };
+        for effect in &decision.dropped {
+            prepared.changes.push(OutboxChange::Remove(effect.clone()));
+        }
+        for effect in &decision.effects {
+            let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+            let lease = permit
+                .as_ref()
+                .map(|_| (config.owner.clone(), now.plus_ms(lease_ms(&effect.kind))));
+            prepared.changes.push(OutboxChange::Put(OutboxEntry {
+                effect: effect.id.clone(),
+                stream: stream.clone(),
+                kind: effect.kind.name().to_owned(),
+                body: serde_json::to_string(effect).expect("effects are plain data"),
+                available_at: now,
+                attempts: 0,
+                lease,
+            }));
+            match permit {
+                Some(permit) => prepared.leased.push((effect.clone(), permit)),
+                None => prepared.unleased = true,
+            }
+        }
+        prepared
+    }
+
+    /// Stops an effect nobody wants any more. Its outbox entry is gone already.
+    pub(crate) fn abort(&self, effect: &EffectId) {
+        if let Some(Some(handle)) = self.running.lock().get(effect) {
+            handle.abort();
+        }
+    }
+
+    pub(crate) fn abort_all(&self) {
+        for handle in self.running.lock().values().flatten() {
+            handle.abort();
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.permits.available_permits() == self.capacity
+    }
+
+    pub(crate) fn under_way(&self) -> usize {
+        self.capacity - self.permits.available_permits()
+    }
+
+    pub(crate) async fn idle(&self) {
+        loop {
+            let done = self.done.notified();
+            if self.is_idle() {
+                return;
+            }
+            done.await;
+        }
+    }
+}
+
+/// Long enough for the effect's own time limit, so that a slow call is not taken for a dead holder.
+fn lease_ms(kind: &EffectKind) -> u64 {
+    match kind {
+        EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
+        _ => LEASE_MS,
+    }
+}
+
+impl Runtime {
+    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, OwnedSemaphorePermit)>) {
+        for (effect, permit) in leased {
+            self.spawn_effect(effect, permit);
+        }
+    }
+
+    fn spawn_effect(&self, effect: Effect, permit: OwnedSemaphorePermit) {
+        let id = effect.id.clone();
+        let effects = &self.inner.effects;
+        if effects.running.lock().insert(id.clone(), None).is_some() {
+            // Under way already: the outbox gave out an entry this process still works on.
+            return;
+        }
+        let runtime = self.clone();
+        let finished = id.clone();
+        let task = tokio::spawn(async move {
+            let _guard = Finished {
+                runtime: runtime.clone(),
+                effect: finished,
+                permit: Some(permit),
+            };
+            runtime.carry_out(effect).await;
+        });
+        if let Some(slot) = effects.running.lock().get_mut(&id) {
+            *slot = Some(task.abort_handle());
+        }
+    }
+
+    /// Performs one effect and records its result, again and again until the record stands.
+    async fn carry_out(&self, effect: Effect) {
+        self.inner.crash.reach("effect.before");
+        let started = tokio::time::Instant::now();
+        let name = effect.kind.name();
+        let mut delivered = self.attempt(&effect).await;
+        self.inner.crash.reach("effect.after");
+        let mut backoff = 50;
+        while let Err(fault) = delivered {
+            tracing::warn!(effect = %effect.id, kind = name, error = %fault, "an effect is not settled");
+            if !fault.retryable || self.is_stopping() {
+                let later = self.clock().now().plus_ms(MAX_BACKOFF_MS);
+                let owner = &self.inner.config.owner;
+                let released = self.store().release(&effect.id, owner, later).await;
+                if let Err(fault) = released {
+                    tracing::warn!(effect = %effect.id, error = %fault, "could not give it back");
+                }
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(backoff)).await;
+            backoff = (backoff * 2).min(MAX_BACKOFF_MS);
+            delivered = self.attempt(&effect).await;
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        self.inner.metrics.effect_done(name, seconds);
+    }
+
+    async fn attempt(&self, effect: &Effect) -> Result<(), Fault> {
+        let delivery = || Delivery {
+            completes: Some(effect.id.clone()),
+            timer: None,
+        };
+        match &effect.kind {
+            EffectKind::Http { .. } | EffectKind::SecretEcho { .. } => {
+                let trace = self.trace_of(&effect.run_id).await?;
+                let performer = &self.inner.config.performer;
+                let outcome = performer.perform(effect, trace.as_ref()).await;
+                let command = Command::EffectFinished {
+                    effect: effect.id.clone(),
+                    outcome,
+                };
+                self.settle_delivery(effect, command, &effect.run_id, delivery())
+                    .await
+            }
+            EffectKind::StartChild(start) => self.start_child(effect, start, delivery()).await,
+            EffectKind::NotifyParent {
+                parent,
+                node,
+                outcome,
+            } => {
+                let command = Command::ChildReported {
+                    node: node.clone(),
+                    outcome: outcome.clone(),
+                };
+                self.settle_delivery(effect, command, parent, delivery())
+                    .await
+            }
+            EffectKind::CancelChild { child } => {
+                let command = Command::Cancel {
+                    reason: None,
+                    by: None,
+                    by_parent: Some(effect.run_id.clone()),
+                };
+                self.settle_delivery(effect, command, child, delivery())
+                    .await
+            }
+            EffectKind::Continue => {
+                self.settle_delivery(effect, Command::Continue, &effect.run_id, delivery())
+                    .await
+            }
+        }
+    }
+
+    /// Delivers a result; one that nobody can take any more just leaves the outbox.
+    async fn settle_delivery(
+        &self,
+        effect: &Effect,
+        command: Command,
+        to: &tandem_record::RunId,
+        delivery: Delivery,
+    ) -> Result<(), Fault> {
+        match self.deliver(to, command, None, delivery).await {
+            Ok(_) => Ok(()),
+            Err(SubmitError::Fault(fault)) => Err(fault),
+            Err(error) => {
+                tracing::debug!(effect = %effect.id, %error, "an effect's result found no taker");
+                self.drop_entry(effect).await
+            }
+        }
+    }
+
+    async fn drop_entry(&self, effect: &Effect) -> Result<(), Fault> {
+        let commit = tandem_store::Commit {
+            outbox: vec![OutboxChange::Remove(effect.id.clone())],
+            ..Default::default()
+        };
+        match self.store().commit(commit).await {
+            Ok(()) | Err(tandem_store::Error::Conflict(_)) => Ok(()),
+            Err(tandem_store::Error::Fault(fault)) => Err(fault),
+        }
+    }
+
+    async fn start_child(
+        &self,
+        effect: &Effect,
+        start: &StartChild,
+        delivery: Delivery,
+    ) -> Result<(), Fault> {
+        let store = &**self.store();
+        let definition = self
+            .inner
+            .definitions
+            .by_hash(store, &start.definition)
+            .await?;
+        let cause = Cause::External(effect.run_id.event_id(start.cause));
+        let created = self
+            .begin(
+                start.child.clone(),
+                definition,
+                start.request.clone(),
+                Some(cause),
+                delivery,
+                None,
+                None,
+            )
+            .await;
+        let error = match created {
+            Ok(Begun::Now) => return Ok(()),
+            Ok(Begun::Before) => return self.drop_entry(effect).await,
+            Err(SubmitError::Fault(fault)) => return Err(fault),
+            Err(error) => error,
+        };
+        // The child cannot exist; its parent must not wait for it for ever.
+        let Some(parent) = &start.request.parent else {
+            return self.drop_entry(effect).await;
+        };
+        let command = Command::ChildReported {
+            node: parent.node_id.clone(),
+            outcome: ChildOutcome::Ended {
+                child: start.child.clone(),
+                status: RunStatus::Failed,
+                variables: Object::new(),
+                error: Some(ErrorInfo::new("child_refused", error.to_string())),
+            },
+        };
+        let delivery = Delivery {
+            completes: Some(effect.id.clone()),
+            timer: None,
+        };
+        self.settle_delivery(effect, command, &parent.run_id, delivery)
+            .await
+    }
+
+    /// Takes up entries no process works on: left by the dead, or written when all were busy.
+    pub(crate) async fn pick_up_effects(self) {
+        let mut pause = Duration::ZERO;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stopped() => return,
+                () = self.inner.effects.bell.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = match self.lease_and_start().await {
+                Ok(pause) => pause,
+                Err(fault) => {
+                    tracing::warn!(error = %fault, "cannot read the outbox");
+                    Duration::from_secs(1)
+                }
+            };
+        }
+    }
+
+    async fn lease_and_start(&self) -> Result<Duration, Fault> {
+        let effects = &self.inner.effects;
+        let now = self.clock().now();
+        let free = effects.permits.available_permits();
+        if free == 0 {
+            // A finished effect rings.
+            return Ok(IDLE_LOOK);
+        }
+        // Asking for entries is a write; first see whether any is due.
+        match self.store().next_due().await? {
+            Some(due) if due <= now => {}
+            Some(due) => return Ok(IDLE_LOOK.min(Duration::from_millis(due.ms_since(now)))),
+            None => return Ok(IDLE_LOOK),
+        }
+        let request = LeaseRequest {
+            owner: self.inner.config.owner.clone(),
+            now,
+            until: now.plus_ms(LEASE_MS * 11),
+            limit: free,
+        };
+        let entries = self.store().lease(request).await?;
+        let full = entries.len() == free;
+        for entry in entries {
+            let effect: Effect = match serde_json::from_str(&entry.body) {
+                Ok(effect) => effect,
+                Err(error) => {
+                    tracing::error!(effect = %entry.effect, %error, "an outbox entry is unreadable");
+                    continue;
+                }
+            };
+            let Ok(permit) = Arc::clone(&effects.permits).acquire_owned().await else {
+                return Ok(IDLE_LOOK);
+            };
+            self.spawn_effect(effect, permit);
+        }
+        Ok(if full { Duration::ZERO } else { IDLE_LOOK })
+    }
+}
+
+/// Frees a worker however its task ends: done, aborted or panicked.
+struct Finished {
+    runtime: Runtime,
+    effect: EffectId,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        let effects = &self.runtime.inner.effects;
+        effects.running.lock().remove(&self.effect);
+        drop(self.permit.take());
+        if std::thread::panicking() {
+            self.runtime.inner.metrics.panics.inc();
+        }
+        effects.done.notify_waiters();
+        effects.bell.notify_one();
+    }
+}

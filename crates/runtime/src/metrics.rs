@@ -1,0 +1,202 @@
+//! Counters of what the runtime does, for Prometheus. Never labelled by run: the number of series
+//! must not grow with the number of runs.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use tandem_engine::run::Decision;
+use tandem_record::Event;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RunStatusLabel {
+    pub status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct KindLabel {
+    pub kind: &'static str,
+}
+
+#[derive(Clone)]
+pub struct Metrics {
+    pub runs_created: Counter,
+    pub runs_ended: Family<RunStatusLabel, Counter>,
+    pub runs_active: Gauge,
+    pub run_seconds: Histogram,
+    pub nodes_completed: Counter,
+    pub node_attempts: Counter,
+    pub caps_exceeded: Family<KindLabel, Counter>,
+    pub conflicts: Counter,
+    pub panics: Counter,
+    pub events: Counter,
+    pub commit_seconds: Histogram,
+    pub effects: Family<KindLabel, Counter>,
+    pub effect_seconds: Histogram,
+    pub timer_late_seconds: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let runs = [
+            0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0,
+        ];
+        let fast = [
+            0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
+        ];
+        let calls = [
+            0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
+        ];
+        Self {
+            runs_created: Counter::default(),
+            runs_ended: Family::default(),
+            runs_active: Gauge::default(),
+            run_seconds: Histogram::new(runs),
+            nodes_completed: Counter::default(),
+            node_attempts: Counter::default(),
+            caps_exceeded: Family::default(),
+            conflicts: Counter::default(),
+            panics: Counter::default(),
+            events: Counter::default(),
+            commit_seconds: Histogram::new(fast),
+            effects: Family::default(),
+            effect_seconds: Histogram::new(calls),
+            timer_late_seconds: Histogram::new(fast),
+        }
+    }
+}
+
+impl Metrics {
+    /// Registers everything under the protocol's names.
+    pub fn register(&self, registry: &mut Registry) {
+        let r = registry;
+        r.register(
+            "openwop_run_created",
+            "Runs created",
+            self.runs_created.clone(),
+        );
+        r.register(
+            "openwop_run_completed",
+            "Runs ended, by status",
+            self.runs_ended.clone(),
+        );
+        r.register(
+            "openwop_run_active",
+            "Runs begun and not ended, since start",
+            self.runs_active.clone(),
+        );
+        r.register_with_unit(
+            "openwop_run_duration",
+            "From start to end",
+            Unit::Seconds,
+            self.run_seconds.clone(),
+        );
+        r.register(
+            "openwop_node_completed",
+            "Nodes completed",
+            self.nodes_completed.clone(),
+        );
+        r.register(
+            "openwop_node_attempts",
+            "Attempts to run a node",
+            self.node_attempts.clone(),
+        );
+        r.register(
+            "openwop_cap_exceeded",
+            "Limits breached, by kind",
+            self.caps_exceeded.clone(),
+        );
+        r.register(
+            "openwop_run_claim_conflicts",
+            "Decisions made again after a conflict",
+            self.conflicts.clone(),
+        );
+        r.register("tandem_panics", "Tasks that panicked", self.panics.clone());
+        r.register("tandem_events", "Events appended", self.events.clone());
+        r.register_with_unit(
+            "tandem_commit",
+            "Time to make a decision durable",
+            Unit::Seconds,
+            self.commit_seconds.clone(),
+        );
+        r.register(
+            "openwop_activity_invocations",
+            "Effects performed, by kind",
+            self.effects.clone(),
+        );
+        r.register_with_unit(
+            "openwop_activity_duration",
+            "Time of an effect",
+            Unit::Seconds,
+            self.effect_seconds.clone(),
+        );
+        r.register_with_unit(
+            "tandem_timer_late",
+            "How late timers fire",
+            Unit::Seconds,
+            self.timer_late_seconds.clone(),
+        );
+    }
+
+    pub(crate) fn effect_done(&self, kind: &'static str, seconds: f64) {
+        self.effects.get_or_create(&KindLabel { kind }).inc();
+        self.effect_seconds.observe(seconds);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a lateness needs no exactness")]
+    pub(crate) fn timer_fired(&self, late_ms: u64) {
+        self.timer_late_seconds.observe(late_ms as f64 / 1000.0);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a duration needs no exactness")]
+    pub(crate) fn observe(&self, decision: &Decision, created: bool) {
+        self.events.inc_by(decision.events.len() as u64);
+        if created {
+            self.runs_active.inc();
+        }
+        for recorded in &decision.events {
+            match &recorded.event {
+                Event::NodeStarted { .. } => {
+                    self.node_attempts.inc();
+                }
+                Event::NodeCompleted { .. } => {
+                    self.nodes_completed.inc();
+                }
+                Event::CapBreached { kind, .. } => {
+                    let kind = kind.as_str();
+                    self.caps_exceeded.get_or_create(&KindLabel { kind }).inc();
+                }
+                Event::RunCompleted { duration_ms, .. }
+                | Event::RunFailed { duration_ms, .. }
+                | Event::RunCancelled { duration_ms, .. } => {
+                    let status = decision.run.status().as_str();
+                    self.runs_ended
+                        .get_or_create(&RunStatusLabel { status })
+                        .inc();
+                    self.runs_active.dec();
+                    self.run_seconds.observe(*duration_ms as f64 / 1000.0);
+                    log_end(decision, status);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// One line per ended run, with what an operator searches for.
+fn log_end(decision: &Decision, status: &str) {
+    let run = &decision.run;
+    let request = run.request();
+    tracing::info!(
+        metric_kind = "openwop.run.completed",
+        run_id = %run.id(),
+        tenant = %request.owner.tenant,
+        workflow_id = %run.definition().id(),
+        status,
+        error_code = run.error().map(|e| e.code.as_str()),
+        trace = request.trace.as_ref().map(|t| t.traceparent.as_str()),
+        "run ended"
+    );
+}

@@ -1,0 +1,205 @@
+//! Reading runs. Folds from snapshot and log what is not in memory; never waits for a writer.
+
+use crate::codec;
+use crate::runtime::Runtime;
+use crate::submit::SNAPSHOT_FORMAT;
+use std::sync::Arc;
+use tandem_engine::Definition;
+use tandem_engine::run::{Run, State};
+use tandem_record::{
+    ArtifactView, Recorded, RunId, RunStatus, RunView, Seq, StreamId, TenantId, TraceContext,
+};
+use tandem_store::{Fault, Listing, Page, RunFilter, StoredRun};
+
+/// Events read from the store in one go while folding.
+const FOLD_PAGE: usize = 1024;
+
+/// A run as it stood at `view.head`, with the definition that says what is sensitive in it.
+pub struct Observed {
+    pub view: RunView,
+    pub definition: Arc<Definition>,
+    pub outputs: Option<tandem_record::Object>,
+    pub primary_node: Option<tandem_record::NodeId>,
+}
+
+/// A page of a run's log.
+pub struct EventPage {
+    pub events: Vec<Recorded>,
+    pub head: Seq,
+}
+
+/// A run before its first event, to be folded step by step by a reader.
+pub struct Unfolded(pub Run);
+
+impl Runtime {
+    /// The row of a caller's run.
+    pub async fn find_run(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+    ) -> Result<Option<StoredRun>, Fault> {
+        self.store().run(tenant, run).await
+    }
+
+    /// A caller's run, folded up to its newest event.
+    pub async fn observe(&self, tenant: &TenantId, run: &RunId) -> Result<Option<Observed>, Fault> {
+        let Some(stored) = self.store().run(tenant, run).await? else {
+            return Ok(None);
+        };
+        let folded = self.folded(run, stored).await?;
+        Ok(folded.map(|run| observed(&run)))
+    }
+
+    pub async fn artifact(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        artifact: &str,
+    ) -> Result<Option<ArtifactView>, Fault> {
+        let Some(stored) = self.store().run(tenant, run).await? else {
+            return Ok(None);
+        };
+        let folded = self.folded(run, stored).await?;
+        Ok(folded.and_then(|run| run.artifact(artifact)))
+    }
+
+    /// Events of a run after a sequence. The caller has established that it may see the run.
+    pub async fn events(
+        &self,
+        run: &RunId,
+        after: Option<Seq>,
+        limit: usize,
+    ) -> Result<Option<EventPage>, Fault> {
+        let slice = self
+            .store()
+            .events(&StreamId::of_run(run), after, limit)
+            .await?;
+        let Some(head) = slice.head else {
+            return Ok(None);
+        };
+        let events = slice
+            .events
+            .iter()
+            .map(codec::decode)
+            .collect::<Result<_, _>>()?;
+        Ok(Some(EventPage { events, head }))
+    }
+
+    /// The definition a run is pinned to.
+    pub async fn pinned(&self, run: &StoredRun) -> Result<Arc<Definition>, Fault> {
+        let store = &**self.store();
+        self.inner
+            .definitions
+            .by_hash(store, &run.row.definition)
+            .await
+    }
+
+    /// A run to fold from the start, for readers that show every state on the way.
+    pub async fn unfolded(&self, run: &StoredRun) -> Result<Unfolded, Fault> {
+        let definition = self.pinned(run).await?;
+        Ok(Unfolded(Run::new(run.row.run_id.clone(), definition)))
+    }
+
+    pub async fn list_runs(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: &Page,
+    ) -> Result<Listing, Fault> {
+        self.store().list_runs(tenant, filter, page).await
+    }
+
+    /// From memory when it is there and as new as the row, else from the store.
+    async fn folded(&self, run: &RunId, stored: StoredRun) -> Result<Option<Run>, Fault> {
+        if !stored.row.status.is_terminal() {
+            let slot = self.inner.live.slot(run);
+            // A command under way holds the slot; reading must not wait for it.
+            if let Ok(held) = slot.try_lock()
+                && let Some(cached) = held.run.as_ref().filter(|r| r.head() >= Some(stored.head))
+            {
+                return Ok(Some(cached.clone()));
+            }
+        }
+        let definition = self.pinned(&stored).await?;
+        Ok(Some(self.fold_with(run, definition).await?.0))
+    }
+
+    /// The run folded from the store, and where its snapshot was.
+    pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(Run, Option<Seq>)>, Fault> {
+        let Some(stored) = self.store().run_of_any_tenant(run).await? else {
+            return Ok(None);
+        };
+        let definition = self.pinned(&stored).await?;
+        self.fold_with(run, definition).await.map(Some)
+    }
+
+    async fn fold_with(
+        &self,
+        run_id: &RunId,
+        definition: Arc<Definition>,
+    ) -> Result<(Run, Option<Seq>), Fault> {
+        let stream = StreamId::of_run(run_id);
+        let snapshot = self.store().snapshot(&stream).await?;
+        let restored = snapshot
+            .filter(|s| s.format == SNAPSHOT_FORMAT)
+            .and_then(|s| {
+                let state: State = serde_json::from_str(&s.body).ok()?;
+                Some((Run::restore(Arc::clone(&definition), state)?, s.seq))
+            });
+        let (mut run, snapshot_at) = match restored {
+            Some((run, at)) => (run, Some(at)),
+            None => (Run::new(run_id.clone(), definition), None),
+        };
+        loop {
+            let page = self.store().events(&stream, run.head(), FOLD_PAGE).await?;
+            for stored in &page.events {
+                run.evolve(&codec::decode(stored)?);
+            }
+            if page.events.len() < FOLD_PAGE {
+                return Ok((run, snapshot_at));
+            }
+        }
+    }
+
+    /// The trace a run continues, for calls made on its behalf.
+    pub(crate) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Fault> {
+        let slot = self.inner.live.slot(run);
+        if let Ok(held) = slot.try_lock()
+            && let Some(cached) = held.run.as_ref()
+        {
+            return Ok(cached.request().trace.clone());
+        }
+        let first = self.events(run, None, 1).await?;
+        let started = first.and_then(|page| page.events.into_iter().next());
+        Ok(started.and_then(|recorded| match recorded.event {
+            tandem_record::Event::RunStarted { request, .. } => request.trace,
+            _ => None,
+        }))
+    }
+
+    /// How busy the runtime is, for metrics and back-pressure.
+    pub fn load(&self) -> (usize, usize) {
+        (self.inner.live.len(), self.inner.effects.under_way())
+    }
+}
+
+impl Unfolded {
+    /// Folds the next event; the run as it then is, once it began.
+    pub fn step(&mut self, recorded: &Recorded) -> RunView {
+        self.0.evolve(recorded);
+        self.0.view()
+    }
+
+    pub fn status(&self) -> RunStatus {
+        self.0.status()
+    }
+}
+
+fn observed(run: &Run) -> Observed {
+    Observed {
+        view: run.view(),
+        definition: Arc::clone(run.definition()),
+        outputs: run.outputs().cloned(),
+        primary_node: run.primary_node().cloned(),
+    }
+}

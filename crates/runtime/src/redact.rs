@@ -1,0 +1,101 @@
+//! The one place where secrets are taken out of facts, before they become durable. What a reader
+//! must not see although the run needs it (values marked sensitive) is masked by the projection
+//! instead; what nobody may ever see stops here.
+
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// Shapes of credentials that have no business in a log.
+static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"\b(?:sk-[A-Za-z0-9_-]{16,}",
+        r"|(?:AKIA|ASIA)[A-Z0-9]{16}",
+        r"|xox[baprs]-[A-Za-z0-9-]{10,}",
+        r"|gh[pousr]_[A-Za-z0-9]{20,}",
+        r"|tdm_(?:live|test)_[A-Za-z0-9_-]{20,}",
+        r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+        r"|[Bb]earer [A-Za-z0-9._~+/=-]{16,})",
+    ))
+    .expect("the pattern is fixed")
+});
+
+/// Secrets shorter than this would blank out ordinary words.
+const MIN_SECRET_CHARS: usize = 8;
+
+#[derive(Default, Clone)]
+pub struct Redactor {
+    /// JSON-escaped value and its id, longest first.
+    known: Vec<(String, String)>,
+}
+
+impl Redactor {
+    /// Knows these secrets by id.
+    pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut known: Vec<(String, String)> = secrets
+            .filter(|(_, value)| value.chars().count() >= MIN_SECRET_CHARS)
+            .map(|(id, value)| (escaped(value), id.to_owned()))
+            .collect();
+        known.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        Self { known }
+    }
+
+    /// The text without secrets; `None` when there was nothing to take out.
+    pub fn scrub(&self, json: &str) -> Option<String> {
+        let mut scrubbed = None;
+        for (value, id) in &self.known {
+            let text: &str = scrubbed.as_deref().unwrap_or(json);
+            if text.contains(value.as_str()) {
+                scrubbed = Some(text.replace(value.as_str(), &format!("[REDACTED:{id}]")));
+            }
+        }
+        let text: &str = scrubbed.as_deref().unwrap_or(json);
+        match SHAPES.replace_all(text, "[REDACTED]") {
+            std::borrow::Cow::Borrowed(_) => scrubbed,
+            std::borrow::Cow::Owned(clean) => Some(clean),
+        }
+    }
+}
+
+fn escaped(value: &str) -> String {
+    let quoted = serde_json::to_string(value).expect("text is always JSON");
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_secrets_and_credential_shapes_disappear() {
+        let redactor = Redactor::new(
+            [
+                ("db", "hunter2-hunter2"),
+                ("short", "abc"),
+                ("quoted", "va\"lue-12345"),
+            ]
+            .into_iter(),
+        );
+        let scrub = |value: &str| {
+            let json = serde_json::to_string(value).unwrap();
+            redactor.scrub(&json)
+        };
+        assert_eq!(
+            scrub("x hunter2-hunter2 y").as_deref(),
+            Some("\"x [REDACTED:db] y\"")
+        );
+        assert_eq!(
+            scrub("va\"lue-12345").as_deref(),
+            Some("\"[REDACTED:quoted]\"")
+        );
+        assert_eq!(scrub("abc and skills and a bearer of news"), None);
+        for token in [
+            "sk-abcdefghijklmnopqrstuv",
+            "AKIAABCDEFGHIJKLMNOP",
+            "ghp_abcdefghijklmnopqrstuvwxyz",
+            "Bearer abcdefghijklmnop1234",
+            "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+        ] {
+            assert_eq!(scrub(token).as_deref(), Some("\"[REDACTED]\""), "{token}");
+        }
+    }
+}

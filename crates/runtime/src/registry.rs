@@ -1,0 +1,124 @@
+//! Workflow documents coming in and going out of use.
+
+use crate::runtime::Runtime;
+use serde_json::Value;
+use std::sync::Arc;
+use tandem_engine::definition::Permissions;
+use tandem_engine::{Definition, Problem};
+use tandem_record::{TenantId, WorkflowId};
+use tandem_store::{Commit, DefinitionRecord, Error, Fault, Registered, RegistryChange};
+
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum Registration {
+    Created,
+    Changed,
+    Unchanged,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    #[error("the document has {} problems", .0.len())]
+    Invalid(Vec<Problem>),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl Runtime {
+    /// Makes a document what its id means: for one tenant, or for all with `None`.
+    pub async fn register(
+        &self,
+        tenant: Option<&TenantId>,
+        document: &Value,
+        permissions: Permissions,
+    ) -> Result<Registration, RegisterError> {
+        let definition = Definition::compile(document, permissions)
+            .map(Arc::new)
+            .map_err(RegisterError::Invalid)?;
+        let known = self.own_registration(tenant, definition.id()).await?;
+        let outcome = match &known {
+            None => Registration::Created,
+            Some(known) if known.hash == definition.hash => return Ok(Registration::Unchanged),
+            Some(_) => Registration::Changed,
+        };
+        let change = RegistryChange::Register {
+            tenant: tenant.cloned(),
+            definition: DefinitionRecord {
+                hash: definition.hash.clone(),
+                workflow: definition.id().clone(),
+                document: Arc::from(document.to_string()),
+            },
+            at: self.clock().now(),
+        };
+        self.commit_registry(change).await?;
+        self.inner.definitions.remember(&definition);
+        Ok(outcome)
+    }
+
+    /// `false` when the tenant has no document of that id.
+    pub async fn unregister(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, Fault> {
+        if self.own_registration(Some(tenant), id).await?.is_none() {
+            return Ok(false);
+        }
+        let change = RegistryChange::Unregister {
+            tenant: Some(tenant.clone()),
+            workflow: id.clone(),
+        };
+        self.commit_registry(change).await?;
+        Ok(true)
+    }
+
+    /// The document an id means for a tenant.
+    pub async fn workflow(
+        &self,
+        tenant: &TenantId,
+        id: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault> {
+        self.store().registered(tenant, id).await
+    }
+
+    pub async fn workflows(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+        self.store().list_registered(tenant).await
+    }
+
+    /// The compiled document an id means for a tenant.
+    pub async fn current_definition(
+        &self,
+        tenant: &TenantId,
+        id: &WorkflowId,
+    ) -> Result<Option<Arc<Definition>>, Fault> {
+        self.inner
+            .definitions
+            .current(&**self.store(), tenant, id)
+            .await
+    }
+
+    async fn own_registration(
+        &self,
+        tenant: Option<&TenantId>,
+        id: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault> {
+        // Nobody is called this, so the shared document is what this tenant would see.
+        let nobody = TenantId::new("");
+        let found = self
+            .store()
+            .registered(tenant.unwrap_or(&nobody), id)
+            .await?;
+        Ok(found.filter(|r| r.shared == tenant.is_none()))
+    }
+
+    async fn commit_registry(&self, change: RegistryChange) -> Result<(), Fault> {
+        let commit = Commit {
+            registry: vec![change],
+            ..Commit::default()
+        };
+        let result = self.store().commit(commit).await;
+        self.inner.definitions.forget_current();
+        match result {
+            Ok(()) => Ok(()),
+            Err(Error::Fault(fault)) => Err(fault),
+            Err(Error::Conflict(conflict)) => {
+                Err(Fault::retryable("contended", conflict.to_string()))
+            }
+        }
+    }
+}

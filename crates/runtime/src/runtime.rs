@@ -1,0 +1,125 @@
+//! The runtime as its users hold it, and its start and end.
+
+use crate::bell::Bell;
+use crate::clock::Clock;
+use crate::config::RuntimeConfig;
+use crate::crash::CrashPoints;
+use crate::definitions::CompiledDefinitions;
+use crate::effects::Effects;
+use crate::live::LiveRuns;
+use crate::metrics::Metrics;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_engine::run::Limits;
+use tandem_store::{Fault, Store};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+/// A handle; clones share one runtime.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: RuntimeConfig,
+    pub(crate) live: LiveRuns,
+    pub(crate) definitions: CompiledDefinitions,
+    pub(crate) bell: Bell,
+    pub(crate) metrics: Metrics,
+    pub(crate) crash: CrashPoints,
+    pub(crate) effects: Effects,
+    /// A timer was set that may be due before the one the loop sleeps for.
+    pub(crate) timer_bell: Notify,
+    pub(crate) stopping: watch::Sender<bool>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Runtime {
+    /// Starts the loops and takes up what an earlier process left behind.
+    pub async fn start(config: RuntimeConfig) -> Result<Self, Fault> {
+        if config.alone {
+            let broken = config.store.break_leases(&config.owner).await?;
+            if broken > 0 {
+                tracing::info!(
+                    effects = broken,
+                    "taking over effects of an earlier process"
+                );
+            }
+        }
+        let runtime = Self {
+            inner: Arc::new(Inner {
+                live: LiveRuns::new(config.cached_runs),
+                effects: Effects::new(config.max_effects),
+                config,
+                definitions: CompiledDefinitions::default(),
+                bell: Bell::default(),
+                metrics: Metrics::default(),
+                crash: CrashPoints::default(),
+                timer_bell: Notify::new(),
+                stopping: watch::Sender::new(false),
+                tasks: Mutex::default(),
+            }),
+        };
+        let loops = [
+            tokio::spawn(runtime.clone().fire_timers()),
+            tokio::spawn(runtime.clone().pick_up_effects()),
+        ];
+        runtime.inner.tasks.lock().extend(loops);
+        Ok(runtime)
+    }
+
+    /// Stops taking up work, lets what is under way finish, and closes the store. What does not
+    /// finish in time is taken up again by the next process.
+    pub async fn shutdown(&self, patience: Duration) {
+        self.inner.stopping.send_replace(true);
+        let tasks = std::mem::take(&mut *self.inner.tasks.lock());
+        for task in tasks {
+            let _ = task.await;
+        }
+        if tokio::time::timeout(patience, self.inner.effects.idle())
+            .await
+            .is_err()
+        {
+            tracing::warn!("effects still under way are left to the next start");
+            self.inner.effects.abort_all();
+        }
+        self.store().close().await;
+    }
+
+    pub fn bell(&self) -> &Bell {
+        &self.inner.bell
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub fn crash_points(&self) -> &CrashPoints {
+        &self.inner.crash
+    }
+
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.inner.config.clock
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.inner.config.limits
+    }
+
+    /// The store, for reads that are not about runs (keys, settings, readiness).
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.config.store
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.inner.stopping.borrow()
+    }
+
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.inner.stopping.subscribe();
+        // The sender lives in this very runtime, so waiting cannot fail.
+        let _ = stopping.wait_for(|stop| *stop).await;
+    }
+}

@@ -1,0 +1,535 @@
+//! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
+//! anybody.
+
+use crate::codec;
+use crate::definitions::Seen;
+use crate::live::Slot;
+use crate::runtime::Runtime;
+use std::sync::Arc;
+use tandem_engine::Definition;
+use tandem_engine::run::{self, Context, Decision, Refusal, Run, TimerWish, Undecided};
+use tandem_record::{
+    Cause, Command, EffectId, Recorded, Reply, RunId, RunRequest, Seq, StreamId, TenantId,
+    TimerKey, WorkflowId,
+};
+use tandem_store::{
+    Append, Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, NewEvent,
+    OutboxChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
+};
+
+/// Conflicts with other processes tolerated before the caller is told to try again.
+const MAX_CONFLICTS: usize = 16;
+/// Definitions one decision may ask for, one after the other.
+const MAX_LOOKUPS: usize = 64;
+/// Events after which a snapshot saves more reading than it costs.
+const SNAPSHOT_EVERY: u64 = 128;
+/// Bump when the folded state changes shape; older snapshots are then ignored.
+pub(crate) const SNAPSHOT_FORMAT: u32 = 1;
+
+/// A run to create.
+pub struct NewRun {
+    pub workflow_id: WorkflowId,
+    pub request: RunRequest,
+    /// Refuse when another live run of the tenant has the same scope.
+    pub exclusive_scope: bool,
+}
+
+/// What a command led to, for whoever has to put it into words.
+pub enum Answer<'a> {
+    Created(&'a RunId),
+    Replied(&'a RunId, &'a Reply),
+    Refused(&'a Refusal),
+}
+
+/// The caller wants the same answer if it asks again: it is stored with what was done.
+#[derive(Clone)]
+pub struct Answering {
+    pub key: IdempotencyKey,
+    pub digest: String,
+    /// `None` for answers that must not be repeated.
+    pub render: Arc<dyn Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    #[error("there is no such run")]
+    NotFound,
+    #[error("there is no such workflow")]
+    WorkflowNotFound,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The key was answered meanwhile; the stored answer is the answer.
+    #[error("the request was answered before")]
+    AnsweredBefore,
+    /// Another live run holds the scope.
+    #[error("run {0:?} is active in this scope")]
+    ScopeBusy(Option<RunId>),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Whether a run was created by this call or had been before.
+pub(crate) enum Begun {
+    Now,
+    Before,
+}
+
+/// What a delivery of the runtime's own brings along besides its command.
+#[derive(Default)]
+pub(crate) struct Delivery {
+    /// The outbox entry this command completes; removed in the same commit.
+    pub(crate) completes: Option<EffectId>,
+    /// The timer that fired.
+    pub(crate) timer: Option<TimerKey>,
+}
+
+impl Runtime {
+    /// Creates a run for a caller. It exists, durably, when this returns.
+    pub async fn create_run(
+        &self,
+        new: NewRun,
+        answering: Option<Answering>,
+    ) -> Result<RunId, SubmitError> {
+        let tenant = new.request.owner.tenant.clone();
+        let definition = self
+            .inner
+            .definitions
+            .current(&**self.store(), &tenant, &new.workflow_id)
+            .await?
+            .ok_or(SubmitError::WorkflowNotFound)?;
+        let run_id = self.inner.config.ids.run_id();
+        let guard = match (&new.request.scope_id, new.exclusive_scope) {
+            (Some(scope), true) => Some(Guard::ScopeFree {
+                tenant: tenant.clone(),
+                scope: scope.clone(),
+            }),
+            _ => None,
+        };
+        let scope = new.request.scope_id.clone();
+        let begun = self
+            .begin(
+                run_id.clone(),
+                definition,
+                new.request,
+                None,
+                Delivery::default(),
+                answering,
+                guard,
+            )
+            .await;
+        match begun {
+            Ok(_) => Ok(run_id),
+            Err(SubmitError::ScopeBusy(_)) => {
+                let scope = scope.unwrap_or_default();
+                let holder = self.store().live_run_in_scope(&tenant, &scope).await?;
+                Err(SubmitError::ScopeBusy(holder))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Decides and commits the first events of a run. Idempotent for a fixed id: a run that exists
+    /// already is left alone.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site for callers, one for children"
+    )]
+    pub(crate) async fn begin(
+        &self,
+        run_id: RunId,
+        definition: Arc<Definition>,
+        request: RunRequest,
+        cause: Option<Cause>,
+        delivery: Delivery,
+        answering: Option<Answering>,
+        guard: Option<Guard>,
+    ) -> Result<Begun, SubmitError> {
+        let tenant = request.owner.tenant.clone();
+        let decided = self
+            .with_definitions(&tenant, |cx| {
+                run::create(
+                    &definition,
+                    run_id.clone(),
+                    request.clone(),
+                    cause.clone(),
+                    cx,
+                )
+            })
+            .await;
+        let decision = match decided {
+            Ok(decision) => decision,
+            Err(SubmitError::Refused(refusal)) => {
+                return self.record_refusal(refusal, answering.as_ref()).await;
+            }
+            Err(other) => return Err(other),
+        };
+        let stored = answering
+            .as_ref()
+            .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
+        let slot = self.inner.live.slot(&run_id);
+        let mut held = slot.lock().await;
+        match self
+            .make_durable(&mut held, None, decision, stored, delivery, guard)
+            .await
+        {
+            Ok(_) => {
+                self.inner.metrics.runs_created.inc();
+                Ok(Begun::Now)
+            }
+            Err(Error::Fault(fault)) => Err(fault.into()),
+            Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
+            Err(Error::Conflict(Conflict::Guard(_))) => Err(SubmitError::ScopeBusy(None)),
+            // It was created before, by this delivery or a twin of it.
+            Err(Error::Conflict(Conflict::Position { .. })) => Ok(Begun::Before),
+        }
+    }
+
+    /// Puts a command to a caller's run.
+    pub async fn submit(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        command: Command,
+        answering: Option<Answering>,
+    ) -> Result<Reply, SubmitError> {
+        self.deliver_to(run, Some(tenant), command, answering, Delivery::default())
+            .await
+    }
+
+    /// Puts a command to a run, for the runtime itself.
+    pub(crate) async fn deliver(
+        &self,
+        run: &RunId,
+        command: Command,
+        answering: Option<Answering>,
+        delivery: Delivery,
+    ) -> Result<Reply, SubmitError> {
+        self.deliver_to(run, None, command, answering, delivery)
+            .await
+    }
+
+    async fn deliver_to(
+        &self,
+        run: &RunId,
+        of: Option<&TenantId>,
+        command: Command,
+        answering: Option<Answering>,
+        delivery: Delivery,
+    ) -> Result<Reply, SubmitError> {
+        let slot = self.inner.live.slot(run);
+        let mut held = slot.lock().await;
+        let mut delivery = delivery;
+        for _ in 0..MAX_CONFLICTS {
+            let current = self.take_up(run, &mut held).await?;
+            let tenant = current.request().owner.tenant.clone();
+            if of.is_some_and(|of| *of != tenant) {
+                held.run = Some(current);
+                return Err(SubmitError::NotFound);
+            }
+            let decided = self
+                .with_definitions(&tenant, |cx| run::decide(&current, command.clone(), cx))
+                .await;
+            let decision = match decided {
+                Ok(decision) => decision,
+                Err(SubmitError::Refused(refusal)) => {
+                    held.run = Some(current);
+                    return self.record_refusal(refusal, answering.as_ref()).await;
+                }
+                Err(other) => return Err(other),
+            };
+            let reply = decision.reply.clone();
+            let stored = answering
+                .as_ref()
+                .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
+            let again = Delivery {
+                completes: delivery.completes.clone(),
+                timer: delivery.timer.clone(),
+            };
+            let result = self
+                .make_durable(&mut held, Some(current), decision, stored, delivery, None)
+                .await;
+            match result {
+                Ok(_) => return Ok(reply),
+                Err(Error::Fault(fault)) => return Err(fault.into()),
+                Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
+                Err(Error::Conflict(conflict)) => {
+                    // Somebody else moved the run: fold again and decide again.
+                    self.inner.metrics.conflicts.inc();
+                    tracing::debug!(run = %run, %conflict, "deciding again");
+                    held.run = None;
+                    delivery = again;
+                }
+            }
+        }
+        Err(Fault::retryable(
+            "contended",
+            format!("run {run} is changed too often by others"),
+        )
+        .into())
+    }
+
+    /// The run as of its last event: from memory, else from snapshot and log.
+    async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
+        if let Some(cached) = slot.run.take() {
+            return Ok(cached);
+        }
+        let (folded, snapshot_at) = self.fold(run).await?.ok_or(SubmitError::NotFound)?;
+        slot.snapshot_at = snapshot_at;
+        Ok(folded)
+    }
+
+    /// Decides, loading each definition the engine turns out to need.
+    async fn with_definitions(
+        &self,
+        tenant: &TenantId,
+        decide: impl Fn(&Context<'_>) -> Result<Decision, Undecided>,
+    ) -> Result<Decision, SubmitError> {
+        let mut seen = Seen::default();
+        let now = self.clock().now();
+        for _ in 0..MAX_LOOKUPS {
+            let context = Context {
+                now,
+                limits: self.limits(),
+                definitions: &seen,
+            };
+            match decide(&context) {
+                Ok(decision) => return Ok(decision),
+                Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
+                Err(Undecided::Needs(workflow)) => {
+                    let store = &**self.store();
+                    let definitions = &self.inner.definitions;
+                    let found = definitions.current(store, tenant, &workflow).await?;
+                    seen.0.insert(workflow, found);
+                }
+            }
+        }
+        let message = format!("a decision needs more than {MAX_LOOKUPS} workflows");
+        Err(Fault::permanent("too_many_lookups", message).into())
+    }
+
+    fn answer(&self, answering: &Answering, answer: &Answer<'_>) -> Option<IdempotencyRecord> {
+        Some(IdempotencyRecord {
+            key: answering.key.clone(),
+            digest: answering.digest.clone(),
+            response: (answering.render)(answer)?,
+            recorded_at: self.clock().now(),
+        })
+    }
+
+    /// A refusal that should be repeated word for word is stored on its own.
+    async fn record_refusal<T>(
+        &self,
+        refusal: Refusal,
+        answering: Option<&Answering>,
+    ) -> Result<T, SubmitError> {
+        let record = answering.and_then(|a| self.answer(a, &Answer::Refused(&refusal)));
+        if let Some(record) = record {
+            let commit = Commit {
+                idempotency: Some(record),
+                ..Commit::default()
+            };
+            match self.store().commit(commit).await {
+                Ok(()) => {}
+                Err(Error::Conflict(_)) => return Err(SubmitError::AnsweredBefore),
+                Err(Error::Fault(fault)) => return Err(fault.into()),
+            }
+        }
+        Err(refusal.into())
+    }
+
+    /// Commits a decision and, once it is durable, lets the world know.
+    async fn make_durable(
+        &self,
+        slot: &mut Slot,
+        before: Option<Run>,
+        mut decision: Decision,
+        answer: Option<IdempotencyRecord>,
+        delivery: Delivery,
+        guard: Option<Guard>,
+    ) -> Result<(), Error> {
+        let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
+        let run_id = decision.run.id().clone();
+        let stream = StreamId::of_run(&run_id);
+        let after = before.as_ref().and_then(Run::head);
+        let mut commit = Commit {
+            idempotency: answer,
+            guards: guard.into_iter().collect(),
+            ..Commit::default()
+        };
+        commit.timers = timer_changes(&stream, &decision, delivery.timer.as_ref());
+        let now = self.clock().now();
+        let prepared = self
+            .inner
+            .effects
+            .prepare(&self.inner.config, &stream, &decision, now);
+        commit.outbox = prepared.changes;
+        let completed = delivery.completes.map(OutboxChange::Remove);
+        commit.outbox.extend(completed);
+        let mut snapshot_at = slot.snapshot_at;
+        if !decision.events.is_empty() {
+            let row = row(&decision.run);
+            let unchanged = before.as_ref().is_some_and(|b| self::row(b) == row);
+            let snapshot = due_snapshot(&decision.run, snapshot_at);
+            snapshot_at = snapshot.as_ref().map(|s| s.seq).or(snapshot_at);
+            commit.appends.push(Append {
+                stream,
+                after,
+                events: bodies,
+                run: (!unchanged).then_some(row),
+                snapshot,
+            });
+        }
+        let idle = commit.appends.is_empty()
+            && commit.timers.is_empty()
+            && commit.outbox.is_empty()
+            && commit.idempotency.is_none();
+        if !idle {
+            self.inner.crash.reach("commit.before");
+            let started = tokio::time::Instant::now();
+            self.store().commit(commit).await?;
+            self.inner
+                .metrics
+                .commit_seconds
+                .observe(started.elapsed().as_secs_f64());
+            self.inner.crash.reach("commit.after");
+        }
+        slot.snapshot_at = snapshot_at;
+        self.announce(&decision, before.is_none());
+        for effect in &decision.dropped {
+            self.inner.effects.abort(effect);
+        }
+        self.perform_prepared(prepared.leased);
+        if prepared.unleased {
+            self.inner.effects.bell.notify_one();
+        }
+        let ended = decision.run.status().is_terminal();
+        slot.run = Some(decision.run);
+        if ended {
+            self.inner.live.forget(&run_id);
+        }
+        Ok(())
+    }
+
+    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
+    /// from the clean events: memory and log never disagree.
+    fn scrubbed_bodies(&self, before: Option<&Run>, decision: &mut Decision) -> Vec<NewEvent> {
+        let redactor = &self.inner.config.redactor;
+        let mut changed = false;
+        let mut bodies = Vec::with_capacity(decision.events.len());
+        for recorded in &mut decision.events {
+            let mut body = codec::encode(&recorded.cause, &recorded.event);
+            if let Some(clean) = redactor.scrub(&body) {
+                let stored = tandem_store::StoredEvent {
+                    seq: recorded.seq,
+                    at: recorded.at,
+                    body: clean.clone(),
+                };
+                *recorded = codec::decode(&stored)
+                    .expect("replacing text inside JSON strings keeps an event readable");
+                body = clean;
+                changed = true;
+            }
+            bodies.push(NewEvent {
+                at: recorded.at,
+                body,
+            });
+        }
+        if changed {
+            let fresh = || {
+                Run::new(
+                    decision.run.id().clone(),
+                    Arc::clone(decision.run.definition()),
+                )
+            };
+            let mut run = before.cloned().unwrap_or_else(fresh);
+            for recorded in &decision.events {
+                run.evolve(recorded);
+            }
+            decision.run = run;
+        }
+        bodies
+    }
+
+    fn announce(&self, decision: &Decision, created: bool) {
+        if let Some(Recorded { seq, .. }) = decision.events.last() {
+            self.inner.bell.ring(decision.run.id(), *seq);
+        }
+        if decision
+            .timers
+            .iter()
+            .any(|t| matches!(t, TimerWish::Set { .. }))
+        {
+            self.inner.timer_bell.notify_one();
+        }
+        self.inner.metrics.observe(decision, created);
+    }
+}
+
+/// Rows of the listing follow from the run alone.
+fn row(run: &Run) -> RunRow {
+    let request = run.request();
+    RunRow {
+        run_id: run.id().clone(),
+        tenant: request.owner.tenant.clone(),
+        workspace: request.owner.workspace.clone(),
+        workflow_id: run.definition().id().clone(),
+        definition: run.definition().hash.clone(),
+        status: run.status(),
+        parent: request.parent.as_ref().map(|p| p.run_id.clone()),
+        scope: request.scope_id.clone(),
+        created_at: run.created_at(),
+        ended_at: run.ended_at(),
+        error_code: run.error().map(|e| e.code.clone()),
+    }
+}
+
+fn timer_changes(
+    stream: &StreamId,
+    decision: &Decision,
+    fired: Option<&TimerKey>,
+) -> Vec<TimerChange> {
+    let mut changes: Vec<TimerChange> = decision
+        .timers
+        .iter()
+        .cloned()
+        .map(|wish| match wish {
+            TimerWish::Set { key, due } => TimerChange::Set {
+                stream: stream.clone(),
+                key,
+                due,
+            },
+            TimerWish::Clear { key } => TimerChange::Clear {
+                stream: stream.clone(),
+                key,
+            },
+        })
+        .collect();
+    // A timer that fired for nothing must go too, or it would fire for ever.
+    if let Some(key) = fired {
+        let spoken_for = changes.iter().any(|change| match change {
+            TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
+        });
+        if !spoken_for {
+            changes.push(TimerChange::Clear {
+                stream: stream.clone(),
+                key: key.clone(),
+            });
+        }
+    }
+    changes
+}
+
+fn due_snapshot(run: &Run, last: Option<Seq>) -> Option<SnapshotRecord> {
+    let head = run.head()?;
+    let since = head.0 - last.map_or(0, |seq| seq.0);
+    if since < SNAPSHOT_EVERY {
+        return None;
+    }
+    // Folding state into JSON cannot fail: it is plain data with text keys.
+    let body = serde_json::to_string(run.state()).ok()?;
+    Some(SnapshotRecord {
+        seq: head,
+        format: SNAPSHOT_FORMAT,
+        body,
+    })
+}
