@@ -10,6 +10,7 @@
 //! - An effect is attempted only after its identity is in the store.
 //! - The state kept in memory is a cache of the log; losing it costs a read, nothing else.
 
+mod answers;
 mod bell;
 mod clock;
 mod codec;
