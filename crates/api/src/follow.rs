@@ -23,8 +23,10 @@ pub(crate) enum News {
     Events(Vec<Recorded>),
     /// Nothing happened until the time given.
     Quiet,
-    /// The terminal event was handed out, or the host is going down.
+    /// The terminal event was handed out before.
     Over,
+    /// The host is going down; the reader finds the rest at another time.
+    Closing,
 }
 
 impl Follower {
@@ -64,7 +66,7 @@ impl Follower {
                     }
                 }
                 () = tokio::time::sleep_until(until) => return Ok(News::Quiet),
-                () = stopped(&mut self.stopping) => return Ok(News::Over),
+                () = stopped(&mut self.stopping) => return Ok(News::Closing),
             }
         }
     }

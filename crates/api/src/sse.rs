@@ -30,7 +30,7 @@ pub(crate) struct Frame {
 /// What a reader sees of a page of events.
 pub(crate) trait Show: Send + 'static {
     fn show(&mut self, events: &[Recorded]) -> Vec<Frame>;
-    /// Said after the last frame.
+    /// Said after the terminal event.
     fn farewell(&mut self) -> Option<String> {
         None
     }
@@ -107,7 +107,11 @@ impl<S: Show> Streaming<S> {
                     Some(batch) if flush_at.is_some() => batch.flush(&mut out),
                     _ => out.push_str(KEEP_ALIVE_FRAME),
                 },
-                Ok(News::Over) => self.end(&mut out),
+                Ok(News::Over) => {
+                    self.end(&mut out);
+                    out.extend(self.show.farewell());
+                }
+                Ok(News::Closing) => self.end(&mut out),
                 Err(fault) => {
                     // The reader comes back with its last id and misses nothing.
                     tracing::warn!(cause = %fault, "a stream ends early");
@@ -122,9 +126,6 @@ impl<S: Show> Streaming<S> {
         self.over = true;
         if let Some(batch) = &mut self.batch {
             batch.flush(out);
-        }
-        if let Some(farewell) = self.show.farewell() {
-            out.push_str(&farewell);
         }
     }
 }

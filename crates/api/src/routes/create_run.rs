@@ -26,10 +26,10 @@ const MAX_ID_CHARS: usize = 128;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Asked {
     #[serde(default)]
-    pub(crate) workflow_id: Option<String>,
+    workflow_id: Option<String>,
     #[serde(default)]
     #[schema(value_type = Object)]
-    pub(crate) inputs: Option<Object>,
+    inputs: Option<Object>,
     #[serde(default)]
     tenant_id: Option<String>,
     #[serde(default)]
@@ -79,7 +79,7 @@ pub(super) async fn create_run(
 }
 
 /// How the creation of a run is acknowledged.
-pub(crate) fn created(run: &RunId) -> Said {
+fn created(run: &RunId) -> Said {
     Said::created(json!({
         "runId": run,
         "status": "pending",
@@ -106,6 +106,15 @@ fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Pr
 }
 
 impl Asked {
+    /// A run with inputs and nothing else.
+    pub(crate) fn plain(workflow_id: String, inputs: Object) -> Self {
+        Self {
+            workflow_id: Some(workflow_id),
+            inputs: Some(inputs),
+            ..Self::default()
+        }
+    }
+
     /// The run to create, once everything that is about HTTP was checked. The engine judges inputs
     /// and options.
     pub(crate) fn into_run(

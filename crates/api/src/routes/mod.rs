@@ -23,7 +23,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use absent::{no_method, no_route};
-pub(crate) use create_run::{Asked, created};
+pub(crate) use create_run::Asked;
+pub(crate) use list_runs::{cursor, position};
+pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 
 /// Everything described in the API's own description.

@@ -86,7 +86,7 @@ pub(super) async fn whole_log(
 }
 
 /// Events after the cursor and not beyond `head`.
-pub(super) async fn events_up_to(
+pub(crate) async fn events_up_to(
     doors: &Doors,
     run: &RunId,
     after: Option<Seq>,
