@@ -20,11 +20,20 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What is learned about the caller on the way in, for the line written on the way out.
 #[derive(Clone, Default)]
-pub(crate) struct Noted(Arc<Mutex<Option<(Arc<str>, Option<Scope>)>>>);
+pub(crate) struct Noted(Arc<Mutex<Known>>);
+
+#[derive(Clone, Default)]
+struct Known {
+    key_id: Option<Arc<str>>,
+    scope: Option<Scope>,
+}
 
 impl Noted {
     pub(crate) fn caller(&self, identity: &Identity, scope: Option<Scope>) {
-        *self.0.lock() = Some((Arc::clone(&identity.key_id), scope));
+        *self.0.lock() = Known {
+            key_id: Some(Arc::clone(&identity.key_id)),
+            scope,
+        };
     }
 }
 
@@ -54,10 +63,10 @@ pub(crate) async fn observe(
     let status = response.status();
     doors.metrics.answered(&method, &route, status, elapsed);
     let _inside = span.enter();
-    let caller = noted.0.lock().clone();
+    let Known { key_id, scope } = noted.0.lock().clone();
     tracing::info!(
-        key_id = caller.as_ref().map(|(key, _)| &**key),
-        scope = caller.as_ref().and_then(|(_, scope)| scope.map(Scope::as_str)),
+        key_id = key_id.as_deref(),
+        scope = scope.map(Scope::as_str),
         %method,
         route,
         status = status.as_u16(),

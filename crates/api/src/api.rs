@@ -9,6 +9,7 @@ use tandem_access::{Identity, Keyring, LoginCodes, RateLimiter, Sessions};
 use tandem_record::{RunId, Timestamp};
 use tandem_runtime::{Runtime, StoredRun};
 use tokio::sync::{Semaphore, watch};
+use tracing::Instrument as _;
 
 /// Everything the host hands over to open the doors.
 pub struct Api {
@@ -62,8 +63,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_body_bytes: 1024 * 1024,
-            requests_per_second: 1_000,
-            request_burst: 4_000,
+            // Far above what an honest caller needs; it stops loops that ran away.
+            requests_per_second: 10_000,
+            request_burst: 20_000,
             failures_per_second: 10,
             failure_burst: 200,
             max_mutations: 1_024,
@@ -138,7 +140,7 @@ impl Doors {
         &self,
         deed: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Problem> {
-        match tokio::spawn(deed).await {
+        match tokio::spawn(deed.in_current_span()).await {
             Ok(outcome) => Ok(outcome),
             Err(died) => {
                 if died.is_panic() {

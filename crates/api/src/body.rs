@@ -16,6 +16,7 @@ use std::time::Duration;
 /// with unread bytes is reset, and the caller would never see why.
 const DRAINED_BYTES: usize = 32 * 1024 * 1024;
 const DRAINED_FOR: Duration = Duration::from_secs(5);
+const READ_WITHIN: Duration = Duration::from_secs(30);
 
 /// The whole body, or a problem when it is larger than `limit` or breaks off.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
@@ -24,11 +25,20 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Resul
         .and_then(|value| value.to_str().ok())
         .and_then(|text| text.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limit) {
-        drain(body).await;
+        // Who asked before sending has nothing under way that would have to be read.
+        if !headers.contains_key(header::EXPECT) {
+            drain(body).await;
+        }
         return Err(Problem::payload_too_large(limit));
     }
-    let mut body = body;
-    let mut whole = BytesMut::with_capacity(declared.unwrap_or(0));
+    let reading = collect(body, declared.unwrap_or(0), limit);
+    tokio::time::timeout(READ_WITHIN, reading)
+        .await
+        .map_err(|_| Problem::too_slow())?
+}
+
+async fn collect(mut body: Body, expected: usize, limit: usize) -> Result<Bytes, Problem> {
+    let mut whole = BytesMut::with_capacity(expected);
     while let Some(frame) = body.frame().await {
         let broken = |_| Problem::invalid("", "broke off before its end");
         let Ok(data) = frame.map_err(broken)?.into_data() else {

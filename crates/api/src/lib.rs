@@ -16,6 +16,7 @@
 
 mod access_log;
 mod api;
+mod at;
 mod body;
 mod caller;
 mod console;

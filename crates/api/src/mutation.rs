@@ -46,11 +46,12 @@ impl FromRequest<Shared> for Mutation {
     type Rejection = Problem;
 
     async fn from_request(request: Request, doors: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = body::read(&parts.headers, body, doors.settings.max_body_bytes).await?;
+        // Taken only now: a caller who sends slowly must not keep others out.
         let place = Arc::clone(&doors.mutations)
             .try_acquire_owned()
             .map_err(|_| Problem::busy())?;
-        let (parts, body) = request.into_parts();
-        let body = body::read(&parts.headers, body, doors.settings.max_body_bytes).await?;
         let key = parts.headers.get("idempotency-key").map(|value| {
             let text = value.to_str().unwrap_or_default();
             let sound = (1..=MAX_KEY_CHARS).contains(&text.chars().count());

@@ -170,7 +170,7 @@ impl Problem {
         )
     }
 
-    // --- 409, 413 ---
+    // --- 408, 409, 413 ---
 
     pub(crate) fn key_mismatch() -> Self {
         Self::new(
@@ -215,6 +215,15 @@ impl Problem {
             Some(at) => problem.with("pausedAt", rfc3339(at)),
             None => problem,
         }
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "request_timeout",
+            "The body did not arrive in time.",
+        )
+        .after(BUSY_SECONDS)
     }
 
     pub(crate) fn payload_too_large(limit: usize) -> Self {

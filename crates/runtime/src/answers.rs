@@ -6,10 +6,7 @@ use tandem_store::{Commit, Error, Fault, IdempotencyKey, IdempotencyRecord};
 
 impl Runtime {
     /// What was answered under a key before.
-    pub async fn answered(
-        &self,
-        key: &IdempotencyKey,
-    ) -> Result<Option<IdempotencyRecord>, Fault> {
+    pub async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault> {
         self.store().answered(key).await
     }
 

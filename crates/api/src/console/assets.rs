@@ -1,15 +1,15 @@
 //! The console's files. Pages name them by content, so a browser may keep them for good.
 
 use super::page::Detour;
+use crate::at::At;
 use crate::params::Params;
 use crate::problem::Problem;
-use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tandem_console::asset;
 
 pub(super) async fn file(
-    Path(name): Path<String>,
+    At(name): At<String>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Detour> {

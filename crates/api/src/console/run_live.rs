@@ -4,10 +4,11 @@ use super::page::Detour;
 use super::run_view;
 use super::session::SignedIn;
 use crate::api::Shared;
+use crate::at::At;
 use crate::follow::Follower;
 use crate::params::Params;
 use crate::sse::{self, Frame, Show, write_frame};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use tandem_wire::v1::project::SnapshotExtras;
 pub(super) async fn live(
     State(doors): State<Shared>,
     reader: SignedIn,
-    Path(run): Path<String>,
+    At(run): At<String>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Detour> {

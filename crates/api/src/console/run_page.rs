@@ -4,9 +4,10 @@ use super::page::{Detour, chrome};
 use super::run_view;
 use super::session::{Posted, SignedIn};
 use crate::api::Shared;
+use crate::at::At;
 use crate::problem::Problem;
 use crate::routes::{events_up_to, snapshot_extras};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::Scope;
 use tandem_console::run_page;
@@ -18,7 +19,7 @@ const SHOWN_EVENTS: u64 = 500;
 pub(super) async fn show(
     State(doors): State<Shared>,
     reader: SignedIn,
-    Path(run): Path<String>,
+    At(run): At<String>,
 ) -> Result<Html<String>, Detour> {
     reader.may(Scope::RunsRead)?;
     let run = RunId::from(run);
@@ -40,7 +41,7 @@ pub(super) async fn show(
 
 pub(super) async fn act(
     State(doors): State<Shared>,
-    Path((run, action)): Path<(String, String)>,
+    At((run, action)): At<(String, String)>,
     posted: Posted,
 ) -> Result<Redirect, Detour> {
     let by = &posted.by;

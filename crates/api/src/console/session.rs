@@ -4,6 +4,7 @@
 //! our pages send no referrer, hide it as `null` and say so in `Sec-Fetch-Site` instead.
 
 use super::page::Detour;
+use crate::access_log::Noted;
 use crate::api::{Doors, Shared};
 use crate::body;
 use crate::problem::Problem;
@@ -42,6 +43,9 @@ impl FromRequestParts<Shared> for SignedIn {
         let limited = doors.requests.check(RateKey::credential(id), now_ms);
         limited.map_err(Problem::from)?;
         let session = doors.sessions.get(id, now).ok_or(Detour::SignIn)?;
+        if let Some(noted) = parts.extensions.get::<Noted>() {
+            noted.caller(&session.identity, None);
+        }
         Ok(Self(session))
     }
 }

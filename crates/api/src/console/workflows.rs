@@ -4,12 +4,13 @@ use super::page::{Detour, chrome};
 use super::run_view::{graph, pretty};
 use super::session::{Posted, SignedIn};
 use crate::api::Shared;
+use crate::at::At;
 use crate::body;
 use crate::problem::Problem;
 use crate::routes::Asked;
 use crate::trace::Trace;
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{Html, Redirect};
 use serde_json::Value;
 use tandem_access::Scope;
@@ -44,7 +45,7 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(doors): State<Shared>,
     reader: SignedIn,
-    Path(id): Path<String>,
+    At(id): At<String>,
 ) -> Result<Html<String>, Detour> {
     reader.may(Scope::ManifestRead)?;
     let id = WorkflowId::from(id);
@@ -69,7 +70,7 @@ pub(super) async fn show(
 
 pub(super) async fn start(
     State(doors): State<Shared>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     Extension(trace): Extension<Trace>,
     posted: Posted,
 ) -> Result<Redirect, Detour> {

@@ -2,9 +2,10 @@
 //! declined by name, so that a client can tell "not here" from "no such thing".
 
 use crate::api::Shared;
-use crate::caller::{Anyone, Caller};
+use crate::caller::{self, Anyone, Caller};
 use crate::problem::Problem;
-use axum::http::{StatusCode, Uri};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,20 +28,26 @@ pub(super) fn routes(mut router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared>
     router
 }
 
-/// No route matched. Nothing under the API's prefix is a plain "not found"; anything else is a
-/// caller who forgot the prefix.
-pub(crate) async fn no_route(uri: Uri) -> Response {
-    let path = uri.path();
+/// No route matched. Under the API's prefix a caller is known before it learns that nothing is
+/// there; anything else is a caller who forgot the prefix.
+pub(crate) async fn no_route(State(doors): State<Shared>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path();
     if path.starts_with("/v1/packs/") || path.starts_with("/v1/packs-test/") {
         // Probes for a pack registry take anything but JSON as "there is none".
         return (StatusCode::NOT_FOUND, "not found\n").into_response();
     }
-    let versioned = path == "/v1" || path.starts_with("/v1/") || path.starts_with("/.well-known/");
-    if versioned {
-        Problem::not_found("path").into_response()
+    let problem = if path == "/v1" || path.starts_with("/v1/") {
+        match caller::authenticate(&parts, &doors).await {
+            Ok(_) => Problem::not_found("path"),
+            Err(problem) => problem,
+        }
+    } else if path.starts_with("/.well-known/") {
+        Problem::not_found("path")
     } else {
-        Problem::unversioned(path).into_response()
-    }
+        Problem::unversioned(path)
+    };
+    problem.into_response()
 }
 
 pub(crate) async fn no_method() -> Problem {

@@ -1,10 +1,11 @@
 //! Artifacts of a run.
 
 use crate::api::Shared;
+use crate::at::At;
 use crate::caller::{ArtifactsRead, Caller};
 use crate::problem::Problem;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::{Value, json};
 use tandem_record::RunId;
 use tandem_wire::v1::time::rfc3339;
@@ -18,7 +19,7 @@ use tandem_wire::v1::time::rfc3339;
 pub(super) async fn read_artifact(
     State(doors): State<Shared>,
     caller: Caller<ArtifactsRead>,
-    Path((run, artifact)): Path<(String, String)>,
+    At((run, artifact)): At<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
     doors.visible(&caller, &run).await?;

@@ -20,6 +20,7 @@ const MAX_REASON_CHARS: usize = 512;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = BulkCancel)]
 pub(super) struct Asked {
     run_ids: Vec<String>,
     #[serde(default)]

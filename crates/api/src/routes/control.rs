@@ -1,11 +1,12 @@
 //! Cancelling, pausing and resuming one run.
 
 use crate::api::{Doors, Shared};
+use crate::at::At;
 use crate::caller::{Caller, RunsCancel};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use crate::said::Said;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
@@ -16,6 +17,7 @@ use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Reason)]
 pub(super) struct Reasoned {
     #[serde(default)]
     reason: Option<String>,
@@ -23,6 +25,7 @@ pub(super) struct Reasoned {
 
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = PauseRun)]
 pub(super) struct Pausing {
     #[serde(default)]
     reason: Option<String>,
@@ -42,13 +45,13 @@ async fn check_workspace(doors: &Doors, caller: &Identity, run: &RunId) -> Resul
 
 #[utoipa::path(
     post, path = "/v1/runs/{runId}/cancel", tag = "runs", operation_id = "cancelRun",
-    params(("runId" = String, Path)), request_body = Reasoned,
+    params(("runId" = String, Path)), request_body = Option<Reasoned>,
     responses((status = 200, description = "Cancelled, or on its way", body = Value))
 )]
 pub(super) async fn cancel(
     State(doors): State<Shared>,
     caller: Caller<RunsCancel>,
-    Path(run): Path<String>,
+    At(run): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&doors, &caller).await? {
@@ -85,13 +88,13 @@ fn say_cancelled(run: &RunId, reply: &Reply) -> Said {
 
 #[utoipa::path(
     post, path = "/v1/runs/{runId}:pause", tag = "runs", operation_id = "pauseRun",
-    params(("runId" = String, Path)), request_body = Pausing,
+    params(("runId" = String, Path)), request_body = Option<Pausing>,
     responses((status = 202, description = "Paused, or pausing after the current node", body = Value))
 )]
 pub(super) async fn pause(
     State(doors): State<Shared>,
     caller: Caller<RunsCancel>,
-    Path(run): Path<String>,
+    At(run): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&doors, &caller).await? {
@@ -119,13 +122,13 @@ fn say_paused(run: &RunId, reply: &Reply) -> Said {
 
 #[utoipa::path(
     post, path = "/v1/runs/{runId}:resume", tag = "runs", operation_id = "resumeRun",
-    params(("runId" = String, Path)), request_body = Reasoned,
+    params(("runId" = String, Path)), request_body = Option<Reasoned>,
     responses((status = 202, description = "Running again", body = Value))
 )]
 pub(super) async fn resume(
     State(doors): State<Shared>,
     caller: Caller<RunsCancel>,
-    Path(run): Path<String>,
+    At(run): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&doors, &caller).await? {

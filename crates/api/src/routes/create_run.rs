@@ -24,6 +24,7 @@ const MAX_ID_CHARS: usize = 128;
 /// The body, closed: the run's part and the options' part side by side.
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = CreateRun)]
 pub(crate) struct Asked {
     #[serde(default)]
     workflow_id: Option<String>,

@@ -3,11 +3,12 @@
 use super::poll::events_up_to;
 use super::runs::{observe, snapshot_extras};
 use crate::api::{Doors, Shared};
+use crate::at::At;
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
 use crate::problem::Problem;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -23,7 +24,7 @@ use tandem_wire::v1::bundle::{self, HostInfo};
 pub(super) async fn read_bundle(
     State(doors): State<Shared>,
     caller: Caller<RunsRead>,
-    Path(run): Path<String>,
+    At(run): At<String>,
     params: Params,
 ) -> Result<Response, Problem> {
     let run = RunId::from(run);

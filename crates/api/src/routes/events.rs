@@ -2,13 +2,14 @@
 
 use super::poll::whole_log;
 use crate::api::Shared;
+use crate::at::At;
 use crate::caller::{Caller, RunsRead};
 use crate::follow::Follower;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::sse::{self, Frame, Show};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -33,7 +34,7 @@ const MAX_BUFFER_MS: u64 = 5_000;
 pub(super) async fn stream_events(
     State(doors): State<Shared>,
     caller: Caller<RunsRead>,
-    Path(run): Path<String>,
+    At(run): At<String>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

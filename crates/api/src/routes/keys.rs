@@ -6,12 +6,13 @@
 //! not from a test key to a live one.
 
 use crate::api::{Doors, Shared};
+use crate::at::At;
 use crate::caller::{Caller, Keys};
-use crate::mutation::Mutation;
+use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use crate::said::Said;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ const MAX_NAME_CHARS: usize = 128;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewKey)]
 pub(super) struct Wanted {
     name: String,
     scopes: Vec<String>,
@@ -40,6 +42,7 @@ pub(super) struct Wanted {
 
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = RotateKey)]
 pub(super) struct Rotation {
     #[serde(default)]
     expires_at: Option<String>,
@@ -90,7 +93,7 @@ pub(super) async fn list(
 pub(super) async fn read(
     State(doors): State<Shared>,
     caller: Caller<Keys>,
-    Path(key): Path<String>,
+    At(key): At<String>,
 ) -> Result<Json<Value>, Problem> {
     Ok(Json(shown(&find(&doors, &caller, &key).await?)))
 }
@@ -103,9 +106,13 @@ pub(super) async fn read(
 pub(super) async fn revoke(
     State(doors): State<Shared>,
     caller: Caller<Keys>,
-    Path(key): Path<String>,
-    _request: Mutation,
+    At(key): At<String>,
+    request: Mutation,
 ) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
     let record = find(&doors, &caller, &key).await?;
     let (keyring, now, id) = (doors.keyring.clone(), doors.now(), record.key_id);
     let sessions = doors.sessions.clone();
@@ -116,12 +123,12 @@ pub(super) async fn revoke(
             revoked
         })
         .await??;
-    Ok(Said::nothing().into_response())
+    ticket.done(&doors, Said::nothing()).await
 }
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/keys/{keyId}:rotate", tag = "keys", operation_id = "rotateKey",
-    params(("keyId" = String, Path)), request_body = Rotation,
+    params(("keyId" = String, Path)), request_body = Option<Rotation>,
     description = "Makes a second key for the same principal; the old one works until it is \
                    revoked or expires. An Idempotency-Key is not honoured here either.",
     responses((status = 201, description = "The new key and its secret", body = Value))
@@ -129,7 +136,7 @@ pub(super) async fn revoke(
 pub(super) async fn rotate(
     State(doors): State<Shared>,
     caller: Caller<Keys>,
-    Path(key): Path<String>,
+    At(key): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let Rotation { expires_at } = request.optional_json()?;

@@ -4,12 +4,13 @@
 //! its events.
 
 use crate::api::{Doors, Shared};
+use crate::at::At;
 use crate::caller::{Caller, RunsRead};
 use crate::follow::{PAGE, stopped};
 use crate::params::Params;
 use crate::problem::Problem;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tandem_record::{Recorded, RunId, Seq};
@@ -31,7 +32,7 @@ const MAX_HOLD_SECONDS: u64 = 60;
 pub(super) async fn poll_events(
     State(doors): State<Shared>,
     caller: Caller<RunsRead>,
-    Path(run): Path<String>,
+    At(run): At<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);

@@ -4,12 +4,13 @@
 //! nothing, so an answer kept after the deed is safe to lose.
 
 use crate::api::{Doors, Shared};
+use crate::at::At;
 use crate::caller::{Caller, ManifestRead, Workflows};
 use crate::mutation::{Begun, Mutation, Ticket};
 use crate::problem::Problem;
 use crate::said::Said;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ use tandem_wire::v1::time::rfc3339;
 pub(super) async fn read(
     State(doors): State<Shared>,
     caller: Caller<ManifestRead>,
-    Path(id): Path<String>,
+    At(id): At<String>,
 ) -> Result<Response, Problem> {
     definition(&doors, &caller, id).await
 }
@@ -39,7 +40,7 @@ pub(super) async fn read(
 pub(super) async fn read_own(
     State(doors): State<Shared>,
     caller: Caller<ManifestRead>,
-    Path(id): Path<String>,
+    At(id): At<String>,
 ) -> Result<Response, Problem> {
     definition(&doors, &caller, id).await
 }
@@ -89,7 +90,7 @@ fn row(registered: &Registered) -> Value {
 pub(super) async fn put(
     State(doors): State<Shared>,
     caller: Caller<Workflows>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&doors, &caller).await? {
@@ -158,7 +159,7 @@ async fn register(
 pub(super) async fn delete(
     State(doors): State<Shared>,
     caller: Caller<Workflows>,
-    Path(id): Path<String>,
+    At(id): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&doors, &caller).await? {

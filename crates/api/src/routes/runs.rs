@@ -1,10 +1,11 @@
 //! Reading one run.
 
 use crate::api::{Doors, Shared};
+use crate::at::At;
 use crate::caller::{Caller, RunsRead};
 use crate::problem::Problem;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_record::RunId;
@@ -19,7 +20,7 @@ use tandem_wire::v1::project::{self, SnapshotExtras};
 pub(super) async fn read_run(
     State(doors): State<Shared>,
     caller: Caller<RunsRead>,
-    Path(run): Path<String>,
+    At(run): At<String>,
 ) -> Result<Json<Value>, Problem> {
     let observed = observe(&doors, &caller, &RunId::from(run)).await?;
     let extras = snapshot_extras(&doors, &caller, &observed).await?;

@@ -24,6 +24,7 @@ const MAX_ADVANCE_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 /// Exactly one of the two.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = MoveClock)]
 pub(super) struct Move {
     #[serde(default)]
     advance_seconds: Option<f64>,
@@ -34,6 +35,7 @@ pub(super) struct Move {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ArmCrash)]
 pub(super) struct Crash {
     point: String,
 }

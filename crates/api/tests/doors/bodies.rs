@@ -1,0 +1,178 @@
+//! Bodies are closed, bounded and exact.
+
+use crate::stage::{Stage, noop};
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use tandem_api::Settings;
+
+#[tokio::test]
+async fn a_create_body_is_closed_and_exact() {
+    let stage = Stage::new().await;
+    stage.register("w", &[noop("a")]).await;
+    let deep = json!({"a": {"b": {"c": {"d": {"e": 1}}}}});
+    let bad = [
+        json!({}),
+        json!({"workflowId": ""}),
+        json!({"workflowId": 7}),
+        json!({"workflowId": "w", "bogus": 1}),
+        json!({"workflowId": "w", "inputs": [1]}),
+        json!({"workflowId": "w", "configurable": "fast"}),
+        json!({"workflowId": "w", "configurable": {"recursionLimit": 0}}),
+        json!({"workflowId": "w", "tags": vec!["t"; 101]}),
+        json!({"workflowId": "w", "tags": ["t".repeat(257)]}),
+        json!({"workflowId": "w", "metadata": deep}),
+        json!({"workflowId": "w", "callbackUrl": "not a url"}),
+        json!({"workflowId": "w", "callbackUrl": "ftp://host/x"}),
+        json!({"workflowId": "w", "mode": "other"}),
+        json!({"workflowId": "w", "agentId": "a"}),
+        json!([]),
+        json!("text"),
+        Value::Null,
+    ];
+    for body in bad {
+        let details = stage.post("/v1/runs", body.clone()).await;
+        let details = details.refused(400, "validation_error");
+        let errors = details["errors"].as_array().unwrap();
+        assert!(!errors.is_empty(), "{body}");
+        assert!(errors[0]["path"].is_string() && errors[0]["message"].is_string());
+    }
+    let raw: [&[u8]; 4] = [
+        b"{bad",
+        b"",
+        b"\xff\xfe",
+        b"{\"workflowId\":\"w\"} trailing",
+    ];
+    for body in raw {
+        let reply = stage.call_as(&stage.key, "POST", "/v1/runs", &[], body.to_vec());
+        reply.await.refused(400, "validation_error");
+    }
+    let wrong_type = stage.post("/v1/runs", json!({"workflowId": "w", "tags": ["ok", 7]}));
+    let details = wrong_type.await.refused(400, "validation_error");
+    assert_eq!(details["errors"][0]["path"], "/tags/1");
+}
+
+#[tokio::test]
+async fn a_good_create_is_acknowledged_with_its_addresses() {
+    let stage = Stage::new().await;
+    stage.register("w", &[noop("a")]).await;
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let body = json!({"workflowId": "w", "inputs": {"x": 1}, "tags": ["t"], "metadata": {"a": 1},
+        "callbackUrl": "https://example.com/back", "tenantId": "default"});
+    let reply = stage
+        .post_with("/v1/runs", body, &[("traceparent", parent)])
+        .await;
+    let made = reply.ok(201);
+    let run = made["runId"].as_str().unwrap();
+    assert_eq!(made["eventsUrl"], format!("/v1/runs/{run}/events"));
+    assert_eq!(reply.header("location"), format!("/v1/runs/{run}"));
+    assert!(reply.header("traceparent").starts_with(&parent[..36]));
+    assert_eq!(
+        stage.get(&format!("/v1/runs/{run}")).await.ok(200)["runId"],
+        run
+    );
+}
+
+#[tokio::test]
+async fn test_only_features_are_refused_by_name() {
+    let stage = Stage::new().await;
+    stage.register("w", &[noop("a")]).await;
+    let w = json!({"workflowId": "w"});
+    let forced = [("x-force-engine-version", "1")];
+    stage
+        .post_with("/v1/runs", w.clone(), &forced)
+        .await
+        .refused(403, "force_engine_version_forbidden");
+    let mut new = tandem_access::NewKey::new(
+        "t",
+        "default".into(),
+        tandem_access::Scope::all().iter().copied(),
+    );
+    new.test = true;
+    let test_key = stage.mint(new).await;
+    for (version, status) in [("1", 201), ("2", 400), ("x", 400)] {
+        let headers = [("x-force-engine-version", version)];
+        let reply = stage.call_as(&test_key, "POST", "/v1/runs", &headers, w.to_string());
+        assert_eq!(reply.await.status.as_u16(), status, "{version}");
+    }
+    let mock = json!({"workflowId": "w", "configurable": {"mockProvider": {"id": "stream-text"}}});
+    let details = stage
+        .post("/v1/runs", mock)
+        .await
+        .refused(403, "mock_provider_forbidden");
+    assert_eq!(details["requestedProvider"], "stream-text");
+    stage
+        .post("/v1/runs", json!({"mode": "eval", "agentId": "a"}))
+        .await
+        .refused(501, "capability_not_provided");
+    stage
+        .get("/v1/runs/r/annotations")
+        .await
+        .refused(501, "capability_not_provided");
+}
+
+#[tokio::test]
+async fn an_oversized_body_is_answered_however_it_arrives() {
+    let settings = Settings {
+        max_body_bytes: 1024,
+        ..Settings::default()
+    };
+    let stage = Stage::with(settings).await;
+    let declared = stage.call_as(&stage.key, "POST", "/v1/runs", &[], "x".repeat(2000));
+    let details = declared.await.refused(413, "payload_too_large");
+    assert_eq!(details["maxRequestBodyBytes"], 1024);
+    let chunk = || Ok::<_, Infallible>(Bytes::from(vec![b' '; 600]));
+    let streamed = Body::from_stream(stream::iter((0..50).map(move |_| chunk())));
+    let reply = stage.call_as(&stage.key, "POST", "/v1/runs", &[], streamed);
+    reply.await.refused(413, "payload_too_large");
+}
+
+#[tokio::test]
+async fn an_oversized_body_over_a_socket_still_gets_its_answer() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let stage = Stage::new().await;
+    let mut socket = tokio::net::TcpStream::connect(stage.listen().await)
+        .await
+        .unwrap();
+    let length = 3 * 1024 * 1024;
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nhost: t\r\nauthorization: Bearer {}\r\nconnection: close\r\n\
+         content-length: {length}\r\n\r\n",
+        stage.key
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket.write_all(&vec![b' '; length]).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("payload_too_large"));
+}
+
+#[tokio::test]
+async fn paths_that_lead_nowhere_say_so() {
+    let stage = Stage::new().await;
+    stage
+        .get("/v1/no-such-path")
+        .await
+        .refused(404, "not_found");
+    stage.get("/runs").await.refused(400, "validation_error");
+    stage
+        .get("/v1/runs/run-nobody")
+        .await
+        .refused(404, "not_found");
+    stage
+        .get("/v1/workflows/nobody")
+        .await
+        .refused(404, "workflow_not_found");
+    stage
+        .post("/v1/runs", json!({"workflowId": "nobody"}))
+        .await
+        .refused(404, "workflow_not_found");
+    let packs = stage.get("/v1/packs/x").await;
+    assert_eq!(packs.status.as_u16(), 404);
+    assert!(serde_json::from_str::<Value>(&packs.text).is_err());
+    let patched = stage.call_as(&stage.key, "PATCH", "/v1/runs", &[], "");
+    patched.await.refused(405, "method_not_allowed");
+}

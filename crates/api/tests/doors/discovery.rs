@@ -1,0 +1,109 @@
+//! Discovery, the description of the API, health, metrics.
+
+use crate::stage::{Stage, noop};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tandem_access::Scope;
+
+const WELL_KNOWN: &str = "/.well-known/openwop";
+
+fn families(document: &Value) -> BTreeSet<String> {
+    document.as_object().unwrap().keys().cloned().collect()
+}
+
+#[tokio::test]
+async fn the_public_view_is_cacheable_and_validated() {
+    let stage = Stage::new().await;
+    let first = stage.call_as("", "GET", WELL_KNOWN, &[], "").await;
+    assert_eq!(first.ok(200)["protocolVersion"], "1.0");
+    assert_eq!(first.header("cache-control"), "public, max-age=300");
+    let etag = first.header("etag");
+    let again = stage
+        .call_as("", "GET", WELL_KNOWN, &[("if-none-match", etag)], "")
+        .await;
+    assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""));
+    assert_eq!(again.header("etag"), etag);
+    let stale = stage
+        .call_as("", "GET", WELL_KNOWN, &[("if-none-match", "\"old\"")], "")
+        .await;
+    assert_eq!(stale.text, first.text);
+    let limit = &first.json()["limits"]["maxRequestBodyBytes"];
+    assert_eq!(limit.as_u64(), Some(1024 * 1024));
+}
+
+#[tokio::test]
+async fn a_weaker_key_sees_a_subset() {
+    let stage = Stage::new().await;
+    let strong = stage.get(WELL_KNOWN).await;
+    assert_eq!(strong.header("cache-control"), "private, max-age=300");
+    assert_eq!(strong.header("vary"), "Authorization");
+    let weak_key = stage.new_key("default", &[Scope::ManifestRead]).await;
+    let weak = stage.call_as(&weak_key, "GET", WELL_KNOWN, &[], "").await;
+    let (weak, strong) = (families(&weak.ok(200)), families(&strong.ok(200)));
+    assert!(
+        weak.is_subset(&strong) && weak != strong,
+        "{weak:?} {strong:?}"
+    );
+    stage
+        .call_as("wrong", "GET", WELL_KNOWN, &[], "")
+        .await
+        .refused(401, "unauthenticated");
+}
+
+#[tokio::test]
+async fn the_description_names_every_route_as_callers_write_it() {
+    let stage = Stage::new().await;
+    let reply = stage.call_as("", "GET", "/v1/openapi.json", &[], "").await;
+    let document = reply.ok(200);
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let paths = families(&document["paths"]);
+    for path in [
+        "/.well-known/openwop",
+        "/v1/openapi.json",
+        "/v1/workflows",
+        "/v1/workflows/{workflowId}",
+        "/v1/runs",
+        "/v1/runs/{runId}",
+        "/v1/runs/{runId}/events",
+        "/v1/runs/{runId}/events/poll",
+        "/v1/runs/{runId}/cancel",
+        "/v1/runs:bulk-cancel",
+        "/v1/runs/{runId}:pause",
+        "/v1/runs/{runId}:resume",
+        "/v1/runs/{runId}/artifacts/{artifactId}",
+        "/v1/runs/{runId}/debug-bundle",
+        "/v1/host/tandem/runs",
+        "/v1/host/tandem/workflows",
+        "/v1/host/tandem/workflows/{workflowId}",
+        "/v1/host/tandem/keys",
+        "/v1/host/tandem/keys/{keyId}",
+        "/v1/host/tandem/keys/{keyId}:rotate",
+        "/v1/host/tandem/test/clock",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    ] {
+        assert!(paths.contains(path), "{path} is missing in {paths:?}");
+    }
+    assert!(!paths.iter().any(|path| path.contains('@')));
+    let create = &document["paths"]["/v1/runs"]["post"];
+    assert!(create["security"].is_array() && create["responses"]["default"].is_object());
+    assert!(document["components"]["schemas"]["CreateRun"]["properties"]["workflowId"].is_object());
+}
+
+#[tokio::test]
+async fn health_and_metrics_need_no_key() {
+    let stage = Stage::new().await;
+    stage.start("w", &[noop("a")]).await;
+    stage.call_as("", "GET", "/healthz", &[], "").await.ok(200);
+    stage.call_as("", "GET", "/readyz", &[], "").await.ok(200);
+    let text = stage.call_as("", "GET", "/metrics", &[], "").await.text;
+    assert!(text.contains("openwop_run_created_total 1"), "{text}");
+    let served = "tandem_http_requests_total{method=\"POST\",route=\"/v1/runs\",status=\"2xx\"} 1";
+    assert!(text.contains(served), "{text}");
+    stage.stopping.send(true).unwrap();
+    stage
+        .call_as("", "GET", "/readyz", &[], "")
+        .await
+        .refused(503, "service_unavailable");
+}

@@ -1,0 +1,13 @@
+//! The doors from outside: a router over a runtime and a store in memory. One binary, so that it
+//! links once.
+
+mod bodies;
+mod console;
+mod control;
+mod discovery;
+mod idempotency;
+mod keys;
+mod seams;
+mod stage;
+mod streams;
+mod tenancy;

@@ -1,0 +1,216 @@
+//! Who sees what: credentials, scopes, tenants, workspaces, rates.
+
+use crate::stage::{Stage, hour, noop};
+use serde_json::json;
+use std::net::SocketAddr;
+use tandem_access::{NewKey, Scope};
+use tandem_api::Settings;
+
+#[tokio::test]
+async fn without_a_good_credential_nothing_is_learned() {
+    let stage = Stage::new().await;
+    let run = stage.start("w", &[noop("a")]).await;
+    for path in [
+        format!("/v1/runs/{run}"),
+        "/v1/runs/run-nobody".to_owned(),
+        format!("/v1/runs/{run}/events"),
+        format!("/v1/runs/{run}/events/poll"),
+        "/v1/workflows/w".to_owned(),
+        format!("/v1/runs/{run}/artifacts/none"),
+        format!("/v1/runs/{run}/debug-bundle"),
+        "/v1/runs".to_owned(),
+        "/v1/host/tandem/workflows".to_owned(),
+        "/v1/host/tandem/keys".to_owned(),
+        "/v1/host/sample/test/otel/spans".to_owned(),
+        "/v1/nothing/here".to_owned(),
+    ] {
+        for header in ["", "Bearer wrong-key-53c7", "Basic d3Jvbmc="] {
+            let headers = [("authorization", header)];
+            let headers = if header.is_empty() {
+                &[][..]
+            } else {
+                &headers[..]
+            };
+            let reply = stage.call_as("", "GET", &path, headers, "").await;
+            reply.refused(401, "unauthenticated");
+            assert!(!reply.text.contains("53c7"));
+        }
+    }
+    // The body is not even looked at.
+    stage
+        .call_as("", "POST", "/v1/runs", &[], "{bad")
+        .await
+        .refused(401, "unauthenticated");
+}
+
+#[tokio::test]
+async fn a_missing_scope_is_named_before_the_body_is_judged() {
+    let stage = Stage::new().await;
+    let reader = stage.new_key("default", &[Scope::RunsRead]).await;
+    let reply = stage
+        .call_as(&reader, "POST", "/v1/runs", &[], "{bad")
+        .await;
+    let details = reply.refused(403, "forbidden");
+    assert_eq!(details["scopeRequired"], "runs:create");
+}
+
+#[tokio::test]
+async fn dead_keys_say_why() {
+    let stage = Stage::new().await;
+    let mut new = NewKey::new("t", "default".into(), [Scope::RunsRead]);
+    new.expires_at = Some(stage.now().plus_ms(3_600_000));
+    let short = stage.mint(new).await;
+    let call = |key: String| async { stage.call_as(&{ key }, "GET", "/v1/runs", &[], "").await };
+    call(short.clone()).await.ok(200);
+    stage.advance(3601).await;
+    call(short).await.refused(401, "key_expired");
+}
+
+#[tokio::test]
+async fn another_tenants_run_is_like_none() {
+    let stage = Stage::new().await;
+    let run = stage.start("w", &[hour("a")]).await;
+    let stranger = stage.new_key("tenant2", Scope::all()).await;
+    for (method, suffix) in [
+        ("GET", ""),
+        ("GET", "/events"),
+        ("GET", "/events/poll?timeout=1"),
+        ("POST", "/cancel"),
+        ("POST", ":pause"),
+        ("GET", "/debug-bundle"),
+        ("GET", "/artifacts/a"),
+    ] {
+        let path = format!("/v1/runs/{run}{suffix}");
+        let reply = stage.call_as(&stranger, method, &path, &[], "").await;
+        reply.refused(404, "not_found");
+    }
+    let body = json!({"workflowId": "w", "tenantId": "default"}).to_string();
+    let reply = stage
+        .call_as(&stranger, "POST", "/v1/runs", &[], body)
+        .await;
+    reply.refused(403, "forbidden");
+    let listed = stage.call_as(&stranger, "GET", "/v1/runs", &[], "").await;
+    assert_eq!(listed.ok(200)["runs"], json!([]));
+    assert_eq!(
+        stage.get(&format!("/v1/runs/{run}")).await.ok(200)["status"],
+        "running"
+    );
+}
+
+#[tokio::test]
+async fn a_bound_key_stays_in_its_workspace() {
+    let stage = Stage::new().await;
+    stage.register("w", &[hour("a")]).await;
+    let mut keys = Vec::new();
+    for workspace in ["red", "blue"] {
+        let mut new = NewKey::new("t", "default".into(), Scope::all().iter().copied());
+        new.workspace = Some(workspace.into());
+        keys.push(stage.mint(new).await);
+    }
+    let body = json!({"workflowId": "w"}).to_string();
+    let made = stage.call_as(&keys[0], "POST", "/v1/runs", &[], body).await;
+    let run = made.ok(201)["runId"].as_str().unwrap().to_owned();
+    let path = format!("/v1/runs/{run}");
+    for (method, suffix) in [
+        ("GET", ""),
+        ("GET", "/events"),
+        ("POST", "/cancel"),
+        ("POST", ":pause"),
+    ] {
+        let path = format!("{path}{suffix}");
+        let reply = stage.call_as(&keys[1], method, &path, &[], "").await;
+        reply.refused(403, "run_forbidden");
+    }
+    let bulk = json!({"runIds": [run]}).to_string();
+    let reply = stage
+        .call_as(&keys[1], "POST", "/v1/runs:bulk-cancel", &[], bulk)
+        .await;
+    assert_eq!(reply.ok(200)["results"][0]["error"]["code"], "forbidden");
+    let seen = |key: String| async { stage.call_as(&{ key }, "GET", "/v1/runs", &[], "").await };
+    assert_eq!(seen(keys[1].clone()).await.ok(200)["runs"], json!([]));
+    assert_eq!(
+        seen(keys[0].clone()).await.ok(200)["runs"][0]["owner"]["workspace"],
+        "red"
+    );
+    stage.get(&path).await.ok(200);
+}
+
+#[tokio::test]
+async fn too_many_requests_are_told_when_to_return() {
+    let settings = Settings {
+        requests_per_second: 1,
+        request_burst: 3,
+        ..Settings::default()
+    };
+    let stage = Stage::with(settings).await;
+    for _ in 0..3 {
+        stage.get("/v1/runs").await.ok(200);
+    }
+    let reply = stage.get("/v1/runs").await;
+    let details = reply.refused(429, "rate_limited");
+    assert_eq!(reply.header("retry-after"), "1");
+    assert!(details["retryAfterMs"].as_u64().unwrap() <= 1000);
+    assert_eq!(details["scope"], "key");
+    // Another key has its own bucket, and discovery has none.
+    let other = stage.new_key("default", Scope::all()).await;
+    stage
+        .call_as(&other, "GET", "/v1/runs", &[], "")
+        .await
+        .ok(200);
+    stage
+        .call_as("", "GET", "/.well-known/openwop", &[], "")
+        .await
+        .ok(200);
+}
+
+#[tokio::test]
+async fn guesses_are_counted_by_address() {
+    let settings = Settings {
+        failures_per_second: 1,
+        failure_burst: 2,
+        ..Settings::default()
+    };
+    let stage = Stage::with(settings).await;
+    let guess = |n: usize| {
+        let address: SocketAddr = "192.0.2.7:1".parse().unwrap();
+        let request = axum::http::Request::builder()
+            .uri("/v1/runs")
+            .header("authorization", format!("Bearer guess-{n}"))
+            .extension(axum::extract::ConnectInfo(address))
+            .body(axum::body::Body::empty())
+            .unwrap();
+        stage.raw(request)
+    };
+    guess(0).await.refused(401, "unauthenticated");
+    guess(1).await.refused(401, "unauthenticated");
+    guess(2).await.refused(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn the_listing_pages_through_everything_once() {
+    let stage = Stage::new().await;
+    stage.register("w", &[noop("a")]).await;
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        made.push(stage.create("w").await);
+    }
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/v1/host/tandem/runs?workflowId=w&limit=2{cursor}");
+        let page = stage.get(&path).await.ok(200);
+        for row in page["runs"].as_array().unwrap() {
+            assert_eq!(row["status"], "completed");
+            seen.push(row["runId"].as_str().unwrap().to_owned());
+        }
+        let Some(next) = page["nextCursor"].as_str() else {
+            break;
+        };
+        cursor = format!("&cursor={next}");
+    }
+    made.reverse();
+    assert_eq!(seen, made);
+    for bad in ["limit=0", "limit=201", "cursor=x", "status=odd", "tag=x"] {
+        let reply = stage.get(&format!("/v1/runs?{bad}")).await;
+        reply.refused(400, "validation_error");
+    }
+}
