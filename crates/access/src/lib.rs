@@ -35,3 +35,6 @@ pub use rate::{RateKey, RateLimiter, RetryAfter};
 pub use scope::{Scope, ScopeSet};
 pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};
+
+// What listing and minting hand out, so that callers need not name the store.
+pub use tandem_store::KeyRecord;

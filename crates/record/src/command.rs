@@ -103,6 +103,8 @@ pub enum Reply {
     },
     Resolved {
         interrupt: InterruptId,
+        node: NodeId,
+        kind: String,
         /// `None` while more votes are needed, or after a question back.
         outcome: Option<String>,
         votes: Vec<Vote>,

@@ -10,6 +10,7 @@
 //! - An effect is attempted only after its identity is in the store.
 //! - The state kept in memory is a cache of the log; losing it costs a read, nothing else.
 
+mod answers;
 mod bell;
 mod clock;
 mod codec;
@@ -44,7 +45,9 @@ pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
 pub use tandem_engine::run::{Limits, Refusal, Run};
-pub use tandem_engine::{Availability, Definition, Problem, advertised_types, node_type};
+pub use tandem_engine::{
+    Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
+};
 pub use tandem_store::{
     Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
     ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,

@@ -32,11 +32,9 @@ pub(super) fn resolve(
 ) -> Result<Reply, Refusal> {
     let ix = open_question(turn, node, interrupt)?;
     let def = Arc::clone(&turn.run.def);
-    let id = turn.run.state.nodes[ix]
-        .suspended
-        .as_ref()
-        .map(|s| s.interrupt.id.clone())
-        .expect("open_question found it");
+    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let interrupt = &open.expect("open_question found it").interrupt;
+    let (id, kind) = (interrupt.id.clone(), interrupt.kind.clone());
     let closed = match &def.nodes[ix].kind {
         Kind::ApprovalGate(gate) => approval(turn, ix, gate, answer)?,
         Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
@@ -47,6 +45,8 @@ pub(super) fn resolve(
     turn.advance();
     Ok(Reply::Resolved {
         interrupt: id,
+        node: node.clone(),
+        kind,
         outcome: closed.outcome,
         votes,
         status: turn.run.status(),
