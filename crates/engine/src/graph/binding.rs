@@ -51,6 +51,10 @@ impl Run {
                 ports.insert(edge.target_input.clone(), value.clone());
             }
         }
+        // Changes a reviewer asked for reach the node that has to make them.
+        if let Some(feedback) = self.state.feedback.get(&node.id) {
+            ports.insert("refineFeedback".to_owned(), feedback.clone());
+        }
         for (port, binding) in &self.def.doc_node(ix).inputs {
             match self.bound(ix, port, binding)? {
                 Some(value) => ports.insert(port.clone(), value),

@@ -1,9 +1,14 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
-use super::state::{Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run};
+use super::state::{
+    Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run, Suspension,
+};
 use crate::graph::channel;
 use std::sync::Arc;
-use tandem_record::{Event, NodeId, NodeStatus, Recorded, RunStatus, Timestamp};
+use tandem_record::{
+    ClosedInterrupt, Decision, Event, Interrupt, NodeId, NodeStatus, Recorded, RunStatus,
+    Timestamp, Vote,
+};
 
 impl Run {
     /// Applies the next fact of the log.
@@ -173,6 +178,7 @@ impl Run {
             }
             Event::NodeCancelled { node, child, .. } => {
                 self.note_child(node, *child);
+                self.close_open_question(node, at);
                 self.settle(node, NodeStatus::Cancelled, at);
             }
             Event::NodeDispatched {
@@ -186,22 +192,69 @@ impl Run {
                 status: RunStatus::Running,
             }),
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
-                n.suspended = Some(super::state::Suspension {
+                n.suspended = Some(Suspension {
                     interrupt: (**interrupt).clone(),
                     status: RunStatus::WaitingInput,
                     since: recorded.seq,
+                    votes: Vec::new(),
+                    mirrors: None,
                 });
             }),
-            Event::NodeSuspended { node, status, .. } => {
+            Event::NodeSuspended {
+                node,
+                interrupt,
+                kind,
+                key,
+                status,
+                mirrors,
+                ..
+            } => {
                 self.note_child(node, Some(*status));
+                let mirrored = mirrors.as_ref().map(|mirrors| Suspension {
+                    interrupt: Interrupt {
+                        id: interrupt.clone(),
+                        kind: kind.clone(),
+                        key: key.clone(),
+                        data: serde_json::Value::Null,
+                        resume_schema: None,
+                        timeout_ms: None,
+                        requested_at: at,
+                    },
+                    status: *status,
+                    since: recorded.seq,
+                    votes: Vec::new(),
+                    mirrors: Some(mirrors.clone()),
+                });
                 self.with_node(node, |n| {
                     n.status = NodeStatus::Suspended;
+                    if mirrored.is_some() {
+                        n.suspended = mirrored;
+                    }
                     if let Some(open) = &mut n.suspended {
                         open.status = *status;
                     }
                 });
             }
-            Event::InterruptResolved { .. } => {}
+            Event::ApprovalReceived {
+                node,
+                decision,
+                redo,
+            } => {
+                if let (Some(redo), Some(refine)) = (redo, &decision.refine) {
+                    self.state.feedback.insert(redo.clone(), refine.clone());
+                }
+                self.count_vote(node, decision, at);
+            }
+            Event::InterruptResolved { node, resolution } => {
+                let outcome = resolution.outcome.clone();
+                self.state.closed.push(ClosedInterrupt {
+                    interrupt: resolution.interrupt.clone(),
+                    node: node.clone(),
+                    outcome: outcome.unwrap_or_else(|| "resolved".to_owned()),
+                    by: resolution.by.clone(),
+                    at,
+                });
+            }
             Event::NodeResumed { node, .. } => {
                 self.note_child(node, Some(RunStatus::Running));
                 self.with_node(node, |n| {
@@ -253,6 +306,10 @@ impl Run {
                 self.state.armed.insert(trigger.clone(), *due);
             }
             Event::CapBreached { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ClarificationRequested { .. }
+            | Event::ClarificationResolved { .. }
+            | Event::ApprovalQuestioned { .. }
             | Event::ModelCapabilityInsufficient { .. }
             | Event::LoopbackLimitReached { .. }
             | Event::LogAppended { .. } => {}
@@ -271,6 +328,43 @@ impl Run {
         // A log may name nodes its definition lacks only if it was tampered with; folding goes on.
         if let Some(ix) = self.def.index(node) {
             change(&mut self.state.nodes[ix]);
+        }
+    }
+
+    /// One voice per person: a later vote replaces an earlier one.
+    fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
+        let voter = decision.voter.clone();
+        let voter = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
+        self.with_node(node, |n| {
+            if let Some(open) = &mut n.suspended {
+                // A voice without a name never merges with another.
+                let voter = voter.unwrap_or_else(|| format!("anonymous-{}", open.votes.len()));
+                open.votes.retain(|v| v.voter != voter);
+                open.votes.push(Vote {
+                    voter,
+                    action: decision.action.clone(),
+                    at,
+                    feedback: decision.feedback.clone(),
+                });
+            }
+        });
+    }
+
+    /// A question dies with its node.
+    fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
+        let Some(ix) = self.def.index(node) else {
+            return;
+        };
+        let open = self.state.nodes[ix].suspended.as_ref();
+        if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
+            let closed = ClosedInterrupt {
+                interrupt: open.interrupt.id.clone(),
+                node: node.clone(),
+                outcome: "cancelled".to_owned(),
+                by: None,
+                at,
+            };
+            self.state.closed.push(closed);
         }
     }
 

@@ -7,6 +7,7 @@
 //! - Folding a decision's events gives the state the decision says it leads to.
 
 mod advance;
+mod ask;
 mod decide;
 mod evolve;
 mod finish;

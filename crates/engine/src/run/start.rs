@@ -20,6 +20,16 @@ pub(super) enum Step {
     Costed(Object),
     Fail(ErrorInfo),
     Wait(Work),
+    /// A question to somebody.
+    Ask(Box<Question>),
+}
+
+/// A question as a node wants it asked.
+pub(super) struct Question {
+    pub(super) kind: String,
+    pub(super) data: Value,
+    pub(super) resume_schema: Option<Value>,
+    pub(super) timeout_ms: Option<u64>,
 }
 
 /// Why and how a node is entered.
@@ -110,6 +120,7 @@ impl Turn<'_> {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
             Step::Wait(_) => {}
+            Step::Ask(question) => self.ask(ix, *question, started),
         }
     }
 
@@ -366,6 +377,24 @@ impl Turn<'_> {
                     json!(artifact_id),
                 )]))
             }
+            Kind::ApprovalGate(gate) => Step::Ask(Box::new(Question {
+                kind: "approval".to_owned(),
+                data: gate.data(self.run.id(), &node.id, &inputs),
+                resume_schema: None,
+                timeout_ms: gate.timeout_ms,
+            })),
+            Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
+                kind: "clarification".to_owned(),
+                data: gate.data(),
+                resume_schema: None,
+                timeout_ms: gate.timeout_ms,
+            })),
+            Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
+                kind: open.kind.clone(),
+                data: open.data.clone(),
+                resume_schema: open.schema_document.clone(),
+                timeout_ms: open.timeout_ms,
+            })),
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
             Kind::Http(_)
             | Kind::SecretEcho { .. }
