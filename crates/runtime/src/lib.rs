@@ -20,6 +20,7 @@ mod effects;
 mod live;
 mod metrics;
 mod query;
+mod questions;
 mod redact;
 mod registry;
 mod runtime;
@@ -33,6 +34,7 @@ pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
+pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
 pub use runtime::Runtime;
@@ -44,6 +46,7 @@ pub use tandem_engine::definition::{Permissions, document};
 pub use tandem_engine::run::{Limits, Refusal, Run};
 pub use tandem_engine::{Availability, Definition, Problem, advertised_types, node_type};
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, ListedRun, Listing, Page, Registered, RunFilter,
-    RunPosition, RunRow, StoredResponse, StoredRun,
+    Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
+    ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,
+    StoredRun,
 };
