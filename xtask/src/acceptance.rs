@@ -146,3 +146,35 @@ fn lines(path: &str) -> Result<Vec<String>, String> {
         .map(str::to_owned)
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(lines: &[&str]) -> Tally {
+        let waiting = BTreeMap::from([("10_wire.gate".to_owned(), "gates".to_owned())]);
+        let mut tally = Tally::default();
+        for line in lines {
+            tally.note(line, &waiting);
+        }
+        tally
+    }
+
+    #[test]
+    fn a_waiting_case_may_fail_but_not_pass() {
+        let fine = ["ok    10_wire.run  0.1s", "FAIL  10_wire.gate: no gate"];
+        assert_eq!(tally(&fine).verdict(), Ok(()));
+        assert!(
+            tally(&["ok    10_wire.run  0.1s", "ok    10_wire.gate  0.1s"])
+                .verdict()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn any_other_failure_fails() {
+        let failed = ["ok    10_wire.run  0.1s", "FAIL  10_wire.poll: late"];
+        assert!(tally(&failed).verdict().is_err());
+        assert!(tally(&["0 passed, 0 failed, 0 skipped"]).verdict().is_err());
+    }
+}

@@ -27,6 +27,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 pub(crate) fn python(script: &Path, arguments: &[String]) -> Command {
     let mut command = Command::new("python3");
     command.arg(script).args(arguments).current_dir(root());
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 

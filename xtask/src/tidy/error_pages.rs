@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 const PAGES: &str = "docs/errors/";
 const INDEX: &str = "docs/errors/README.md";
-/// Where HTTP statuses and their codes are listed.
-const PROBLEMS: &str = "crates/api/src/problem.rs";
+/// Where HTTP statuses and their codes are listed: `problem.rs` and what lies in `problem/`.
+const PROBLEMS: &str = "crates/api/src/problem";
 
 pub(super) fn check(files: &Tracked, findings: &mut Findings) {
     let index = files.find(INDEX).map_or("", |file| &file.text);
@@ -40,7 +40,7 @@ fn codes(files: &Tracked) -> BTreeMap<String, String> {
         if !shipped || file.path.contains("test") {
             continue;
         }
-        let found = if file.path == PROBLEMS {
+        let found = if file.path.starts_with(PROBLEMS) {
             listed(&file.text)
         } else {
             raised(&file.text)
@@ -52,13 +52,23 @@ fn codes(files: &Tracked) -> BTreeMap<String, String> {
     codes
 }
 
-/// In the list of problems: every literal with the shape of a code.
+/// In the list of problems: every literal with the shape of a code. A single word is one only
+/// right after a status.
 fn listed(text: &str) -> Vec<String> {
-    let literals = text.split('"').skip(1).step_by(2);
+    let parts: Vec<&str> = text.split('"').collect();
+    let literals = parts.iter().zip(parts.iter().skip(1)).step_by(2);
     literals
-        .filter(|literal| literal.contains('_') && is_code(literal))
-        .map(str::to_owned)
+        .filter(|(before, literal)| {
+            is_code(literal) && (literal.contains('_') || follows_status(before))
+        })
+        .map(|(_, literal)| (*literal).to_owned())
         .collect()
+}
+
+fn follows_status(before: &str) -> bool {
+    let argument = before.trim_end().strip_suffix(',').unwrap_or("");
+    let last = argument.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
+    last.take(1).any(|word| word.starts_with("StatusCode::"))
 }
 
 /// Elsewhere: the codes runs and nodes fail with.
@@ -73,4 +83,19 @@ fn raised(text: &str) -> Vec<String> {
 
 fn is_code(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_where_they_are_named() {
+        let problems = r#"Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+            .with("scope", "key")
+            let code = "key_expired"; format!("no {what}")"#;
+        assert_eq!(listed(problems), ["forbidden", "key_expired"]);
+        let elsewhere = "ErrorInfo::new(\n    \"run_timeout\",\n) ErrorInfo::new(code, text)";
+        assert_eq!(raised(elsewhere), ["run_timeout"]);
+    }
 }

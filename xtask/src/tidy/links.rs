@@ -43,3 +43,15 @@ fn links(text: &str) -> Vec<(usize, String)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_in_code_are_not_links() {
+        let text = "See [a](a.md#x) and `[b](b.md)`.\n```\n[c](c.md)\n```\n[d](d.md \"title\")";
+        let found = links(text);
+        assert_eq!(found, [(1, "a.md#x".to_owned()), (5, "d.md".to_owned())]);
+    }
+}
