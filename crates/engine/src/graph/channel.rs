@@ -186,7 +186,7 @@ pub(crate) fn check_access(
                 None => *entry == type_id,
             }
     };
-    if allowed.iter().any(|entry| matches(&entry)) {
+    if allowed.iter().any(matches) {
         return Ok(());
     }
     Err(ErrorInfo::new(
