@@ -8,9 +8,13 @@ mod cli;
 mod client;
 mod commands;
 mod config;
+mod dev;
 mod documents;
 mod failure;
 mod output;
+mod serve;
+#[cfg(feature = "otel")]
+mod telemetry;
 
 use clap::Parser as _;
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use std::future::Future;
 use std::process::ExitCode;
+use tandem_access::Scope;
 use tandem_record::RunStatus;
 
 /// Carries out a command that only waits for a server: one thread is plenty.
@@ -95,7 +96,7 @@ Examples:
 Examples:
   tandem runs events RUN                     what happened so far
   tandem runs events RUN --follow            and what happens next
-  tandem runs events RUN --mode values --json")]
+  tandem runs events RUN --follow --mode values --json")]
     Events(EventsArgs),
     /// Cancel a run and its child runs
     Cancel(ReasonArgs),
@@ -152,8 +153,8 @@ pub(crate) struct EventsArgs {
     /// Stay until the run ends
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Which events; with `values` the whole run after each change
-    #[arg(long, value_enum, default_value_t = StreamMode::Debug)]
+    /// Which events to follow; with `values` the whole run after each change
+    #[arg(long, value_enum, default_value_t = StreamMode::Debug, requires = "follow")]
     pub(crate) mode: StreamMode,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
@@ -205,8 +206,9 @@ pub(crate) struct NewKeyArgs {
     /// What the key is for
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What it may do; repeatable. Without any, everything the calling key may
-    #[arg(long = "scope", value_name = "SCOPE")]
+    /// What it may do; repeatable, or `all`: manifest:read, runs:create, runs:read, runs:cancel,
+    /// artifacts:read, tandem:workflows, tandem:keys, …
+    #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
     pub(crate) scopes: Vec<String>,
     /// Role of its holder; repeatable
     #[arg(long = "role", value_name = "ROLE")]
@@ -237,6 +239,14 @@ pub(crate) struct OneKeyArgs {
     pub(crate) key_id: String,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+}
+
+fn scope(text: &str) -> Result<String, String> {
+    if text == "all" || Scope::parse(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = Scope::all().iter().map(|s| s.as_str()).collect();
+    Err(format!("one of all, {}", known.join(", ")))
 }
 
 fn status(text: &str) -> Result<RunStatus, String> {

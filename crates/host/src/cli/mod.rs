@@ -99,8 +99,8 @@ impl Cli {
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
-            Command::Serve(_) => unreachable!(),
-            Command::Dev(_) => unreachable!(),
+            Command::Serve(args) => crate::serve::serve(args),
+            Command::Dev(args) => crate::dev::dev(args),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::client::{Client, segment};
 use crate::output::{self, harmless};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use tandem_access::Scope;
 
 const KEYS: &str = "/v1/host/tandem/keys";
 
@@ -56,10 +57,13 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn wish(args: &NewKeyArgs) -> Value {
-    let mut body = json!({"name": args.name});
-    if !args.scopes.is_empty() {
-        body["scopes"] = json!(args.scopes);
-    }
+    let every = || Scope::all().iter().map(|scope| scope.as_str().to_owned());
+    let scopes: Vec<String> = if args.scopes.iter().any(|scope| scope == "all") {
+        every().collect()
+    } else {
+        args.scopes.clone()
+    };
+    let mut body = json!({"name": args.name, "scopes": scopes});
     if !args.roles.is_empty() {
         body["roles"] = json!(args.roles);
     }

@@ -112,7 +112,7 @@ fn listing(runs: &[Value], now: jiff::Timestamp) -> String {
     for run in runs {
         let part = |key: &str| harmless(run[key].as_str().unwrap_or_default());
         let time = |key: &str| run[key].as_str()?.parse::<jiff::Timestamp>().ok();
-        let began = time("startedAt");
+        let began = time("createdAt");
         let since = |from: jiff::Timestamp, to: jiff::Timestamp| {
             seconds(to.as_millisecond() - from.as_millisecond())
         };
@@ -191,8 +191,7 @@ async fn events(args: EventsArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let path = format!("{}/events", run_path(&args.run));
-    let mode = Some(args.mode.as_str().to_owned());
-    let log = client.query(&path, &[("streamMode", mode)]).await?;
+    let log = client.get(&path).await?;
     for event in log["events"].as_array().into_iter().flatten() {
         show(event)?;
     }
@@ -220,9 +219,9 @@ mod tests {
     fn a_listing_has_one_row_per_run() {
         let runs = [
             json!({"runId": "run-1", "workflowId": "hello", "status": "completed",
-                "startedAt": "2026-01-01T00:00:00Z", "endedAt": "2026-01-01T00:00:02.5Z"}),
+                "createdAt": "2026-01-01T00:00:00Z", "endedAt": "2026-01-01T00:00:02.5Z"}),
             json!({"runId": "run-2", "workflowId": "order-pipeline", "status": "running",
-                "startedAt": "2026-01-01T00:00:50Z", "endedAt": null}),
+                "createdAt": "2026-01-01T00:00:50Z", "endedAt": null}),
         ];
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
         let expected = "\
