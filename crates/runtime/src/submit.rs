@@ -456,8 +456,12 @@ impl Runtime {
     }
 
     fn announce(&self, decision: &Decision, created: bool) {
-        if let Some(Recorded { seq, .. }) = decision.events.last() {
+        if let Some(Recorded { seq, event, .. }) = decision.events.last() {
             self.inner.bell.ring(decision.run.id(), *seq);
+            if event.is_terminal() {
+                // Fails only when nobody listens.
+                let _ = self.inner.ended.send(decision.run.id().clone());
+            }
         }
         if decision
             .timers
