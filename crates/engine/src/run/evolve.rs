@@ -1,9 +1,13 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
-use super::state::{Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run};
+use super::state::{
+    Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run, State, Suspension,
+};
+use crate::definition::ChannelTrigger;
 use crate::graph::channel;
+use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{Event, NodeId, NodeStatus, Recorded, RunStatus, Timestamp};
+use tandem_record::{Event, Interrupt, NodeId, NodeStatus, Recorded, RunStatus, Timestamp, Work};
 
 impl Run {
     /// Applies the next fact of the log.
@@ -51,7 +55,10 @@ impl Run {
                 for node in interrupted {
                     self.with_node(node, |n| {
                         n.status = NodeStatus::Pending;
-                        n.attempt += 1;
+                        // One that waits to be tried again has not begun that attempt.
+                        if n.retry_at.is_none() {
+                            n.attempt += 1;
+                        }
                         n.cut_off = true;
                         n.work = None;
                         n.deadline = None;
@@ -70,6 +77,7 @@ impl Run {
             } => {
                 self.state.phase = Phase::Cancelling;
                 self.state.draining = None;
+                self.state.paused_at = None;
                 self.state.cancelling = Some(Cancelling {
                     reason: reason.clone(),
                     by: by.clone(),
@@ -152,6 +160,12 @@ impl Run {
                 node, error, child, ..
             } => {
                 self.note_child(node, *child);
+                self.with_triggers_of(node, |state, trigger| {
+                    // Refused before it started: that was the trigger's turn.
+                    if state.nodes[trigger.node].status == NodeStatus::Pending {
+                        state.armed.remove(&trigger.id);
+                    }
+                });
                 self.settle(node, NodeStatus::Failed, at);
                 self.with_node(node, |n| n.error = Some(error.clone()));
             }
@@ -186,19 +200,41 @@ impl Run {
                 status: RunStatus::Running,
             }),
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
-                n.suspended = Some(super::state::Suspension {
+                n.suspended = Some(Suspension {
                     interrupt: (**interrupt).clone(),
                     status: RunStatus::WaitingInput,
                     since: recorded.seq,
                 });
             }),
-            Event::NodeSuspended { node, status, .. } => {
+            Event::NodeSuspended {
+                node,
+                interrupt,
+                kind,
+                key,
+                status,
+                ..
+            } => {
                 self.note_child(node, Some(*status));
                 self.with_node(node, |n| {
                     n.status = NodeStatus::Suspended;
-                    if let Some(open) = &mut n.suspended {
-                        open.status = *status;
-                    }
+                    // Without a question of its own the node mirrors that of its child.
+                    let mirrored = || Suspension {
+                        interrupt: Interrupt {
+                            id: interrupt.clone(),
+                            kind: kind.clone(),
+                            key: key.clone(),
+                            data: match &n.work {
+                                Some(Work::Child { child, .. }) => json!({"childRunId": child}),
+                                _ => Value::Null,
+                            },
+                            resume_schema: None,
+                            timeout_ms: None,
+                            requested_at: at,
+                        },
+                        status: *status,
+                        since: recorded.seq,
+                    };
+                    n.suspended.get_or_insert_with(mirrored).status = *status;
                 });
             }
             Event::InterruptResolved { .. } => {}
@@ -252,9 +288,18 @@ impl Run {
             Event::TriggerArmed { trigger, due } => {
                 self.state.armed.insert(trigger.clone(), *due);
             }
+            Event::LoopbackLimitReached { node, limit, .. } => {
+                self.with_triggers_of(node, |state, trigger| {
+                    if let Some(fired) = state.fired.get_mut(&trigger.id)
+                        && *fired >= *limit
+                    {
+                        *fired += 1;
+                        state.armed.remove(&trigger.id);
+                    }
+                });
+            }
             Event::CapBreached { .. }
             | Event::ModelCapabilityInsufficient { .. }
-            | Event::LoopbackLimitReached { .. }
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -281,6 +326,14 @@ impl Run {
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
         {
             child.status = status;
+        }
+    }
+
+    fn with_triggers_of(&mut self, node: &NodeId, change: impl Fn(&mut State, &ChannelTrigger)) {
+        let ix = self.def.index(node);
+        let def = Arc::clone(&self.def);
+        for trigger in def.triggers.iter().filter(|t| Some(t.node) == ix) {
+            change(&mut self.state, trigger);
         }
     }
 
