@@ -1,8 +1,9 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
 use super::state::{
-    Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run, Suspension,
+    Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run, State, Suspension,
 };
+use crate::definition::ChannelTrigger;
 use crate::graph::channel;
 use std::sync::Arc;
 use tandem_record::{
@@ -56,7 +57,10 @@ impl Run {
                 for node in interrupted {
                     self.with_node(node, |n| {
                         n.status = NodeStatus::Pending;
-                        n.attempt += 1;
+                        // One that waits to be tried again has not begun that attempt.
+                        if n.retry_at.is_none() {
+                            n.attempt += 1;
+                        }
                         n.cut_off = true;
                         n.work = None;
                         n.deadline = None;
@@ -75,6 +79,7 @@ impl Run {
             } => {
                 self.state.phase = Phase::Cancelling;
                 self.state.draining = None;
+                self.state.paused_at = None;
                 self.state.cancelling = Some(Cancelling {
                     reason: reason.clone(),
                     by: by.clone(),
@@ -157,6 +162,12 @@ impl Run {
                 node, error, child, ..
             } => {
                 self.note_child(node, *child);
+                self.with_triggers_of(node, |state, trigger| {
+                    // Refused before it started: that was the trigger's turn.
+                    if state.nodes[trigger.node].status == NodeStatus::Pending {
+                        state.armed.remove(&trigger.id);
+                    }
+                });
                 self.settle(node, NodeStatus::Failed, at);
                 self.with_node(node, |n| n.error = Some(error.clone()));
             }
@@ -305,13 +316,22 @@ impl Run {
             Event::TriggerArmed { trigger, due } => {
                 self.state.armed.insert(trigger.clone(), *due);
             }
+            Event::LoopbackLimitReached { node, limit, .. } => {
+                self.with_triggers_of(node, |state, trigger| {
+                    if let Some(fired) = state.fired.get_mut(&trigger.id)
+                        && *fired >= *limit
+                    {
+                        *fired += 1;
+                        state.armed.remove(&trigger.id);
+                    }
+                });
+            }
             Event::CapBreached { .. }
             | Event::ApprovalRequested { .. }
             | Event::ClarificationRequested { .. }
             | Event::ClarificationResolved { .. }
             | Event::ApprovalQuestioned { .. }
             | Event::ModelCapabilityInsufficient { .. }
-            | Event::LoopbackLimitReached { .. }
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -375,6 +395,14 @@ impl Run {
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
         {
             child.status = status;
+        }
+    }
+
+    fn with_triggers_of(&mut self, node: &NodeId, change: impl Fn(&mut State, &ChannelTrigger)) {
+        let ix = self.def.index(node);
+        let def = Arc::clone(&self.def);
+        for trigger in def.triggers.iter().filter(|t| Some(t.node) == ix) {
+            change(&mut self.state, trigger);
         }
     }
 

@@ -152,6 +152,13 @@ impl NodeState {
         }
     }
 
+    /// A loop head between two of its rounds.
+    pub(crate) fn between_rounds(&self) -> bool {
+        let outputs = self.outputs.as_ref();
+        let done = outputs.and_then(|o| o.get("done"));
+        self.status == NodeStatus::Completed && done == Some(&Value::Bool(false))
+    }
+
     /// Back to before it ran, keeping how often it did.
     pub(crate) fn reset(&mut self) {
         *self = Self {

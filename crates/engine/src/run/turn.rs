@@ -5,7 +5,7 @@ use super::limits::Limits;
 use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
     Cause, Effect, EffectId, EffectKind, Event, InterruptId, Recorded, Reply, Seq, TimerKey,
@@ -54,6 +54,8 @@ pub(crate) struct Turn<'a> {
     effects_before: BTreeMap<EffectId, Effect>,
     events: Vec<Recorded>,
     one_shots: Vec<Effect>,
+    /// Triggers whose channel was written in this turn, in order.
+    pub(crate) written: VecDeque<String>,
     pub(crate) starts: u32,
     /// A definition the engine has not seen; ends the turn without a decision.
     pub(crate) needs: Option<WorkflowId>,
@@ -71,6 +73,7 @@ impl<'a> Turn<'a> {
             effects_before: wanted_effects(run),
             events: Vec::new(),
             one_shots: Vec::new(),
+            written: VecDeque::new(),
             starts: 0,
             needs: None,
         }
