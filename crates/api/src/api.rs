@@ -5,7 +5,7 @@ use crate::idempotency::InFlight;
 use crate::problem::Problem;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
-use tandem_access::{Identity, Keyring, LoginCodes, RateLimiter, Sessions};
+use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, RateLimiter, Sessions};
 use tandem_record::{RunId, Timestamp};
 use tandem_runtime::{Runtime, StoredRun};
 use tokio::sync::{Semaphore, watch};
@@ -31,6 +31,8 @@ pub struct Api {
     pub console: bool,
     /// Whether spans are exported, for discovery.
     pub otel: bool,
+    /// Signs and reads links to open questions.
+    pub links: LinkSigner,
 }
 
 /// Who this host says it is.
@@ -64,8 +66,8 @@ impl Default for Settings {
         Self {
             max_body_bytes: 1024 * 1024,
             // Far above what an honest caller needs; it stops loops that ran away.
-            requests_per_second: 10_000,
-            request_burst: 20_000,
+            requests_per_second: 20_000,
+            request_burst: 40_000,
             failures_per_second: 10,
             failure_burst: 200,
             max_mutations: 1_024,
@@ -86,6 +88,8 @@ pub(crate) struct Doors {
     pub(crate) settings: Settings,
     pub(crate) fixtures: Vec<String>,
     pub(crate) otel: bool,
+    pub(crate) test_seams: bool,
+    pub(crate) links: LinkSigner,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
@@ -107,6 +111,8 @@ impl Doors {
             settings,
             fixtures: api.fixtures,
             otel: api.otel,
+            test_seams: api.test_seams,
+            links: api.links,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),

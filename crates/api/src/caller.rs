@@ -28,7 +28,10 @@ macro_rules! needs {
     )+};
 }
 
-needs! { ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, Workflows, Keys, Test }
+needs! {
+    ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, Workflows, Keys,
+    Test,
+}
 
 /// Any good key.
 pub(crate) struct Anyone;

@@ -10,12 +10,14 @@ use utoipa::openapi::{
 const BEARER: &str = "bearer";
 const ENVELOPE: &str = "ErrorEnvelope";
 /// Routes that need no credential.
-const PUBLIC: [&str; 5] = [
+const PUBLIC: [&str; 6] = [
     "/.well-known/openwop",
     "/v1/openapi.json",
     "/healthz",
     "/readyz",
     "/metrics",
+    // The token in the path is the credential.
+    "/v1/interrupts/{token}",
 ];
 
 /// What the routes are added to.

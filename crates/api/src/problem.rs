@@ -226,6 +226,50 @@ impl Problem {
         .after(BUSY_SECONDS)
     }
 
+    pub(crate) fn already_resolved(outcome: &str, by: Option<&str>, at: Timestamp) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "interrupt_already_resolved",
+            "The question was decided before.",
+        )
+        .with("outcome", outcome)
+        .with("decidedBy", by)
+        .with("decidedAt", rfc3339(at))
+    }
+
+    pub(crate) fn interrupt_not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "interrupt_not_found",
+            "There is no such question.",
+        )
+    }
+
+    pub(crate) fn interrupt_gone() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "interrupt_gone",
+            "The question died with its run.",
+        )
+    }
+
+    pub(crate) fn link_expired() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "interrupt_expired",
+            "The link is too old; read the run again for a fresh one.",
+        )
+    }
+
+    pub(crate) fn artifact_changed(shown: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "artifact_changed",
+            "What you decided on is not what is asked now; look at it again.",
+        )
+        .with("digest", shown)
+    }
+
     pub(crate) fn payload_too_large(limit: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,

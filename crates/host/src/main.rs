@@ -1,1 +1,36 @@
-fn main() {}
+//! The `tandem` binary: configuration, wiring, command line. The only crate that names a concrete
+//! store, and the only one that ends the process.
+//!
+//! Entry points: `serve` starts the server, `dev` is the newcomer's server, everything in
+//! `commands` is a client of a server or needs none.
+
+mod cli;
+mod client;
+mod commands;
+mod config;
+mod dev;
+mod documents;
+mod failure;
+mod output;
+mod serve;
+#[cfg(feature = "otel")]
+mod telemetry;
+
+use clap::Parser as _;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli.run() {
+        Ok(code) => code,
+        // `tandem runs list | head` is no failure.
+        Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

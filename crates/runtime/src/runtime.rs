@@ -12,9 +12,13 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_engine::run::Limits;
+use tandem_record::RunId;
 use tandem_store::{Fault, Store};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
+
+/// Ended runs a slow listener may fall behind by before it misses some.
+const ENDED_KEPT: usize = 1024;
 
 /// A handle; clones share one runtime.
 #[derive(Clone)]
@@ -27,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) live: LiveRuns,
     pub(crate) definitions: CompiledDefinitions,
     pub(crate) bell: Bell,
+    pub(crate) ended: broadcast::Sender<RunId>,
     pub(crate) metrics: Metrics,
     pub(crate) crash: CrashPoints,
     pub(crate) effects: Effects,
@@ -55,6 +60,7 @@ impl Runtime {
                 config,
                 definitions: CompiledDefinitions::default(),
                 bell: Bell::default(),
+                ended: broadcast::Sender::new(ENDED_KEPT),
                 metrics: Metrics::default(),
                 crash: CrashPoints::default(),
                 timer_bell: Notify::new(),
@@ -90,6 +96,12 @@ impl Runtime {
 
     pub fn bell(&self) -> &Bell {
         &self.inner.bell
+    }
+
+    /// Runs as they end in this process. For what may be missed, such as telemetry: a listener
+    /// that lags loses the oldest, and nobody waits for it.
+    pub fn ended(&self) -> broadcast::Receiver<RunId> {
+        self.inner.ended.subscribe()
     }
 
     pub fn metrics(&self) -> &Metrics {

@@ -4,6 +4,7 @@
 use crate::codec;
 use crate::definitions::Seen;
 use crate::live::Slot;
+use crate::questions;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -46,9 +47,11 @@ pub enum Answer<'a> {
 pub struct Answering {
     pub key: IdempotencyKey,
     pub digest: String,
-    /// `None` for answers that must not be repeated.
-    pub render: Arc<dyn Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync>,
+    pub render: Render,
 }
+
+/// Puts an answer into words; `None` for answers that must not be repeated.
+pub type Render = Arc<dyn Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
@@ -356,6 +359,7 @@ impl Runtime {
             guards: guard.into_iter().collect(),
             ..Commit::default()
         };
+        commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
         commit.timers = timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
         let prepared = self
@@ -382,6 +386,7 @@ impl Runtime {
         let idle = commit.appends.is_empty()
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
+            && commit.interrupts.is_empty()
             && commit.idempotency.is_none();
         if !idle {
             self.inner.crash.reach("commit.before");
@@ -451,8 +456,12 @@ impl Runtime {
     }
 
     fn announce(&self, decision: &Decision, created: bool) {
-        if let Some(Recorded { seq, .. }) = decision.events.last() {
+        if let Some(Recorded { seq, event, .. }) = decision.events.last() {
             self.inner.bell.ring(decision.run.id(), *seq);
+            if event.is_terminal() {
+                // Fails only when nobody listens.
+                let _ = self.inner.ended.send(decision.run.id().clone());
+            }
         }
         if decision
             .timers

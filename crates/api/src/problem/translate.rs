@@ -91,6 +91,21 @@ impl From<Refusal> for Problem {
             Refusal::InterruptNotFound { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "interrupt_not_found", message)
             }
+            Refusal::AlreadyResolved(closed) => {
+                let by = closed.by.as_ref().map_or("link", |by| by.as_str());
+                Self::already_resolved(&closed.outcome, Some(by), closed.at)
+            }
+            Refusal::InterruptGone => Self::new(StatusCode::GONE, "interrupt_gone", message),
+            Refusal::ElevationRequired => {
+                Self::new(StatusCode::FORBIDDEN, "auth_elevation_required", message)
+            }
+            Refusal::NotEligible { .. } => Self::forbidden(message),
+            Refusal::CorrelationMismatch { keys } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "correlation_mismatch",
+                message,
+            )
+            .with("keys", keys),
         }
     }
 }

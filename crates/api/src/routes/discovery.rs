@@ -21,6 +21,9 @@ use tandem_wire::v1::stream;
 /// any caller needs to count on.
 const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 
+/// Kinds of question the served node types ask.
+const INTERRUPT_KINDS: [&str; 4] = ["approval", "clarification", "external-event", "custom"];
+
 #[utoipa::path(
     get, path = "/.well-known/openwop", tag = "discovery", operation_id = "discover",
     responses((status = 200, description = "The capabilities document", body = Value),
@@ -72,6 +75,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
     capabilities::document(&Wired {
         host_version: doors.host.version,
         host_id: &doors.host.host_id,
+        engine_version: tandem_runtime::ENGINE_VERSION,
         max_node_executions: limits.max_node_executions,
         max_run_duration_ms: limits.max_run_duration_ms,
         max_request_body_bytes: doors.settings.max_body_bytes,
@@ -86,5 +90,11 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         metrics: &ADVERTISED,
         stream_modes: &stream::SUPPORTED,
         node_types: tandem_runtime::advertised_types().collect(),
+        interrupt_kinds: if may(Scope::ApprovalsRespond) {
+            &INTERRUPT_KINDS
+        } else {
+            &[]
+        },
+        test_seams: doors.test_seams,
     })
 }

@@ -130,6 +130,7 @@ impl Values {
         let extras = SnapshotExtras {
             children: Vec::new(),
             outputs: self.run.0.outputs().cloned(),
+            link: None,
         };
         project::snapshot(&self.run.0.view(), &self.definition.sensitivity, &extras)
     }

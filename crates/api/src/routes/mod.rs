@@ -10,7 +10,10 @@ mod debug_bundle;
 mod discovery;
 mod events;
 mod health;
+mod inbox;
+mod interrupts;
 mod keys;
+mod links;
 mod list_runs;
 mod poll;
 mod registry;
@@ -50,6 +53,11 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(inside(routes!(control::resume)))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
+        .routes(routes!(interrupts::resolve_at_node))
+        .routes(routes!(links::inspect, links::answer))
+        .routes(routes!(inbox::list))
+        .routes(routes!(inbox::read))
+        .routes(inside(routes!(inbox::resolve)))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
         .routes(inside(routes!(keys::rotate)));

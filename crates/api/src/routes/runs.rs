@@ -1,5 +1,6 @@
 //! Reading one run.
 
+use super::links::link;
 use crate::api::{Doors, Shared};
 use crate::at::At;
 use crate::caller::{Caller, RunsRead};
@@ -61,8 +62,12 @@ pub(crate) async fn snapshot_extras(
             children.push((child.run_id.clone(), found.row.status));
         }
     }
+    let waits = observed.view.status.is_waiting();
+    let open = observed.view.interrupts.first().filter(|_| waits);
+    let link = open.map(|open| link(doors, caller, &observed.view.run_id, open));
     Ok(SnapshotExtras {
         children,
         outputs: observed.outputs.clone(),
+        link,
     })
 }

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tandem_access::{Identity, Keyring, LoginCodes, NewKey, Scope, Sessions};
+use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
 use tandem_api::{Api, Host, Settings, router};
 use tandem_record::{Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::{Perform, Runtime, RuntimeConfig};
@@ -105,6 +105,7 @@ impl Stage {
             test_seams: true,
             console: true,
             otel: false,
+            links: LinkSigner::new(vec![b"secret".to_vec()]),
         };
         let mut stage = Self {
             router: router(api),

@@ -61,8 +61,8 @@ fn check_reserved(key: &str, value: &Value) -> Option<&'static str> {
     let number_in = |low: f64, high: f64| value.as_f64().is_some_and(|n| n >= low && n <= high);
     let ok = match key {
         "recursionLimit" | "runTimeoutMs" | "maxLoopIterations" | "maxTokens" => {
-            return (!value.as_u64().is_some_and(|n| n >= 1))
-                .then_some("must be a whole number of at least 1");
+            let wrong = value.as_u64().is_none_or(|n| n < 1);
+            return wrong.then_some("must be a whole number of at least 1");
         }
         "temperature" => return (!number_in(0.0, 2.0)).then_some("must be a number from 0 to 2"),
         "escalationThreshold" => {

@@ -1,6 +1,11 @@
+//! OpenWOP v1.
+
 pub mod bundle;
 pub mod capabilities;
 pub mod error;
+mod mask;
+mod payload;
 pub mod project;
+pub mod spans;
 pub mod stream;
 pub mod time;

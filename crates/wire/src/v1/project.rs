@@ -1,64 +1,193 @@
+//! The one projection: stored facts and folded runs to what a reader may see.
+
+use super::mask::masked_entries;
+use super::payload::{Fields, owner, payload, type_name};
 use super::time::rfc3339;
 use serde_json::{Value, json};
-use tandem_record::{Cause, Object, Recorded, RunId, RunStatus, RunView, Sensitivity};
+use tandem_record::{
+    Cause, Event, InterruptView, Object, Recorded, RunId, RunStatus, RunView, Sensitivity,
+    Timestamp,
+};
 
-pub fn event(run: &RunId, recorded: &Recorded, _sensitivity: &Sensitivity) -> Value {
-    let mut payload = serde_json::to_value(&recorded.event).unwrap_or_default();
-    let name = payload["t"].as_str().unwrap_or_default().replacen('_', ".", 1);
-    if let Some(fields) = payload.as_object_mut() {
-        fields.remove("t");
-    }
-    let mut doc = json!({
-        "eventId": run.event_id(recorded.seq),
-        "runId": run,
-        "type": name,
-        "payload": payload,
-        "timestamp": rfc3339(recorded.at),
-        "sequence": recorded.seq,
-        "schemaVersion": 1,
-        "engineVersion": "1",
-    });
-    if let Some(node) = recorded.event.node() {
-        doc["nodeId"] = json!(node);
-    }
-    match &recorded.cause {
-        Some(Cause::Event(seq)) => doc["causationId"] = json!(run.event_id(*seq)),
-        Some(Cause::External(id)) => doc["causationId"] = json!(id),
-        None => {}
-    }
-    doc
-}
+/// Version of each event's payload contract.
+const EVENT_SCHEMA_VERSION: u32 = 1;
+/// Version of the log's shape as a whole.
+pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
 
+/// What a snapshot shows that the run's own log does not hold.
 #[derive(Default)]
 pub struct SnapshotExtras {
+    /// Children with their statuses of this moment.
     pub children: Vec<(RunId, RunStatus)>,
     pub outputs: Option<Object>,
+    /// A signed link to the question the run waits for.
+    pub link: Option<Link>,
 }
 
-pub fn snapshot(view: &RunView, _sensitivity: &Sensitivity, extras: &SnapshotExtras) -> Value {
-    let mut doc = json!({
-        "runId": view.run_id,
-        "workflowId": view.workflow_id,
-        "status": view.status.as_str(),
-        "owner": view.owner,
-        "startedAt": rfc3339(view.created_at),
-        "inputs": view.inputs,
-        "variables": view.variables,
-        "nodeStates": {},
-        "childRuns": view.children.iter().map(|c| {
-            let fresh = extras.children.iter().find(|(id, _)| *id == c.run_id);
-            json!({"runId": c.run_id, "status": fresh.map_or(c.status, |(_, s)| *s).as_str()})
-        }).collect::<Vec<_>>(),
+/// A signed link that shows and answers one question. Only ever part of an authenticated answer.
+#[derive(Clone)]
+pub struct Link {
+    pub token: String,
+    pub expires_at: Timestamp,
+}
+
+/// The public name of a stored fact.
+pub fn event_type(event: &Event) -> &'static str {
+    type_name(event)
+}
+
+/// One event as clients see it.
+pub fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Value {
+    let mut out = Fields::default();
+    out.set("eventId", run.event_id(recorded.seq));
+    out.set("runId", run);
+    out.opt("nodeId", recorded.event.node());
+    out.set("type", type_name(&recorded.event));
+    out.set(
+        "payload",
+        payload(run, &recorded.event, recorded.at, sensitivity),
+    );
+    out.set("timestamp", rfc3339(recorded.at));
+    out.set("sequence", recorded.seq);
+    out.set("schemaVersion", EVENT_SCHEMA_VERSION);
+    out.set("engineVersion", "1");
+    let cause = recorded.cause.as_ref().map(|cause| match cause {
+        Cause::Event(seq) => run.event_id(*seq),
+        Cause::External(id) => id.clone(),
     });
-    if let Some(at) = view.ended_at {
-        doc["completedAt"] = json!(rfc3339(at));
-        doc["endedAt"] = json!(rfc3339(at));
+    out.opt("causationId", cause);
+    Value::Object(out.0)
+}
+
+/// A run as clients see it.
+pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtras) -> Value {
+    let secret = |name: &str| sensitivity.variables.contains(name);
+    let secret_channel = |name: &str| sensitivity.channels.contains(name);
+    let hidden = |name: &str| secret(name) || secret_channel(name);
+    let mut out = Fields::default();
+    out.set("runId", &view.run_id);
+    out.set("workflowId", &view.workflow_id);
+    out.set("status", view.status);
+    out.set("owner", owner(&view.owner));
+    out.opt("currentNodeId", view.current_node.as_ref());
+    out.set("startedAt", rfc3339(view.created_at));
+    out.set("endedAt", view.ended_at.map(rfc3339));
+    out.opt("completedAt", view.ended_at.map(rfc3339));
+    out.opt("pausedAt", view.paused_at.map(rfc3339));
+    out.set("lastSequence", view.head);
+    out.set("nodeStates", node_states(view));
+    out.set(
+        "inputs",
+        masked_entries(&view.inputs, sensitivity.mode, secret),
+    );
+    out.set(
+        "variables",
+        masked_entries(&view.variables, sensitivity.mode, hidden),
+    );
+    let channels = view.channels.as_ref();
+    out.opt(
+        "channels",
+        channels.map(|c| masked_entries(c, sensitivity.mode, secret_channel)),
+    );
+    let error = view.error.as_ref().map(|error| {
+        let mut shown = Fields::default();
+        shown.set("code", &error.code);
+        shown.set("message", &error.message);
+        shown.opt("details", error.details.as_ref().filter(|d| d.is_object()));
+        Value::Object(shown.0)
+    });
+    out.opt("error", error);
+    out.set("engineVersion", view.engine_version.to_string());
+    out.set("eventLogSchemaVersion", EVENT_LOG_SCHEMA_VERSION);
+    out.opt("tags", view.options.tags.as_ref());
+    out.opt("metadata", view.options.metadata.as_ref());
+    out.opt("configurable", view.options.configurable.as_ref());
+    out.opt("agent", view.agent.as_ref());
+    out.opt("outputs", extras.outputs.as_ref());
+    if let Some(parent) = &view.parent {
+        out.set("parentRunId", &parent.run_id);
+        out.set("parentNodeId", &parent.node_id);
     }
-    if let Some(error) = &view.error {
-        doc["error"] = json!({"code": error.code, "message": error.message});
+    let children = children(view, extras);
+    out.opt("childRuns", (!children.is_empty()).then_some(children));
+    out.opt(
+        "interrupt",
+        view.interrupts
+            .first()
+            .map(|open| interrupt(open, extras.link.as_ref())),
+    );
+    out.opt("metrics", view.cost.as_ref().map(cost));
+    Value::Object(out.0)
+}
+
+fn node_states(view: &RunView) -> Object {
+    let nodes = view.nodes.iter();
+    nodes
+        .map(|node| {
+            let mut out = Fields::default();
+            out.set("status", node.status.as_str());
+            out.set("attempt", node.attempt);
+            out.opt("startedAt", node.started_at.map(rfc3339));
+            out.opt("endedAt", node.ended_at.map(rfc3339));
+            let error = node.error.as_ref();
+            out.opt(
+                "error",
+                error.map(|e| json!({"code": e.code, "message": e.message})),
+            );
+            (node.node.to_string(), Value::Object(out.0))
+        })
+        .collect()
+}
+
+fn children(view: &RunView, extras: &SnapshotExtras) -> Vec<Value> {
+    let shown = |run: &RunId, status: RunStatus| json!({"runId": run, "status": status});
+    view.children
+        .iter()
+        .map(|child| {
+            let fresh = extras.children.iter().find(|(run, _)| *run == child.run_id);
+            shown(
+                &child.run_id,
+                fresh.map_or(child.status, |(_, status)| *status),
+            )
+        })
+        .collect()
+}
+
+fn interrupt(open: &InterruptView, link: Option<&Link>) -> Value {
+    let mut out = Fields::default();
+    out.set("interruptId", &open.interrupt.id);
+    out.set("kind", &open.interrupt.kind);
+    out.set("nodeId", &open.node);
+    out.set("key", &open.interrupt.key);
+    out.set("data", &open.interrupt.data);
+    out.opt("resumeSchema", open.interrupt.resume_schema.as_ref());
+    let deadline = open
+        .interrupt
+        .timeout_ms
+        .map(|ms| open.interrupt.requested_at.plus_ms(ms));
+    out.opt("deadline", deadline.map(rfc3339));
+    if let Some((run, node)) = &open.mirrors {
+        out.set("childRunId", run);
+        out.set("childNodeId", node);
     }
-    if let Some(outputs) = &extras.outputs {
-        doc["outputs"] = json!(outputs);
+    if let Some(link) = link {
+        out.set("interruptToken", &link.token);
+        out.set("callbackUrl", format!("/v1/interrupts/{}", link.token));
+        out.set("expiresAt", rfc3339(link.expires_at));
     }
-    doc
+    Value::Object(out.0)
+}
+
+/// The protocol's rollup of the cost attributes nodes reported.
+fn cost(attributes: &Object) -> Value {
+    let read = |name: &str| attributes.get(&format!("openwop.cost.{name}"));
+    let mut tokens = Fields::default();
+    tokens.opt("input", read("tokens.input"));
+    tokens.opt("output", read("tokens.output"));
+    let mut rollup = Fields::default();
+    rollup.opt("usd", read("usd"));
+    rollup.set("tokens", tokens.0);
+    rollup.opt("model", read("model"));
+    rollup.opt("provider", read("provider"));
+    json!({"openwopCost": rollup.0})
 }

@@ -1,6 +1,10 @@
+//! Stream modes: which events a subscriber sees.
+
 use tandem_record::Event;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub const SUPPORTED: [&str; 4] = ["updates", "values", "messages", "debug"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Updates,
     Values,
@@ -8,28 +12,32 @@ pub enum Mode {
     Debug,
 }
 
-pub const SUPPORTED: [&str; 4] = ["updates", "values", "messages", "debug"];
-
-#[derive(Debug)]
-pub struct UnsupportedMode(pub String);
-
-#[derive(Clone, Debug)]
+/// One mode, or a union of modes other than `values`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modes(Vec<Mode>);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a stream mode this host offers in this combination")]
+pub struct UnsupportedMode(pub String);
 
 impl Modes {
     pub fn parse(text: &str) -> Result<Self, UnsupportedMode> {
-        let modes = text
-            .split(',')
-            .map(|name| match name.trim() {
-                "updates" => Ok(Mode::Updates),
-                "values" => Ok(Mode::Values),
-                "messages" => Ok(Mode::Messages),
-                "debug" => Ok(Mode::Debug),
-                other => Err(UnsupportedMode(other.to_owned())),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let unsupported = |name: &str| UnsupportedMode(name.to_owned());
+        let mut modes = Vec::new();
+        for name in text.split(',') {
+            let mode = match name.trim() {
+                "updates" => Mode::Updates,
+                "values" => Mode::Values,
+                "messages" => Mode::Messages,
+                "debug" => Mode::Debug,
+                other => return Err(unsupported(other)),
+            };
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
         if modes.len() > 1 && modes.contains(&Mode::Values) {
-            return Err(UnsupportedMode(text.to_owned()));
+            return Err(unsupported(text));
         }
         Ok(Self(modes))
     }
@@ -38,18 +46,70 @@ impl Modes {
         self.0 == [Mode::Values]
     }
 
+    /// Whether an event appears in this stream. A values stream shows snapshots instead.
     pub fn shows(&self, event: &Event) -> bool {
         self.0.iter().any(|mode| match mode {
             Mode::Debug => true,
-            Mode::Updates => !matches!(
-                event,
-                Event::NodeStarted { .. } | Event::VariableChanged { .. }
-            ),
-            Mode::Values | Mode::Messages => false,
+            Mode::Updates => is_update(event),
+            // Token chunks only; nodes that stream tokens arrive with model calls.
+            Mode::Messages | Mode::Values => false,
         })
     }
 
+    /// Whether a values stream sends a snapshot after this event.
     pub fn values_trigger(event: &Event) -> bool {
-        !matches!(event, Event::VariableChanged { .. })
+        is_update(event) || matches!(event, Event::NodeStarted { .. })
+    }
+}
+
+fn is_update(event: &Event) -> bool {
+    match event {
+        Event::RunStarted { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed { .. }
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. }
+        | Event::NodeCompleted { .. }
+        | Event::NodeFailed { .. }
+        | Event::NodeSkipped { .. }
+        | Event::NodeCancelled { .. }
+        | Event::NodeDispatched { .. }
+        | Event::NodeSuspended { .. }
+        | Event::NodeResumed { .. }
+        | Event::InterruptRequested { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::ClarificationRequested { .. }
+        | Event::ApprovalReceived { .. }
+        | Event::ClarificationResolved { .. }
+        | Event::InterruptResolved { .. }
+        | Event::ArtifactCreated { .. } => true,
+        Event::RunPauseRequested { .. }
+        | Event::RunCancelRequested { .. }
+        | Event::ApprovalQuestioned { .. }
+        | Event::NodeStarted { .. }
+        | Event::NodeRetried { .. }
+        | Event::VariableChanged { .. }
+        | Event::ChannelWritten { .. }
+        | Event::CapBreached { .. }
+        | Event::ModelCapabilityInsufficient { .. }
+        | Event::LoopbackLimitReached { .. }
+        | Event::TriggerArmed { .. }
+        | Event::LogAppended { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_combine_except_values() {
+        assert!(Modes::parse("updates").is_ok());
+        assert!(Modes::parse("updates, messages").is_ok());
+        assert!(Modes::parse("values").is_ok_and(|m| m.is_values()));
+        for bad in ["", "events", "updates,telepathy", "values,updates", "Debug"] {
+            assert!(Modes::parse(bad).is_err(), "{bad:?}");
+        }
     }
 }

@@ -1,0 +1,257 @@
+//! Options of the commands that talk to a server.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::future::Future;
+use std::process::ExitCode;
+use tandem_access::Scope;
+use tandem_record::RunStatus;
+
+/// Carries out a command that only waits for a server: one thread is plenty.
+pub(super) fn wait_for(
+    command: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(command)
+}
+
+#[derive(Args)]
+pub(crate) struct ConnectionArgs {
+    /// The server
+    #[arg(
+        long,
+        env = "TANDEM_URL",
+        default_value = "http://127.0.0.1:7717",
+        value_name = "URL",
+        help_heading = "Connection"
+    )]
+    pub(crate) url: String,
+    /// API key; a local `tandem dev` started in this directory needs none
+    #[arg(
+        long,
+        env = "TANDEM_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY",
+        help_heading = "Connection"
+    )]
+    pub(crate) key: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Start a run and wait for its end
+#[derive(Args)]
+#[command(
+    long_about = "Start a run on a server and wait until it ends, or until it waits for a person.\n\n\
+        With --follow its events are shown as they happen, and waiting for a person does not end \
+        the command.",
+    after_help = "\
+Examples:
+  tandem run hello --follow
+  tandem run order-pipeline --input '{\"orderId\": \"A-1\"}'
+  tandem run order-pipeline --input @order.json --tag nightly --json
+  tandem run billing --idempotency-key invoice-2041   (safe to repeat)
+
+Exit codes:
+  0  completed
+  1  failed, or the run could not be started
+  2  cancelled (and wrong usage of this command)
+  3  waiting for a person or an outside event, without --follow"
+)]
+pub(crate) struct RunArgs {
+    /// Id of the workflow
+    #[arg(value_name = "WORKFLOW")]
+    pub(crate) workflow: String,
+    /// Inputs of the run: a JSON object, @FILE, or @- for stdin
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub(crate) input: Option<String>,
+    /// Show events as they happen
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Tag of the run; repeatable
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// Starting twice with the same key starts one run
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List runs, newest first
+    #[command(after_help = "\
+Examples:
+  tandem runs list
+  tandem runs list --status failed --workflow order-pipeline --limit 5
+  tandem runs list --json | jq -r '.runs[].runId'")]
+    List(ListArgs),
+    /// Show one run: status, nodes, outputs or error
+    Show(OneRunArgs),
+    /// Show a run's events
+    #[command(after_help = "\
+Examples:
+  tandem runs events RUN                     what happened so far
+  tandem runs events RUN --follow            and what happens next
+  tandem runs events RUN --follow --mode values --json")]
+    Events(EventsArgs),
+    /// Cancel a run and its child runs
+    Cancel(ReasonArgs),
+    /// Pause a run after the node under way, or at once with --now
+    Pause {
+        #[command(flatten)]
+        run: ReasonArgs,
+        /// Do not let the node under way finish; it starts afresh after the resume
+        #[arg(long)]
+        now: bool,
+    },
+    /// Resume a paused run
+    Resume(ReasonArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// Only runs in this status
+    #[arg(long, value_parser = status)]
+    pub(crate) status: Option<RunStatus>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "WORKFLOW")]
+    pub(crate) workflow: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct OneRunArgs {
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct ReasonArgs {
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Recorded with the run
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct EventsArgs {
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Stay until the run ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Which events to follow; with `values` the whole run after each change
+    #[arg(long, value_enum, default_value_t = StreamMode::Debug, requires = "follow")]
+    pub(crate) mode: StreamMode,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StreamMode {
+    /// What changed the run
+    Updates,
+    /// The run after each change
+    Values,
+    /// Streamed text only
+    Messages,
+    /// Everything
+    Debug,
+}
+
+impl StreamMode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Updates => "updates",
+            Self::Values => "values",
+            Self::Messages => "messages",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key and print its secret, once
+    Create(NewKeyArgs),
+    /// List keys; secrets are not stored and cannot be shown
+    List(KeyListArgs),
+    /// Revoke a key, at once and for good
+    Revoke(OneKeyArgs),
+    /// Make another key for the same principal; the old one works until it is revoked
+    Rotate {
+        #[command(flatten)]
+        key: OneKeyArgs,
+        /// When the new key ends, RFC 3339
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<jiff::Timestamp>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct NewKeyArgs {
+    /// What the key is for
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// What it may do; repeatable, or `all`: manifest:read, runs:create, runs:read, runs:cancel,
+    /// artifacts:read, tandem:workflows, tandem:keys, …
+    #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
+    pub(crate) scopes: Vec<String>,
+    /// Role of its holder; repeatable
+    #[arg(long = "role", value_name = "ROLE")]
+    pub(crate) roles: Vec<String>,
+    /// Workspace it is bound to
+    #[arg(long, value_name = "ID")]
+    pub(crate) workspace: Option<String>,
+    /// When it ends, RFC 3339: 2027-01-01T00:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires_at: Option<jiff::Timestamp>,
+    /// Make a test key
+    #[arg(long)]
+    pub(crate) test: bool,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct KeyListArgs {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct OneKeyArgs {
+    /// Id of the key, as `keys list` shows it
+    #[arg(value_name = "KEY_ID")]
+    pub(crate) key_id: String,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+fn scope(text: &str) -> Result<String, String> {
+    if text == "all" || Scope::parse(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = Scope::all().iter().map(|s| s.as_str()).collect();
+    Err(format!("one of all, {}", known.join(", ")))
+}
+
+fn status(text: &str) -> Result<RunStatus, String> {
+    RunStatus::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = RunStatus::ALL.iter().map(|s| s.as_str()).collect();
+        format!("one of {}", known.join(", "))
+    })
+}

@@ -1,0 +1,106 @@
+//! The command line. Declares what can be typed and what the help says; each command is carried
+//! out elsewhere.
+
+mod client;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use client::{
+    ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
+};
+pub(crate) use server::{DevArgs, ServeArgs};
+
+use crate::commands;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    name = "tandem",
+    version,
+    about = "A durable host for workflows that wait for time, machines and people",
+    long_about = "A durable host for OpenWOP v1 workflow runs: one binary, one SQLite file.\n\n\
+        Every step of a run is on disk before it is announced. Kill the process at any moment; \
+        the next one goes on where it stopped.",
+    after_help = "\
+Examples:
+  tandem dev                                  a server with samples and a console, in ./.tandem
+  tandem run hello --follow                   start a run and watch it
+  tandem check workflows/                     are these documents good?
+  tandem serve --workflows workflows/         the server for real
+
+`tandem help COMMAND` says more about each.",
+    disable_help_subcommand = false,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Dev(DevArgs),
+    Serve(ServeArgs),
+    Run(RunArgs),
+    /// Work with runs on a server: list, show, events, cancel, pause, resume
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem runs list --status running
+  tandem runs events RUN --follow
+  tandem runs cancel RUN --reason 'wrong customer'"
+    )]
+    Runs(RunsCommand),
+    /// API keys of a server: create, list, revoke, rotate
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem keys create ci --scope runs:create --scope runs:read
+  tandem keys rotate key_live_0123456789abcdef
+  tandem keys revoke key_live_0123456789abcdef
+
+A secret is shown once, when it is made; the server stores only its hash."
+    )]
+    Keys(KeysCommand),
+    Check(CheckArgs),
+}
+
+/// Validate workflow documents without a server
+#[derive(Args)]
+#[command(
+    long_about = "Validate workflow documents without a server.\n\n\
+        A directory stands for every *.json below it. Each problem is printed with its file, line \
+        and column, the JSON pointer to the place, and what is wrong. Exits 1 when there is any.",
+    after_help = "\
+Examples:
+  tandem check order.json
+  tandem check workflows/ more/refund.json
+  tandem check --json workflows/ > problems.json"
+)]
+pub(crate) struct CheckArgs {
+    /// Workflow documents, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Check(args) => commands::check::check(&args),
+            Command::Run(args) => client::wait_for(commands::run::run(args)),
+            Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
+            Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
+            Command::Serve(args) => crate::serve::serve(args),
+            Command::Dev(args) => crate::dev::dev(args),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+use super::*;
+use clap::CommandFactory as _;
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_teaches_by_example() {
+    let mut root = Cli::command();
+    root.build();
+    for command in root.get_subcommands_mut() {
+        let name = command.get_name().to_owned();
+        if name == "help" {
+            continue;
+        }
+        let help = command.render_long_help().to_string();
+        assert!(help.contains("Examples:"), "{name} has no examples");
+        assert!(help.contains(&format!("tandem {name}")), "{name}");
+    }
+}
+
+#[test]
+fn help_names_the_environment() {
+    let help = |name: &str| {
+        let mut root = Cli::command();
+        root.build();
+        let command = root.find_subcommand_mut(name).unwrap();
+        command.render_long_help().to_string()
+    };
+    for variable in [
+        "TANDEM_LISTEN",
+        "TANDEM_STORE",
+        "TANDEM_WORKFLOWS",
+        "TANDEM_AGENTS",
+        "TANDEM_HOST_ID",
+        "TANDEM_PUBLIC_URL",
+        "TANDEM_CONFIG",
+        "TANDEM_TEST_SEAMS",
+        "TANDEM_LOG_FORMAT",
+        "TANDEM_SECRETS",
+        "TANDEM_API_KEY",
+        "TANDEM_TENANT2_API_KEY",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ] {
+        assert!(help("serve").contains(variable), "{variable}");
+    }
+    assert!(help("run").contains("TANDEM_URL"));
+    assert!(help("run").contains("TANDEM_API_KEY"));
+    assert!(help("run").contains("Exit codes:"));
+}
+
+#[test]
+fn capabilities_that_are_not_here_have_no_commands() {
+    for absent in ["inbox", "chat", "audit", "backup", "export", "import"] {
+        assert!(Cli::try_parse_from(["tandem", absent]).is_err(), "{absent}");
+    }
+    assert!(Cli::try_parse_from(["tandem", "runs", "fork", "run-1"]).is_err());
+}
+
+#[test]
+fn commands_parse_as_documented() {
+    for line in [
+        "tandem dev --open --listen 127.0.0.1:1",
+        "tandem serve --listen 127.0.0.1:0 --store sqlite:x --workflows a --workflows b --agents c \
+         --host-id h --public-url http://x --config f --test-seams --log-format json",
+        "tandem run hello --input {} --follow --tag a --tag b --idempotency-key k --json",
+        "tandem run hello --url http://x --key k",
+        "tandem runs list --status running --workflow w --limit 5",
+        "tandem runs show run-1",
+        "tandem runs events run-1 --follow --mode values",
+        "tandem runs cancel run-1 --reason why",
+        "tandem runs pause run-1 --now",
+        "tandem runs resume run-1",
+        "tandem keys create ci --scope runs:read --role admin --expires-at 2027-01-01T00:00:00Z",
+        "tandem keys list",
+        "tandem keys revoke key_1",
+        "tandem keys rotate key_1",
+        "tandem check a.json b/",
+    ] {
+        let parsed = Cli::try_parse_from(line.split_whitespace());
+        assert!(parsed.is_ok(), "{line}: {}", parsed.err().unwrap());
+    }
+    assert!(Cli::try_parse_from(["tandem", "runs", "list", "--status", "asleep"]).is_err());
+}

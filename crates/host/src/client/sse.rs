@@ -1,0 +1,110 @@
+//! Server-sent events, from bytes as they arrive to frames. Knows no network.
+
+/// One dispatched event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) id: Option<String>,
+    pub(crate) event: Option<String>,
+    pub(crate) data: String,
+}
+
+/// A frame larger than this is not an event of ours.
+const MAX_FRAME_BYTES: usize = 64 * 1024 * 1024;
+
+/// Takes bytes in any slicing; a frame comes out when its blank line has arrived. What a dropped
+/// connection leaves unfinished is discarded, as the format asks.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    line: Vec<u8>,
+    frame: Frame,
+    has_data: bool,
+    after_cr: bool,
+}
+
+impl Parser {
+    /// The frames these bytes complete.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for &byte in bytes {
+            // CR LF is one end of line, also when a packet ends between the two.
+            let second_half = byte == b'\n' && std::mem::take(&mut self.after_cr);
+            self.after_cr = byte == b'\r';
+            match byte {
+                _ if second_half => {}
+                b'\n' | b'\r' => frames.extend(self.end_line()),
+                _ if self.line.len() < MAX_FRAME_BYTES => self.line.push(byte),
+                _ => {}
+            }
+        }
+        frames
+    }
+
+    fn end_line(&mut self) -> Option<Frame> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            let frame = std::mem::take(&mut self.frame);
+            return std::mem::take(&mut self.has_data).then_some(frame);
+        }
+        let line = String::from_utf8_lossy(&line);
+        let (field, value) = match line.split_once(':') {
+            // A comment, such as a keep-alive.
+            Some(("", _)) => return None,
+            Some((field, value)) => (field, value.strip_prefix(' ').unwrap_or(value)),
+            None => (&*line, ""),
+        };
+        match field {
+            "id" => self.frame.id = Some(value.to_owned()),
+            "event" => self.frame.event = Some(value.to_owned()),
+            "data" => {
+                if self.has_data {
+                    self.frame.data.push('\n');
+                }
+                self.has_data = true;
+                self.frame.data.push_str(value);
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = "\
+:keepalive\n\nid: 3\nevent: run.completed\ndata: {\"a\":\ndata: \"ü\"}\n\n\
+retry: 100\r\ndata:x\r\n\r\nevent: nothing\n\nid: 4\ndata: cut";
+
+    fn expected() -> Vec<Frame> {
+        vec![
+            Frame {
+                id: Some("3".to_owned()),
+                event: Some("run.completed".to_owned()),
+                data: "{\"a\":\n\"ü\"}".to_owned(),
+            },
+            Frame {
+                data: "x".to_owned(),
+                ..Frame::default()
+            },
+        ]
+    }
+
+    #[test]
+    fn reads_frames_and_skips_comments_and_the_unfinished() {
+        assert_eq!(Parser::default().feed(STREAM.as_bytes()), expected());
+    }
+
+    #[test]
+    fn slicing_does_not_matter() {
+        for size in 1..8 {
+            let mut parser = Parser::default();
+            let frames: Vec<Frame> = STREAM
+                .as_bytes()
+                .chunks(size)
+                .flat_map(|chunk| parser.feed(chunk))
+                .collect();
+            assert_eq!(frames, expected(), "chunks of {size}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What to do about a problem, where more can be said than the problem itself says.
+
+use tandem_runtime::{Problem, advertised_types};
+
+pub(super) fn on(problem: &Problem) -> Option<String> {
+    if let Some(known) = problem.reason.and_then(for_reason) {
+        return Some(known.to_owned());
+    }
+    if let Some(type_id) = &problem.type_id {
+        return Some(nearest_types(type_id));
+    }
+    let message = &problem.message;
+    let advice = if message.contains("is a required property") {
+        "Add it."
+    } else if message.contains("Additional properties are not allowed") {
+        "Remove the key, or correct its name."
+    } else if message.contains("there is no node") {
+        "Name a node of this document."
+    } else if message.contains("is used twice") {
+        "Rename one of them."
+    } else {
+        return None;
+    };
+    Some(advice.to_owned())
+}
+
+fn for_reason(reason: &str) -> Option<&'static str> {
+    match reason {
+        "cycle_detected" => Some("Remove an edge, or repeat through a core.loop node."),
+        "expression_invalid" => Some(
+            "Paths, literals, comparisons, && || !, in and parentheses are understood; roots are \
+             inputs, variables, channels and nodes.<id>.outputs.",
+        ),
+        "typeId_refused" => Some("Use another node type: this one exists for conformance tests."),
+        _ => None,
+    }
+}
+
+/// The served types that look most like the one that does not exist.
+fn nearest_types(wanted: &str) -> String {
+    let mut ranked: Vec<(usize, &str)> = advertised_types()
+        .map(|known| (distance(wanted, known), known))
+        .collect();
+    ranked.sort();
+    match ranked.as_slice() {
+        [(near, known), ..] if *near <= 3 => format!("Did you mean {known}?"),
+        _ => {
+            let all: Vec<&str> = advertised_types().collect();
+            format!("This host serves {}.", all.join(", "))
+        }
+    }
+}
+
+/// Edits that turn one name into the other, ignoring case.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,216 @@
+//! `tandem check`: what registration would say about documents, with the place in the file.
+
+mod advice;
+mod place;
+
+#[cfg(test)]
+mod tests;
+
+use crate::cli::CheckArgs;
+use crate::documents;
+use crate::output::{self, Colour, Style};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tandem_runtime::{Definition, Permissions};
+
+/// What is wrong with a file, or will be when a run is started.
+#[derive(Debug, PartialEq, Serialize)]
+struct Finding {
+    file: PathBuf,
+    severity: Severity,
+    /// JSON pointer; empty for the document as a whole.
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Severity {
+    Error,
+    /// Registers, but runs of it are refused.
+    Warning,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    documents: usize,
+    findings: Vec<Finding>,
+}
+
+pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let report = Report::of(&args.paths);
+    if args.json {
+        output::json(&report)?;
+    } else {
+        for finding in &report.findings {
+            output::line(finding.text(Style::of_stdout()))?;
+        }
+        output::line(report.summary())?;
+    }
+    Ok(if report.errors() == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+impl Report {
+    fn of(paths: &[PathBuf]) -> Self {
+        let mut report = Self {
+            documents: 0,
+            findings: Vec::new(),
+        };
+        let mut ids = HashMap::new();
+        for path in paths {
+            match documents::find(path) {
+                Ok(files) => {
+                    if files.is_empty() {
+                        let finding = Finding::error(path, "there is no *.json file below it");
+                        report.findings.push(finding);
+                    }
+                    for file in files {
+                        report.add(&file, &mut ids);
+                    }
+                }
+                Err(error) => report
+                    .findings
+                    .push(Finding::error(path, format!("cannot be read: {error}"))),
+            }
+        }
+        report
+    }
+
+    fn add(&mut self, file: &Path, ids: &mut HashMap<String, PathBuf>) {
+        self.documents += 1;
+        match std::fs::read_to_string(file) {
+            Ok(text) => self.findings.extend(examine(file, &text, ids)),
+            Err(error) => {
+                let finding = Finding::error(file, format!("cannot be read: {error}"));
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    fn errors(&self) -> usize {
+        let errors = self.findings.iter();
+        errors.filter(|f| f.severity == Severity::Error).count()
+    }
+
+    fn summary(&self) -> String {
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let documents = count(self.documents, "document");
+        let warnings = self.findings.len() - self.errors();
+        match (self.errors(), warnings) {
+            (0, 0) => format!("{documents}, all good"),
+            (0, w) => format!("{documents}, {}", count(w, "warning")),
+            (e, 0) => format!("{documents}, {}", count(e, "error")),
+            (e, w) => format!(
+                "{documents}, {}, {}",
+                count(e, "error"),
+                count(w, "warning")
+            ),
+        }
+    }
+}
+
+/// Everything to be said about one document. `ids` remembers which file brought which workflow.
+fn examine(file: &Path, text: &str, ids: &mut HashMap<String, PathBuf>) -> Vec<Finding> {
+    let document: Value = match serde_json::from_str(text) {
+        Ok(document) => document,
+        Err(error) => {
+            let what = error.to_string();
+            // The position is shown in front; the parser repeats it at the end.
+            let what = what.split(" at line ").next().unwrap_or_default();
+            return vec![Finding {
+                line: Some(error.line()),
+                column: Some(error.column()),
+                ..Finding::error(file, format!("not JSON: {what}"))
+            }];
+        }
+    };
+    let definition = match Definition::compile(&document, Permissions::default()) {
+        Ok(definition) => definition,
+        Err(problems) => {
+            let found = problems.iter().map(|problem| {
+                let at = place::locate(text, &problem.path);
+                Finding {
+                    path: problem.path.clone(),
+                    line: at.map(|p| p.line),
+                    column: at.map(|p| p.column),
+                    advice: advice::on(problem),
+                    ..Finding::error(file, &problem.message)
+                }
+            });
+            return found.collect();
+        }
+    };
+    let mut findings = Vec::new();
+    if let Some(other) = ids.insert(definition.id().to_string(), file.to_owned()) {
+        let at = place::locate(text, "/id");
+        findings.push(Finding {
+            path: "/id".to_owned(),
+            line: at.map(|p| p.line),
+            column: at.map(|p| p.column),
+            advice: Some("Give one of them another id.".to_owned()),
+            ..Finding::error(file, format!("{} has the same id", other.display()))
+        });
+    }
+    if let Some((node, type_id, capability)) = definition.gated() {
+        findings.push(Finding {
+            severity: Severity::Warning,
+            advice: Some("Runs of this workflow are refused until it does.".to_owned()),
+            ..Finding::error(
+                file,
+                format!(
+                    "node {node}: {type_id} needs {capability}, which this host does not serve"
+                ),
+            )
+        });
+    }
+    findings
+}
+
+impl Finding {
+    fn error(file: &Path, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            severity: Severity::Error,
+            path: String::new(),
+            line: None,
+            column: None,
+            message: message.into(),
+            advice: None,
+        }
+    }
+
+    /// `file:line:column: error: /pointer: message`, as editors and people read it.
+    fn text(&self, style: Style) -> String {
+        let mut place = self.file.display().to_string();
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            place.push_str(&format!(":{line}:{column}"));
+        }
+        let severity = match self.severity {
+            Severity::Error => style.paint(Colour::Red, "error"),
+            Severity::Warning => style.paint(Colour::Yellow, "warning"),
+        };
+        let pointer = match self.path.as_str() {
+            "" => String::new(),
+            path => format!("{}: ", output::harmless(path)),
+        };
+        let message = output::harmless(&self.message);
+        let mut text = format!("{place}: {severity}: {pointer}{message}");
+        if let Some(advice) = &self.advice {
+            text.push_str(&format!("\n    {advice}"));
+        }
+        text
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+
+const GOOD: &str = r#"{
+  "id": "good", "name": "Good", "version": "1",
+  "nodes": [
+    {"id": "a", "typeId": "core.noop", "name": "A", "position": {"x": 0, "y": 0},
+     "config": {}, "inputs": {}}
+  ],
+  "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
+fn examined(text: &str) -> Vec<String> {
+    let findings = examine(Path::new("w.json"), text, &mut HashMap::new());
+    findings.iter().map(|f| f.text(Style::PLAIN)).collect()
+}
+
+#[test]
+fn a_good_document_has_no_findings() {
+    assert_eq!(examined(GOOD), [""; 0]);
+}
+
+#[test]
+fn an_unknown_type_is_shown_in_its_place_with_a_suggestion() {
+    let found = examined(&GOOD.replace("core.noop", "core.nop"));
+    assert_eq!(
+        found,
+        [
+            "w.json:4:27: error: /nodes/0/typeId: \"core.nop\" is not a node type of this host\n    \
+          Did you mean core.noop?"
+        ]
+    );
+}
+
+#[test]
+fn a_dangling_edge_is_shown_in_its_place() {
+    let edge = r#""edges": [{"id": "e", "sourceNodeId": "a", "targetNodeId": "ghost"}]"#;
+    let found = examined(&GOOD.replace(r#""edges": []"#, edge));
+    assert_eq!(
+        found,
+        [
+            "w.json:7:62: error: /edges/0/targetNodeId: there is no node \"ghost\"\n    \
+          Name a node of this document."
+        ]
+    );
+}
+
+#[test]
+fn a_missing_key_is_shown_where_it_should_be() {
+    let found = examined(&GOOD.replace(r#""name": "Good", "#, ""));
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("w.json:1:1: error: \"name\" is a required property"),
+        "{}",
+        found[0]
+    );
+    assert!(found[0].ends_with("Add it."));
+}
+
+#[test]
+fn text_that_is_not_json_is_shown_where_it_breaks() {
+    let found = examined("{\n  \"id\": oops\n}");
+    assert_eq!(found, ["w.json:2:9: error: not JSON: expected value"]);
+}
+
+#[test]
+fn a_type_that_is_not_served_is_a_warning() {
+    let found = examined(&GOOD.replace("core.noop", "core.dispatch"));
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("w.json: warning: node a: core.dispatch needs"),
+        "{}",
+        found[0]
+    );
+}
+
+#[test]
+fn a_directory_is_checked_as_a_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("a.json", GOOD);
+    write("b.json", GOOD);
+    write("c.json", "[]");
+    let report = Report::of(&[dir.path().to_owned(), dir.path().join("absent")]);
+    assert_eq!(report.documents, 3);
+    let files: Vec<&str> = report
+        .findings
+        .iter()
+        .map(|f| f.file.file_name().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(
+        files.first(),
+        Some(&"b.json"),
+        "the second of two equal ids"
+    );
+    assert_eq!(files.last(), Some(&"absent"));
+    assert!(files.contains(&"c.json"));
+    assert!(report.summary().starts_with("3 documents, "));
+}

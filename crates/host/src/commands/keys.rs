@@ -1,0 +1,117 @@
+//! `tandem keys`: API keys of the caller's tenant.
+
+use super::table::table;
+use crate::cli::{KeysCommand, NewKeyArgs};
+use crate::client::{Client, segment};
+use crate::output::{self, harmless};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use tandem_access::Scope;
+
+const KEYS: &str = "/v1/host/tandem/keys";
+
+pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        KeysCommand::Create(args) => {
+            let client = Client::connect(&args.connection)?;
+            let made = client.post(KEYS, &wish(&args)).await?;
+            show_secret(&made, args.connection.json)?;
+        }
+        KeysCommand::List(args) => {
+            let client = Client::connect(&args.connection)?;
+            let answer = client.get(KEYS).await?;
+            if args.connection.json {
+                output::json(&answer)?;
+            } else {
+                output::line(listing(&answer))?;
+            }
+        }
+        KeysCommand::Revoke(args) => {
+            let client = Client::connect(&args.connection)?;
+            let path = format!("{KEYS}/{}", segment(&args.key_id));
+            let answer = client.delete(&path).await?;
+            if args.connection.json {
+                output::json(&answer)?;
+            } else {
+                output::line(format!("{} revoked", args.key_id))?;
+            }
+        }
+        KeysCommand::Rotate { key, expires_at } => {
+            let client = Client::connect(&key.connection)?;
+            let path = format!("{KEYS}/{}:rotate", segment(&key.key_id));
+            let mut body = json!({});
+            if let Some(at) = expires_at {
+                body["expiresAt"] = json!(at.to_string());
+            }
+            let made = client.post(&path, &body).await?;
+            show_secret(&made, key.connection.json)?;
+            if !key.connection.json {
+                let old = &key.key_id;
+                output::note(format!(
+                    "{old} still works; revoke it when nobody uses it: tandem keys revoke {old}"
+                ));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wish(args: &NewKeyArgs) -> Value {
+    let every = || Scope::all().iter().map(|scope| scope.as_str().to_owned());
+    let scopes: Vec<String> = if args.scopes.iter().any(|scope| scope == "all") {
+        every().collect()
+    } else {
+        args.scopes.clone()
+    };
+    let mut body = json!({"name": args.name, "scopes": scopes});
+    if !args.roles.is_empty() {
+        body["roles"] = json!(args.roles);
+    }
+    if let Some(workspace) = &args.workspace {
+        body["workspace"] = json!(workspace);
+    }
+    if let Some(at) = args.expires_at {
+        body["expiresAt"] = json!(at.to_string());
+    }
+    if args.test {
+        body["test"] = json!(true);
+    }
+    body
+}
+
+/// The secret alone on stdout, so that `$(tandem keys create …)` is the key.
+fn show_secret(made: &Value, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        output::json(made)?;
+        return Ok(());
+    }
+    let part = |key: &str| harmless(made[key].as_str().unwrap_or_default());
+    output::note(format!(
+        "{} made; its secret is shown only now:",
+        part("keyId")
+    ));
+    output::line(part("secret"))?;
+    Ok(())
+}
+
+fn listing(answer: &Value) -> String {
+    let mut table = table(["KEY", "NAME", "PRINCIPAL", "STATE", "SCOPES"]);
+    for key in answer["keys"].as_array().into_iter().flatten() {
+        let part = |name: &str| harmless(key[name].as_str().unwrap_or_default());
+        let state = match (key["revokedAt"].as_str(), key["expiresAt"].as_str()) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(at)) => format!("until {at}"),
+            (None, None) => "active".to_owned(),
+        };
+        let scopes = key["scopes"].as_array().into_iter().flatten();
+        let scopes: Vec<&str> = scopes.filter_map(Value::as_str).collect();
+        table.add_row([
+            part("keyId"),
+            part("name"),
+            part("principal"),
+            harmless(&state),
+            harmless(&scopes.join(" ")),
+        ]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,8 @@
+//! Commands that are not a server.
+
+pub(crate) mod check;
+pub(crate) mod keys;
+pub(crate) mod run;
+pub(crate) mod runs;
+mod table;
+mod timeline;

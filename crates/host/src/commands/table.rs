@@ -1,0 +1,15 @@
+//! Tables without lines around them, which also survive `cut` and `awk`.
+
+use comfy_table::{Table, presets};
+
+pub(super) fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = unlabelled();
+    table.set_header(header);
+    table
+}
+
+pub(super) fn unlabelled() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}

@@ -1,0 +1,290 @@
+//! A run's events as lines of text, one per event, with times relative to the first. Pure: what
+//! is shown depends on the events and the style alone.
+
+use crate::output::{Colour, Style, harmless};
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub(crate) struct Timeline {
+    style: Style,
+    began: Option<Timestamp>,
+}
+
+/// Node ids are padded to this; longer ones push the rest to the right.
+const NODE_WIDTH: usize = 18;
+/// Texts of unknown length are cut here, so that an event stays a line.
+const TEXT_CHARS: usize = 100;
+
+impl Timeline {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, began: None }
+    }
+
+    /// The line of one event in the protocol's shape.
+    pub(crate) fn line(&mut self, event: &Value) -> String {
+        let at = event["timestamp"].as_str().and_then(|t| t.parse().ok());
+        let began = *self
+            .began
+            .get_or_insert(at.unwrap_or(Timestamp::UNIX_EPOCH));
+        let elapsed = at.map_or(0, |at: Timestamp| {
+            at.as_millisecond() - began.as_millisecond()
+        });
+        let shown = describe(event);
+        let subject = match event["nodeId"].as_str() {
+            Some(node) if !shown.whole_run => harmless(node),
+            _ => "run".to_owned(),
+        };
+        let subject = format!("{subject:<NODE_WIDTH$}");
+        let subject = if shown.whole_run {
+            self.style.paint(Colour::Bold, &subject)
+        } else {
+            subject
+        };
+        let time = format!("{:>8}", seconds(elapsed));
+        format!(
+            "{} {} {subject} {}",
+            self.style.paint(Colour::Dim, &time),
+            self.style.paint(shown.colour, shown.symbol),
+            harmless(&shown.text),
+        )
+        .trim_end()
+        .to_owned()
+    }
+}
+
+struct Shown {
+    symbol: &'static str,
+    colour: Colour,
+    text: String,
+    whole_run: bool,
+}
+
+fn describe(event: &Value) -> Shown {
+    let payload = &event["payload"];
+    let kind = event["type"].as_str().unwrap_or("event");
+    let text = |key: &str| payload[key].as_str().unwrap_or_default();
+    let show = |symbol, colour, text: String| Shown {
+        symbol,
+        colour,
+        text,
+        whole_run: false,
+    };
+    let mut shown = match kind {
+        "run.started" => show("▶", Colour::Blue, format!("started {}", text("workflowId"))),
+        "run.completed" => show("✓", Colour::Green, format!("completed{}", lasted(payload))),
+        "run.failed" => show(
+            "✗",
+            Colour::Red,
+            format!("failed: {}", fault(&payload["error"])),
+        ),
+        "run.cancelled" => show("⊘", Colour::Yellow, because("cancelled", text("reason"))),
+        "run.paused" => show("‖", Colour::Yellow, because("paused", text("reason"))),
+        "run.resumed" => show("▶", Colour::Blue, because("resumed", text("reason"))),
+        "node.started" => {
+            let again = match payload["attempt"].as_u64() {
+                Some(attempt) if attempt > 0 => format!(", attempt {}", attempt + 1),
+                _ => String::new(),
+            };
+            show("●", Colour::Blue, format!("{}{again}", text("typeId")))
+        }
+        "node.completed" => show("✓", Colour::Green, format!("completed{}", lasted(payload))),
+        "node.failed" => show(
+            "✗",
+            Colour::Red,
+            format!("failed: {}", fault(&payload["error"])),
+        ),
+        "node.retried" => {
+            let wait = seconds(payload["delayMs"].as_i64().unwrap_or(0));
+            let why = fault(&payload["lastError"]);
+            show("↻", Colour::Yellow, format!("tried again in {wait}: {why}"))
+        }
+        "node.skipped" => show("○", Colour::Dim, because("skipped", text("reason"))),
+        "node.cancelled" => show("⊘", Colour::Yellow, because("cancelled", text("reason"))),
+        "node.suspended" => show("?", Colour::Yellow, format!("waits: {}", text("kind"))),
+        "node.resumed" => show("▶", Colour::Blue, "goes on".to_owned()),
+        "node.dispatched" => {
+            let child = format!("{} as {}", text("childWorkflowId"), text("childRunId"));
+            show("↳", Colour::Blue, child)
+        }
+        "variable.changed" => {
+            let change = format!("{} = {}", text("name"), brief(&payload["next"]));
+            show("=", Colour::Dim, change)
+        }
+        "channel.written" => {
+            let change = format!("{} ← {}", text("channel"), brief(&payload["value"]));
+            show("=", Colour::Dim, change)
+        }
+        "artifact.created" => {
+            let artifact = format!("artifact {} ({})", text("artifactId"), text("artifactType"));
+            show("◆", Colour::Blue, artifact)
+        }
+        "cap.breached" => {
+            let (limit, seen) = (&payload["limit"], &payload["observed"]);
+            let breach = format!("limit {} of {limit} passed: {seen}", text("kind"));
+            show("!", Colour::Red, breach)
+        }
+        "log.appended" => {
+            let message = format!("{}: {}", text("level"), text("message"));
+            show("·", Colour::Dim, message)
+        }
+        other => show("·", Colour::Dim, format!("{other} {}", brief(payload))),
+    };
+    shown.whole_run = kind.starts_with("run.");
+    shown
+}
+
+fn lasted(payload: &Value) -> String {
+    let ms = payload["durationMs"].as_i64();
+    ms.map_or(String::new(), |ms| format!(" in {}", seconds(ms)))
+}
+
+pub(crate) fn fault(error: &Value) -> String {
+    let part = |key: &str| error[key].as_str().unwrap_or("unknown");
+    format!("[{}] {}", part("code"), part("message"))
+}
+
+fn because(what: &str, reason: &str) -> String {
+    match reason {
+        "" => what.to_owned(),
+        reason => format!("{what}: {reason}"),
+    }
+}
+
+/// A value in a few words.
+fn brief(value: &Value) -> String {
+    if value.is_null() {
+        return String::new();
+    }
+    let text = value.to_string();
+    match text.char_indices().nth(TEXT_CHARS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+/// A duration as a person says it: `12 ms`, `3.4 s`, `2 m 05 s`, `3 h 20 m`.
+pub(crate) fn seconds(ms: i64) -> String {
+    let ms = ms.max(0);
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..3_600_000 => format!("{} m {:02} s", ms / 60_000, ms / 1000 % 60),
+        _ => format!("{} h {:02} m", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_reads_as_a_story() {
+        let event = |ms: u64, kind: &str, node: Option<&str>, payload: Value| {
+            let mut event = json!({
+                "type": kind,
+                "timestamp": format!("2026-01-01T00:{:02}:{:02}.{:03}Z", ms / 60_000, ms / 1000 % 60, ms % 1000),
+                "payload": payload,
+            });
+            if let Some(node) = node {
+                event["nodeId"] = json!(node);
+            }
+            event
+        };
+        let charge = Some("charge");
+        let error = json!({"code": "http_error", "message": "503 from upstream"});
+        let events = [
+            event(0, "run.started", None, json!({"workflowId": "order"})),
+            event(
+                4,
+                "node.started",
+                charge,
+                json!({"typeId": "vendor.tandem.http", "attempt": 0}),
+            ),
+            event(
+                900,
+                "node.retried",
+                charge,
+                json!({"delayMs": 1500, "lastError": error}),
+            ),
+            event(
+                2400,
+                "node.started",
+                charge,
+                json!({"typeId": "vendor.tandem.http", "attempt": 1}),
+            ),
+            event(
+                3000,
+                "variable.changed",
+                charge,
+                json!({"name": "paid", "next": true}),
+            ),
+            event(3000, "node.completed", charge, json!({"durationMs": 600})),
+            event(
+                3001,
+                "node.skipped",
+                Some("refund"),
+                json!({"reason": "condition"}),
+            ),
+            event(
+                3002,
+                "node.dispatched",
+                Some("ship"),
+                json!({"childWorkflowId": "parcel", "childRunId": "run-2"}),
+            ),
+            event(
+                61_002,
+                "node.suspended",
+                Some("a-node-with-a-long-name"),
+                json!({"kind": "approval"}),
+            ),
+            event(
+                65_000,
+                "tandem.pause.requested",
+                None,
+                json!({"reason": "lunch"}),
+            ),
+            event(
+                125_000,
+                "run.failed",
+                charge,
+                json!({"error": error, "durationMs": 125_000}),
+            ),
+        ];
+        let mut timeline = Timeline::new(Style::PLAIN);
+        let text: Vec<String> = events.iter().map(|e| timeline.line(e)).collect();
+        let expected = "\
+\u{20}   0 ms ▶ run                started order
+\u{20}   4 ms ● charge             vendor.tandem.http
+\u{20} 900 ms ↻ charge             tried again in 1.5 s: [http_error] 503 from upstream
+\u{20}  2.4 s ● charge             vendor.tandem.http, attempt 2
+\u{20}  3.0 s = charge             paid = true
+\u{20}  3.0 s ✓ charge             completed in 600 ms
+\u{20}  3.0 s ○ refund             skipped: condition
+\u{20}  3.0 s ↳ ship               parcel as run-2
+1 m 01 s ? a-node-with-a-long-name waits: approval
+1 m 05 s · run                tandem.pause.requested {\"reason\":\"lunch\"}
+2 m 05 s ✗ run                failed: [http_error] 503 from upstream";
+        assert_eq!(text.join("\n"), expected);
+    }
+
+    #[test]
+    fn events_cannot_smuggle_escapes() {
+        let event =
+            json!({"type": "log.appended", "payload": {"level": "info", "message": "\u{1b}[2J"}});
+        assert!(!Timeline::new(Style::PLAIN).line(&event).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn durations_read_naturally() {
+        let table = [
+            (0, "0 ms"),
+            (59_999, "59.9 s"),
+            (60_000, "1 m 00 s"),
+            (7_380_000, "2 h 03 m"),
+        ];
+        for (ms, text) in table {
+            assert_eq!(seconds(ms), text);
+        }
+    }
+}

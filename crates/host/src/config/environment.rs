@@ -1,0 +1,115 @@
+//! Settings from environment variables. Variables this version does not know are left alone: a
+//! newer one may share the environment.
+
+use super::layer::{Layer, OtelLayer};
+use super::{Hidden, LogFormat, OtelProtocol};
+use crate::failure::Failure;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Where variables are looked up: the process's, or a table in a test.
+pub(crate) struct Environment<'a>(pub(crate) &'a dyn Fn(&str) -> Option<String>);
+
+impl Environment<'_> {
+    /// The process's own.
+    pub(crate) fn of_process() -> Environment<'static> {
+        Environment(&|name| std::env::var(name).ok())
+    }
+
+    /// An empty variable counts as absent: that is how a parent process takes one away.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn layer(&self) -> Result<Layer, Failure> {
+        let paths = |name| {
+            self.get(name)
+                .map(|list| std::env::split_paths(&list).collect())
+        };
+        Ok(Layer {
+            listen: self.get("TANDEM_LISTEN"),
+            store: self.get("TANDEM_STORE"),
+            workflows: paths("TANDEM_WORKFLOWS"),
+            agents: paths("TANDEM_AGENTS"),
+            host_id: self.get("TANDEM_HOST_ID"),
+            public_url: self.get("TANDEM_PUBLIC_URL"),
+            test_seams: self.switch("TANDEM_TEST_SEAMS")?,
+            log_format: self.log_format()?,
+            secrets: self.secrets()?,
+            otel: self.otel()?,
+        })
+    }
+
+    /// Moves the test clock at start. Means nothing without test seams.
+    pub(super) fn clock_advance_ms(&self, test_seams: bool) -> Result<i64, Failure> {
+        let name = "TANDEM_TEST_CLOCK_ADVANCE";
+        let Some(text) = self.get(name).filter(|_| test_seams) else {
+            return Ok(0);
+        };
+        let seconds = text.parse::<i64>().ok().filter(|seconds| *seconds >= 0);
+        seconds
+            .and_then(|seconds| seconds.checked_mul(1000))
+            .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
+    }
+
+    fn switch(&self, name: &str) -> Result<Option<bool>, Failure> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        match text.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(Some(true)),
+            "0" | "false" | "no" | "off" => Ok(Some(false)),
+            _ => Err(wrong(name, &text, "Say true or false.")),
+        }
+    }
+
+    fn log_format(&self) -> Result<Option<LogFormat>, Failure> {
+        let name = "TANDEM_LOG_FORMAT";
+        match self.get(name).as_deref() {
+            None => Ok(None),
+            Some("human") => Ok(Some(LogFormat::Human)),
+            Some("json") => Ok(Some(LogFormat::Json)),
+            Some(other) => Err(wrong(name, other, "Say human or json.")),
+        }
+    }
+
+    /// The message never quotes the value: it is full of secrets.
+    fn secrets(&self) -> Result<Option<BTreeMap<String, Hidden>>, Failure> {
+        let Some(text) = self.get("TANDEM_SECRETS") else {
+            return Ok(None);
+        };
+        let malformed = || {
+            Failure::new(
+                "TANDEM_SECRETS is not a JSON object that maps ids to texts",
+                "Write it like {\"billing\": \"s3cret\"}.",
+            )
+        };
+        let Ok(Value::Object(entries)) = serde_json::from_str(&text) else {
+            return Err(malformed());
+        };
+        let secrets = entries.into_iter().map(|(id, value)| match value {
+            Value::String(secret) => Ok((id, Hidden(secret))),
+            _ => Err(malformed()),
+        });
+        secrets.collect::<Result<_, _>>().map(Some)
+    }
+
+    fn otel(&self) -> Result<Option<OtelLayer>, Failure> {
+        let name = "OTEL_EXPORTER_OTLP_PROTOCOL";
+        let protocol = match self.get(name).as_deref() {
+            None => None,
+            Some("http/protobuf") => Some(OtelProtocol::Protobuf),
+            Some("http/json") => Some(OtelProtocol::Json),
+            Some(other) => return Err(wrong(name, other, "Say http/protobuf or http/json.")),
+        };
+        Ok(Some(OtelLayer {
+            endpoint: self.get("OTEL_EXPORTER_OTLP_ENDPOINT"),
+            traces_endpoint: self.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+            protocol,
+        }))
+    }
+}
+
+fn wrong(name: &str, value: &str, next: &str) -> Failure {
+    Failure::new(format!("{name} is {value:?}, which means nothing"), next)
+}

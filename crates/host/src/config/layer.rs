@@ -1,0 +1,97 @@
+//! One source of settings. All three sources have this shape, so precedence is one function.
+
+use super::{Hidden, LogFormat, OtelProtocol};
+use crate::cli::{DevArgs, ServeArgs};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What one source says; `None` where it is silent.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Layer {
+    pub(crate) listen: Option<String>,
+    pub(crate) store: Option<String>,
+    pub(crate) workflows: Option<Vec<PathBuf>>,
+    pub(crate) agents: Option<Vec<PathBuf>>,
+    pub(crate) host_id: Option<String>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) test_seams: Option<bool>,
+    pub(crate) log_format: Option<LogFormat>,
+    pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
+    pub(crate) otel: Option<OtelLayer>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OtelLayer {
+    pub(crate) endpoint: Option<String>,
+    /// Used as it is, for traces only.
+    pub(crate) traces_endpoint: Option<String>,
+    pub(crate) protocol: Option<OtelProtocol>,
+}
+
+impl Layer {
+    /// This layer where it speaks, else the one below. Lists are replaced, not joined: whoever
+    /// names directories names all of them.
+    pub(crate) fn over(self, below: Self) -> Self {
+        Self {
+            listen: self.listen.or(below.listen),
+            store: self.store.or(below.store),
+            workflows: self.workflows.or(below.workflows),
+            agents: self.agents.or(below.agents),
+            host_id: self.host_id.or(below.host_id),
+            public_url: self.public_url.or(below.public_url),
+            test_seams: self.test_seams.or(below.test_seams),
+            log_format: self.log_format.or(below.log_format),
+            secrets: self.secrets.or(below.secrets),
+            otel: match (self.otel, below.otel) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
+        }
+    }
+
+    pub(crate) fn of_serve(args: &ServeArgs) -> Self {
+        Self {
+            listen: args.listen.clone(),
+            store: args.store.clone(),
+            workflows: unless_empty(&args.workflows),
+            agents: unless_empty(&args.agents),
+            host_id: args.host_id.clone(),
+            public_url: args.public_url.clone(),
+            // A flag that is absent says nothing; it does not say no.
+            test_seams: args.test_seams.then_some(true),
+            log_format: args.log_format,
+            secrets: None,
+            otel: None,
+        }
+    }
+
+    pub(crate) fn of_dev(args: &DevArgs, store: String) -> Self {
+        Self {
+            listen: args.listen.clone(),
+            store: Some(store),
+            workflows: unless_empty(&args.workflows),
+            ..Self::default()
+        }
+    }
+}
+
+impl OtelLayer {
+    fn over(self, below: Self) -> Self {
+        Self {
+            // An endpoint given above must not lose against a traces endpoint given below.
+            traces_endpoint: match self.endpoint {
+                Some(_) => self.traces_endpoint,
+                None => self.traces_endpoint.or(below.traces_endpoint),
+            },
+            endpoint: self.endpoint.or(below.endpoint),
+            protocol: self.protocol.or(below.protocol),
+        }
+    }
+}
+
+fn unless_empty(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    (!paths.is_empty()).then(|| paths.to_vec())
+}

@@ -1,0 +1,215 @@
+//! What a server is told: flags over environment over `tandem.toml` over defaults, checked before
+//! anything is opened. A value that cannot work stops the start with one line saying why.
+//!
+//! Reads the environment through [`Environment`], so that precedence can be tested as a table.
+
+mod environment;
+mod file;
+mod layer;
+mod listen;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use environment::Environment;
+pub(crate) use layer::Layer;
+pub(crate) use listen::parse_listen;
+
+use crate::failure::Failure;
+use layer::OtelLayer;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use url::Url;
+
+pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
+const DEFAULT_STORE: &str = "sqlite:tandem.db";
+const DEFAULT_HOST_ID: &str = "tandem";
+
+/// A checked configuration.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    /// The SQLite file.
+    pub(crate) store: PathBuf,
+    pub(crate) workflows: Vec<PathBuf>,
+    pub(crate) agents: Vec<PathBuf>,
+    pub(crate) host_id: String,
+    /// Without a trailing slash.
+    pub(crate) public_url: Option<String>,
+    pub(crate) test_seams: bool,
+    /// How far to move the test clock before anything is processed.
+    pub(crate) clock_advance_ms: i64,
+    pub(crate) log_format: LogFormat,
+    /// Directives of the log filter, if any were given.
+    pub(crate) log_filter: Option<String>,
+    pub(crate) secrets: BTreeMap<String, Hidden>,
+    pub(crate) api_key: Option<Hidden>,
+    pub(crate) tenant2_api_key: Option<Hidden>,
+    pub(crate) otel: Option<Otel>,
+}
+
+/// Where spans go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Otel {
+    /// Complete, ending in `/v1/traces` unless the operator said otherwise.
+    pub(crate) endpoint: String,
+    pub(crate) protocol: OtelProtocol,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum OtelProtocol {
+    #[default]
+    #[serde(rename = "http/protobuf")]
+    Protobuf,
+    #[serde(rename = "http/json")]
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    #[default]
+    Human,
+    Json,
+}
+
+/// A value that must not be printed with the rest of the configuration.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Hidden(pub(crate) String);
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hidden(…)")
+    }
+}
+
+/// Puts the layers together. `config` is the file the command line names, if it names one;
+/// without `read_file` no file is looked for.
+pub(crate) fn resolve(
+    flags: Layer,
+    config: Option<PathBuf>,
+    read_file: bool,
+    env: &Environment<'_>,
+) -> Result<Settings, Failure> {
+    let from_env = env.layer()?;
+    let from_file = if read_file {
+        file::load(config.or_else(|| env.get("TANDEM_CONFIG").map(PathBuf::from)))?
+    } else {
+        Layer::default()
+    };
+    let layer = flags.over(from_env).over(from_file);
+
+    let listen = parse_listen(layer.listen.as_deref().unwrap_or(DEFAULT_LISTEN))?;
+    let test_seams = layer.test_seams.unwrap_or(false);
+    if test_seams && !listen.ip().is_loopback() {
+        return Err(Failure::new(
+            format!("--test-seams is refused with the listen address {listen}: it is not loopback"),
+            "Listen on 127.0.0.1, or leave the test seams off.",
+        ));
+    }
+    Ok(Settings {
+        listen,
+        store: sqlite_path(layer.store.as_deref().unwrap_or(DEFAULT_STORE))?,
+        workflows: layer.workflows.unwrap_or_default(),
+        agents: layer.agents.unwrap_or_default(),
+        host_id: host_id(layer.host_id)?,
+        public_url: layer.public_url.map(|url| public_url(&url)).transpose()?,
+        test_seams,
+        clock_advance_ms: env.clock_advance_ms(test_seams)?,
+        log_format: layer.log_format.unwrap_or_default(),
+        log_filter: env.get("TANDEM_LOG").or_else(|| env.get("RUST_LOG")),
+        secrets: layer.secrets.unwrap_or_default(),
+        api_key: env.get("TANDEM_API_KEY").map(Hidden),
+        tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
+        otel: otel(layer.otel.unwrap_or_default())?,
+    })
+}
+
+/// The file behind `sqlite:PATH`.
+fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
+    let path = match store.split_once(':') {
+        Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
+        Some(("postgres" | "postgresql", _)) => {
+            return Err(Failure::new(
+                "cannot open a postgres store: PostgreSQL is not in this version",
+                "Use --store sqlite:PATH.",
+            ));
+        }
+        _ => {
+            return Err(Failure::new(
+                format!("{store:?} is not a store"),
+                "Write it as sqlite:PATH, for example --store sqlite:tandem.db.",
+            ));
+        }
+    };
+    if path.is_empty() || path == ":memory:" {
+        return Err(Failure::new(
+            "the store has no file: a durable host needs one",
+            "Write it as sqlite:PATH, for example --store sqlite:tandem.db.",
+        ));
+    }
+    Ok(PathBuf::from(path))
+}
+
+/// It becomes part of names on the wire (`x-host-<id>-<kind>`), so it must fit there.
+fn host_id(given: Option<String>) -> Result<String, Failure> {
+    let id = given.unwrap_or_else(|| DEFAULT_HOST_ID.to_owned());
+    let fits = id.len() <= 64
+        && id.starts_with(|c: char| c.is_ascii_lowercase())
+        && id
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if fits {
+        return Ok(id);
+    }
+    Err(Failure::new(
+        format!("the host id {id:?} cannot be used"),
+        "It has up to 64 characters: a lower-case letter, then lower-case letters, digits and \
+         hyphens.",
+    ))
+}
+
+fn public_url(text: &str) -> Result<String, Failure> {
+    let wrong = |why: String| {
+        Failure::new(
+            format!("the public URL {text:?} cannot be used: {why}"),
+            "Write it like https://tandem.example.com.",
+        )
+    };
+    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(wrong("it is not an http or https address".to_owned()));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("it has a query or a fragment".to_owned()));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn otel(layer: OtelLayer) -> Result<Option<Otel>, Failure> {
+    let complete = match (layer.traces_endpoint, layer.endpoint) {
+        (Some(traces), _) => traces,
+        (None, Some(base)) => format!("{}/v1/traces", base.trim_end_matches('/')),
+        (None, None) => return Ok(None),
+    };
+    let usable = Url::parse(&complete).is_ok_and(|u| matches!(u.scheme(), "http" | "https"));
+    if !usable {
+        return Err(Failure::new(
+            format!("{complete:?} is not an OTLP endpoint: it must be an http or https address"),
+            "Set OTEL_EXPORTER_OTLP_ENDPOINT to something like http://localhost:4318, or unset it.",
+        ));
+    }
+    if cfg!(not(feature = "otel")) {
+        return Err(Failure::new(
+            "this build cannot export spans: it was made without the feature `otel`",
+            "Unset OTEL_EXPORTER_OTLP_ENDPOINT, or build with default features.",
+        ));
+    }
+    Ok(Some(Otel {
+        endpoint: complete,
+        protocol: layer.protocol.unwrap_or_default(),
+    }))
+}

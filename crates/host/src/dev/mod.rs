@@ -1,0 +1,70 @@
+//! `tandem dev`: the same server, set up so that a newcomer sees something move at once. Keeps
+//! everything in `./.tandem`, which may be deleted at any time.
+
+mod key;
+mod samples;
+
+use crate::cli::DevArgs;
+use crate::config::{self, DEFAULT_LISTEN, Environment, Layer};
+use crate::output;
+use crate::serve::{self, Opened, Ready, base_url};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+const HOME: &str = ".tandem";
+const STORE: &str = "sqlite:.tandem/tandem.db";
+
+pub(crate) fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
+    let flags = Layer::of_dev(&args, STORE.to_owned());
+    let settings = config::resolve(flags, None, false, &Environment::of_process())?;
+    // What matters is printed; the log speaks up only when something is wrong.
+    serve::start_log(&settings, "warn")?;
+    key::prepare_home(Path::new(HOME))?;
+    serve::run(settings, async move |opened: &Opened| {
+        serve::import_keys(opened).await?;
+        let caller = key::prepare(&opened.keyring, opened.now()).await?;
+        samples::register(&opened.runtime).await?;
+        serve::register_workflows(opened).await?;
+        samples::set_in_motion(&opened.runtime, &caller).await?;
+        Ok(Ready {
+            caller: Some(caller),
+            announce: Box::new(move |opened, link| greet(opened, link, args.open)),
+        })
+    })
+}
+
+fn greet(opened: &Opened, link: Option<&str>, open: bool) {
+    let link = link.unwrap_or_default();
+    let url = base_url(opened);
+    let elsewhere = match url.strip_prefix("http://") {
+        Some(DEFAULT_LISTEN) => String::new(),
+        _ => format!(" --url {url}"),
+    };
+    // A closed stdout is no reason to stop serving.
+    let _ = output::line(format!(
+        "Tandem is up. Sign in: {link}\n\
+         \x20 watch a run      tandem run hello --follow{elsewhere}\n\
+         \x20 list runs        tandem runs list{elsewhere}\n\
+         \x20 check your own   tandem check my-workflow.json"
+    ));
+    if open {
+        show_in_browser(link);
+    }
+}
+
+fn show_in_browser(link: &str) {
+    let opener = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let started = Command::new(opener)
+        .arg(link)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if let Err(error) = started {
+        output::note(format!("cannot open a browser with {opener}: {error}"));
+    }
+}

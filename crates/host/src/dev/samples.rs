@@ -1,0 +1,110 @@
+//! The workflows that come with `tandem dev`, and the runs it starts of them.
+
+use crate::serve::workflows::{self, Source};
+use serde_json::json;
+use tandem_access::Identity;
+use tandem_record::{Object, RunOptions, RunRequest, RunStatus, Transport, WorkflowId};
+use tandem_runtime::{Fault, NewRun, Page, RunFilter, Runtime};
+
+const SAMPLES: [(&str, &str); 4] = [
+    ("hello", include_str!("../../samples/hello.json")),
+    (
+        "order-pipeline",
+        include_str!("../../samples/order-pipeline.json"),
+    ),
+    ("parcel", include_str!("../../samples/parcel.json")),
+    (
+        "parcel-batch",
+        include_str!("../../samples/parcel-batch.json"),
+    ),
+];
+
+pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
+    let sources = SAMPLES.map(|(name, text)| Source {
+        origin: format!("sample {name}"),
+        text: text.to_owned(),
+    });
+    workflows::register(runtime, sources.into()).await?;
+    Ok(())
+}
+
+/// Starts sample runs, unless some run is still going from last time.
+pub(super) async fn set_in_motion(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
+    if something_moves(runtime, caller).await? {
+        return Ok(());
+    }
+    let large = json!({"orderId": "A-1001", "amount": 140});
+    let small = json!({"orderId": "A-1002", "amount": 35});
+    for (workflow, inputs) in [
+        ("order-pipeline", large),
+        ("order-pipeline", small),
+        ("parcel-batch", json!({})),
+        ("hello", json!({"name": "newcomer"})),
+    ] {
+        let inputs = inputs.as_object().cloned().unwrap_or_default();
+        runtime
+            .create_run(sample(caller, workflow, inputs), None)
+            .await?;
+    }
+    Ok(())
+}
+
+async fn something_moves(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
+    for status in RunStatus::ALL {
+        if status.is_terminal() {
+            continue;
+        }
+        let filter = RunFilter {
+            status: Some(status),
+            ..RunFilter::default()
+        };
+        let one = Page {
+            before: None,
+            limit: 1,
+        };
+        let found = runtime.list_runs(&caller.tenant, &filter, &one).await?;
+        if !found.runs.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
+    NewRun {
+        workflow_id: WorkflowId::new(workflow),
+        exclusive_scope: false,
+        request: RunRequest {
+            owner: caller.owner(),
+            inputs,
+            erased_defaults: Vec::new(),
+            options: RunOptions {
+                tags: Some(vec!["sample".to_owned()]),
+                ..RunOptions::default()
+            },
+            scope_id: None,
+            callback_url: None,
+            parent: None,
+            transport: Transport::Ui,
+            trace: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use tandem_runtime::{Definition, Permissions};
+
+    #[test]
+    fn the_samples_are_good_documents() {
+        for (name, text) in SAMPLES {
+            let document: Value = serde_json::from_str(text).expect(name);
+            let compiled = Definition::compile(&document, Permissions::default());
+            let definition = compiled.unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+            assert_eq!(definition.id().as_str(), name);
+            assert!(definition.gated().is_none(), "{name}");
+        }
+    }
+}

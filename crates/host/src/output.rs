@@ -1,0 +1,111 @@
+//! The one place that writes to the terminal. Results go to stdout, everything else to stderr, so
+//! that a pipe carries only what was asked for.
+
+use serde::Serialize;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+
+/// Writes one line to stdout, at once: a follower on the other end of a pipe waits for it.
+pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_ref().as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Indented, for people and for files.
+pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+    line(serde_json::to_string_pretty(value)?)
+}
+
+/// One object per line, for programs that read while it goes on.
+pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
+    line(serde_json::to_string(value)?)
+}
+
+/// A remark that is not the result.
+pub(crate) fn note(text: impl AsRef<str>) {
+    let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+}
+
+pub(crate) fn complain(error: &anyhow::Error) {
+    note(format!("error: {error:#}"));
+}
+
+/// Whether whoever read our stdout stopped reading.
+pub(crate) fn reader_left(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}
+
+/// How stdout is written: with colours only where a person looks at it and did not object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    colours: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Bold,
+}
+
+impl Style {
+    pub(crate) const PLAIN: Self = Self { colours: false };
+
+    pub(crate) fn of_stdout() -> Self {
+        // https://no-color.org: any value but the empty one.
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            colours: io::stdout().is_terminal() && !refused,
+        }
+    }
+
+    pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
+        if !self.colours {
+            return text.to_owned();
+        }
+        let code = match colour {
+            Colour::Dim => 2,
+            Colour::Red => 31,
+            Colour::Green => 32,
+            Colour::Yellow => 33,
+            Colour::Blue => 34,
+            Colour::Bold => 1,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// Text that came from elsewhere, without the control characters that could steer a terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_appear_only_when_wanted() {
+        assert_eq!(Style::PLAIN.paint(Colour::Red, "no"), "no");
+        let style = Style { colours: true };
+        assert_eq!(style.paint(Colour::Red, "no"), "\u{1b}[31mno\u{1b}[0m");
+    }
+
+    #[test]
+    fn foreign_text_cannot_steer_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+    }
+}

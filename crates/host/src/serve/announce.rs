@@ -1,0 +1,61 @@
+//! What a server says when it is up.
+
+use super::Opened;
+use crate::config::LogFormat;
+use crate::output;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Instant;
+use tandem_access::Identity;
+
+/// Where a browser or client reaches this server.
+pub(crate) fn base_url(opened: &Opened) -> String {
+    match &opened.settings.public_url {
+        Some(url) => url.clone(),
+        None => local_url(opened.address),
+    }
+}
+
+/// An address that stands for all of the machine's is reached over loopback.
+fn local_url(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// A link that signs its first visitor in, once.
+pub(crate) fn login_link(opened: &Opened, caller: Identity) -> String {
+    let code = opened.codes.mint(caller, opened.now());
+    format!("{}/console/login?code={}", base_url(opened), code.expose())
+}
+
+/// The login link goes to people only: logs are kept and shipped, and a link is a credential.
+pub(super) fn serving(opened: &Opened, link: Option<&str>, began: Instant) {
+    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(ms, "ready in {ms} ms");
+    let address = local_url(opened.address);
+    match opened.settings.log_format {
+        LogFormat::Json => tracing::info!(address, "listening on {address}"),
+        LogFormat::Human => {
+            output::note(format!("listening on {address}"));
+            if let Some(link) = link {
+                output::note(format!("console: {link} (works once)"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_is_reached_over_loopback() {
+        let url = |text: &str| local_url(text.parse().unwrap());
+        assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80");
+        assert_eq!(url("[::]:80"), "http://[::1]:80");
+        assert_eq!(url("10.0.0.7:80"), "http://10.0.0.7:80");
+    }
+}

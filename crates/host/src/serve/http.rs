@@ -1,0 +1,93 @@
+//! The doors of the API in this process: what they are built from, how they open and close.
+
+use super::Opened;
+use axum::serve::ListenerExt as _;
+use prometheus_client::registry::Registry;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_access::Sessions;
+use tandem_api::{Api, Host, Settings};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A browser left alone for this long signs in again.
+const SESSION_IDLE_MS: u64 = 12 * 3600 * 1000;
+
+pub(super) struct Doors {
+    stopping: watch::Sender<bool>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+/// Starts accepting.
+pub(super) async fn open(opened: &Opened, listener: TcpListener) -> anyhow::Result<Doors> {
+    let (stopping, stopped) = watch::channel(false);
+    let router = tandem_api::router(api(opened, stopped.clone()).await?);
+    // Events are small and wanted now.
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection will be a little slower");
+        }
+    });
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(told(stopped));
+    Ok(Doors {
+        stopping,
+        serving: tokio::spawn(serving.into_future()),
+    })
+}
+
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // A sender that is gone means the same.
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result<Api> {
+    let settings = &opened.settings;
+    Ok(Api {
+        runtime: opened.runtime.clone(),
+        keyring: Arc::clone(&opened.keyring),
+        codes: Arc::clone(&opened.codes),
+        sessions: Arc::new(Sessions::new(SESSION_IDLE_MS)),
+        host: Host {
+            name: "Tandem".to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            host_id: settings.host_id.clone(),
+            public_url: settings.public_url.clone(),
+        },
+        settings: Settings::default(),
+        fixtures: tandem_api::runnable_fixtures(&opened.runtime).await?,
+        registry: Registry::default(),
+        stopping,
+        test_seams: settings.test_seams,
+        console: true,
+        otel: settings.otel.is_some(),
+    })
+}
+
+impl Doors {
+    /// Resolves only if serving breaks down by itself.
+    pub(super) async fn ended(&mut self) -> anyhow::Error {
+        match (&mut self.serving).await {
+            Ok(Ok(())) => anyhow::anyhow!("nobody asked it to"),
+            Ok(Err(error)) => error.into(),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Stops accepting, lets requests and streams end, and cuts off what does not in time.
+    pub(super) async fn close(mut self, patience: Duration) {
+        self.stopping.send_replace(true);
+        if self.serving.is_finished() {
+            return;
+        }
+        if tokio::time::timeout(patience, &mut self.serving)
+            .await
+            .is_err()
+        {
+            tracing::warn!("connections that did not end in time are cut off");
+            self.serving.abort();
+        }
+    }
+}

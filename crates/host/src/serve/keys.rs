@@ -1,0 +1,114 @@
+//! The first keys of a server: those the operator gives, or one it makes itself.
+
+use super::Opened;
+use crate::config::Hidden;
+use crate::failure::Failure;
+use crate::output;
+use tandem_access::{Identity, KeyError, Keyring, NewKey, Scope, ScopeSet};
+use tandem_record::{Principal, TenantId, Timestamp};
+use tandem_store::KeyRecord;
+
+const BOOTSTRAP: &str = "bootstrap";
+
+/// Whom the console's first visitor acts as: the configured key, else the mightiest key of the
+/// store, else one made now.
+pub(super) async fn prepare(opened: &Opened) -> anyhow::Result<Option<Identity>> {
+    let settings = &opened.settings;
+    let configured = import_configured(opened).await?;
+    if settings.api_key.is_some() || settings.tenant2_api_key.is_some() {
+        return Ok(configured);
+    }
+    let now = opened.now();
+    let stored = opened.keyring.list(None).await?;
+    let mightiest = stored
+        .iter()
+        .filter(|key| live(key, now))
+        .max_by_key(|key| key.scopes.len());
+    if let Some(key) = mightiest {
+        return Ok(Some(Identity::of_key(key)));
+    }
+    let (record, secret) = opened.keyring.mint(bootstrap("default"), now).await?;
+    output::note(format!(
+        "\n\
+         ┌─ No API key was configured, so one was made. It is shown only now:\n\
+         │\n\
+         │  {}\n\
+         │\n\
+         └─ It may do everything in tenant `default`. Only its hash is stored.\n",
+        secret.expose()
+    ));
+    Ok(Some(Identity::of_key(&record)))
+}
+
+/// Makes the keys of the environment known. The answer is who holds the main one, or the other.
+pub(super) async fn import_configured(opened: &Opened) -> anyhow::Result<Option<Identity>> {
+    let settings = &opened.settings;
+    if settings.api_key.is_some() && settings.api_key == settings.tenant2_api_key {
+        return Err(Failure::new(
+            "TANDEM_API_KEY and TANDEM_TENANT2_API_KEY are the same: a key belongs to one tenant",
+            "Give each tenant a key of its own.",
+        )
+        .into());
+    }
+    let mut holder = None;
+    for (variable, tenant, key) in [
+        ("TANDEM_API_KEY", "default", &settings.api_key),
+        (
+            "TANDEM_TENANT2_API_KEY",
+            "tenant2",
+            &settings.tenant2_api_key,
+        ),
+    ] {
+        if let Some(key) = key {
+            let now = opened.now();
+            let record = import(&opened.keyring, variable, tenant, key, now).await?;
+            let usable = live(&record, now).then(|| Identity::of_key(&record));
+            holder = holder.or(usable);
+        }
+    }
+    Ok(holder)
+}
+
+async fn import(
+    keyring: &Keyring,
+    variable: &str,
+    tenant: &str,
+    key: &Hidden,
+    now: Timestamp,
+) -> anyhow::Result<KeyRecord> {
+    let imported = keyring.import(&key.0, bootstrap(tenant), now).await;
+    let record = imported.map_err(|error| match error {
+        KeyError::Fault(fault) => anyhow::Error::from(fault),
+        refused => Failure::new(
+            format!("{variable} cannot be used: {refused}"),
+            "`openssl rand -hex 32` makes a good one.",
+        )
+        .into(),
+    })?;
+    if record.tenant.as_str() != tenant {
+        let other = &record.tenant;
+        tracing::warn!("{variable} is known already, as a key of tenant {other}");
+    }
+    if !live(&record, now) {
+        let id = &record.key_id;
+        tracing::warn!("{variable} was revoked or has expired ({id}); it opens nothing");
+    }
+    Ok(record)
+}
+
+fn bootstrap(tenant: &str) -> NewKey {
+    NewKey {
+        principal: Some(Principal::new(BOOTSTRAP)),
+        ..NewKey::new(
+            BOOTSTRAP,
+            TenantId::new(tenant),
+            Scope::all().iter().copied(),
+        )
+    }
+}
+
+fn live(key: &KeyRecord, now: Timestamp) -> bool {
+    let ended = key.expires_at.is_some_and(|at| at <= now);
+    let useful = !ScopeSet::from_stored(&key.scopes).is_empty();
+    key.revoked_at.is_none() && !ended && useful
+}

@@ -1,0 +1,137 @@
+//! `tandem serve`: opens everything, serves until told to stop, closes everything.
+//!
+//! The address is bound first, so that a second server fails at once and an early client waits
+//! instead of being refused; nothing is answered before the store is open and the workflows are
+//! registered.
+
+mod announce;
+mod http;
+mod keys;
+mod logging;
+mod open;
+mod signals;
+mod upkeep;
+pub(crate) mod workflows;
+
+pub(crate) use announce::base_url;
+pub(crate) use logging::start as start_log;
+pub(crate) use open::Opened;
+
+use crate::cli::ServeArgs;
+use crate::config::{self, Environment, Layer, Settings};
+#[cfg(feature = "otel")]
+use crate::telemetry;
+use announce::login_link;
+use signals::Signals;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tandem_access::Identity;
+use tokio::net::TcpListener;
+
+/// How long open connections may take to end after a signal.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How long effects under way may take to end after that.
+const FINISH: Duration = Duration::from_secs(5);
+
+pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let flags = Layer::of_serve(&args);
+    let settings = config::resolve(flags, args.config, true, &Environment::of_process())?;
+    start_log(&settings, "info")?;
+    run(settings, async move |opened: &Opened| {
+        let caller = keys::prepare(opened).await?;
+        register_workflows(opened).await?;
+        if !opened.settings.agents.is_empty() {
+            tracing::warn!("agents are not served by this version; --agents has no effect");
+        }
+        Ok(Ready {
+            caller,
+            announce: Box::new(move |opened, link| announce::serving(opened, link, began)),
+        })
+    })
+}
+
+/// Registers the keys of the environment, for a server that has one of its own besides.
+pub(crate) async fn import_keys(opened: &Opened) -> anyhow::Result<()> {
+    keys::import_configured(opened).await.map(drop)
+}
+
+pub(crate) async fn register_workflows(opened: &Opened) -> anyhow::Result<()> {
+    workflows::register_directories(&opened.runtime, &opened.settings.workflows).await
+}
+
+/// Says that the server is up; gets the console's login link, if anybody can log in.
+type Announce = Box<dyn FnOnce(&Opened, Option<&str>) + Send>;
+
+/// What a kind of server has when it may be served.
+pub(crate) struct Ready {
+    /// On whose behalf the console's first visitor acts.
+    pub(crate) caller: Option<Identity>,
+    pub(crate) announce: Announce,
+}
+
+/// Opens, prepares, serves, closes. `prepare` is where `serve` and `dev` differ.
+pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
+where
+    P: AsyncFnOnce(&Opened) -> anyhow::Result<Ready>,
+{
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let code = threads.block_on(async {
+        let mut signals = Signals::listen()?;
+        let start = async {
+            let (opened, listener) = Opened::open(settings).await?;
+            let ready = prepare(&opened).await?;
+            anyhow::Ok((opened, listener, ready))
+        };
+        let (opened, listener, ready) = tokio::select! {
+            started = start => started?,
+            // Nothing was promised to anybody yet.
+            () = signals.next() => return Ok(ExitCode::SUCCESS),
+        };
+        until_stopped(opened, listener, ready, signals).await
+    });
+    // Threads that still read files must not hold the process.
+    threads.shutdown_background();
+    code
+}
+
+async fn until_stopped(
+    opened: Opened,
+    listener: TcpListener,
+    ready: Ready,
+    mut signals: Signals,
+) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "otel")]
+    let exporter = telemetry::start(&opened)?;
+    let upkeep = tokio::spawn(upkeep::expire_answers(opened.runtime.clone()));
+    let mut doors = http::open(&opened, listener).await?;
+    let link = ready.caller.map(|caller| login_link(&opened, caller));
+    (ready.announce)(&opened, link.as_deref());
+
+    let broke = tokio::select! {
+        () = signals.next() => None,
+        ended = doors.ended() => Some(ended),
+    };
+    tracing::info!("stopping: no new connections; finishing what is under way");
+    tokio::spawn(async move {
+        signals.next().await;
+        tracing::warn!("stopped a second time: leaving at once");
+        std::process::exit(1);
+    });
+    doors.close(DRAIN).await;
+    upkeep.abort();
+    #[cfg(feature = "otel")]
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
+    }
+    opened.runtime.shutdown(FINISH).await;
+    match broke {
+        None => {
+            tracing::info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(ended) => Err(ended.context("the server stopped listening")),
+    }
+}

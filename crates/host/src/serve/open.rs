@@ -1,0 +1,152 @@
+//! What a server holds open: its address, its store, its runtime.
+
+use crate::config::Settings;
+use crate::failure::Failure;
+use anyhow::Context as _;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tandem_access::{Keyring, LoginCodes};
+use tandem_nodes::{Guard, HttpCaller, Limits, Performer, Secrets};
+use tandem_record::Timestamp;
+use tandem_runtime::{CLOCK_OFFSET, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
+use tandem_store::Settings as _;
+use tandem_store_sqlite::{Options, SqliteStore};
+use tokio::net::TcpListener;
+
+/// A printed link is clicked soon or never.
+const LOGIN_CODE_MS: u64 = 30 * 60 * 1000;
+
+pub(crate) struct Opened {
+    pub(crate) settings: Settings,
+    pub(crate) runtime: Runtime,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) codes: Arc<LoginCodes>,
+    /// Where clients of this machine connect.
+    pub(crate) address: SocketAddr,
+}
+
+impl Opened {
+    pub(super) async fn open(settings: Settings) -> anyhow::Result<(Self, TcpListener)> {
+        let listener = bind(settings.listen).await?;
+        let address = listener.local_addr()?;
+        let store = Arc::new(open_store(&settings).await?);
+        let clock = clock(&settings, &store).await?;
+        let config = RuntimeConfig {
+            clock: Arc::new(clock),
+            redactor: redactor(&settings),
+            ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
+        };
+        let runtime = Runtime::start(config).await.map_err(store_trouble)?;
+        let opened = Self {
+            settings,
+            runtime,
+            keyring: Arc::new(Keyring::new(store)),
+            codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
+            address,
+        };
+        Ok((opened, listener))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.runtime.clock().now()
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let (why, next) = match error.kind() {
+            ErrorKind::AddrInUse => (
+                "the port is in use".to_owned(),
+                "Stop the other process, or choose another address with --listen.",
+            ),
+            ErrorKind::PermissionDenied => (
+                "this user may not use that port".to_owned(),
+                "Choose a port above 1023 with --listen.",
+            ),
+            ErrorKind::AddrNotAvailable => (
+                "this machine has no such address".to_owned(),
+                "Choose one it has with --listen, for example 127.0.0.1:7717.",
+            ),
+            _ => (error.to_string(), "Choose another address with --listen."),
+        };
+        Failure::new(format!("cannot listen on {address}: {why}"), next)
+    })
+}
+
+async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
+    let path = settings.store.clone();
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        std::fs::create_dir_all(dir).map_err(|error| {
+            Failure::new(
+                format!(
+                    "cannot create the store's directory {}: {error}",
+                    dir.display()
+                ),
+                "Choose another place with --store sqlite:PATH.",
+            )
+        })?;
+    }
+    // Opening checks and migrates the file, which may take a while.
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path, Options::default()));
+    Ok(opened.await?.map_err(store_trouble)?)
+}
+
+/// The store's own words say what to do; here they get their kind.
+fn store_trouble(fault: Fault) -> Failure {
+    let next = match fault.code {
+        "locked" => "Only one tandem may use a store.",
+        "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
+        "corrupt" => "Nothing was changed.",
+        "disk_full" => "Make room and start again.",
+        _ => "Check the path and its permissions, or choose another with --store sqlite:PATH.",
+    };
+    Failure::new(
+        format!("cannot open the store ({}): {}", fault.code, fault.message),
+        next,
+    )
+}
+
+/// Wall time; with test seams, moved as far as tests moved it before and want it moved now.
+async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<SystemClock> {
+    if !settings.test_seams {
+        return Ok(SystemClock::default());
+    }
+    let stored = store.get(CLOCK_OFFSET).await.map_err(store_trouble)?;
+    let before: i64 = stored.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let offset = before.saturating_add(settings.clock_advance_ms);
+    if offset != before {
+        let text = offset.to_string();
+        store
+            .set(CLOCK_OFFSET, &text)
+            .await
+            .map_err(store_trouble)?;
+    }
+    Ok(SystemClock::shifted(offset))
+}
+
+fn performer(settings: &Settings) -> anyhow::Result<Performer> {
+    let guard = Guard {
+        allow_private: settings.test_seams,
+        ..Guard::default()
+    };
+    let http =
+        HttpCaller::new(guard, Limits::default()).context("outgoing calls cannot be made")?;
+    let secrets = settings.secrets.iter();
+    let secrets: Secrets = secrets
+        .map(|(id, value)| (id.clone(), value.0.clone()))
+        .collect();
+    Ok(Performer::new(http, secrets))
+}
+
+/// Keys given by the environment are secrets too: an operator's choice need not look like one.
+fn redactor(settings: &Settings) -> Redactor {
+    let secrets = settings.secrets.iter();
+    let secrets = secrets.map(|(id, value)| (id.as_str(), value.0.as_str()));
+    let keys = [&settings.api_key, &settings.tenant2_api_key];
+    let keys = keys
+        .into_iter()
+        .flatten()
+        .map(|key| ("api-key", key.0.as_str()));
+    Redactor::new(secrets.chain(keys))
+}

@@ -1,0 +1,42 @@
+//! Being told to stop: SIGTERM from a supervisor, Ctrl-C from a person.
+
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+#[cfg(unix)]
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// From here on the process ends only when it decides to.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    pub(super) async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

@@ -1,0 +1,470 @@
+//! The public name and payload of each stored fact.
+
+use super::mask::{masked, masked_entries};
+use super::time::rfc3339;
+use serde_json::{Value, json};
+use tandem_record::{
+    DrainPolicy, ErrorInfo, Event, NodeId, Object, Owner, RunId, Sensitivity, Timestamp,
+};
+
+/// The event type clients see. Names under `tandem.` are ours; the rest is the catalogue's.
+pub(super) fn type_name(event: &Event) -> &'static str {
+    match event {
+        Event::RunStarted { .. } => "run.started",
+        Event::RunPauseRequested { .. } => "tandem.pause.requested",
+        Event::RunPaused { .. } => "run.paused",
+        Event::RunResumed { .. } => "run.resumed",
+        Event::RunCancelRequested { .. } => "tandem.cancel.requested",
+        Event::RunCompleted { .. } => "run.completed",
+        Event::RunFailed { .. } => "run.failed",
+        Event::RunCancelled { .. } => "run.cancelled",
+        Event::NodeStarted { .. } => "node.started",
+        Event::NodeCompleted { .. } => "node.completed",
+        Event::NodeFailed { .. } => "node.failed",
+        Event::NodeRetried { .. } => "node.retried",
+        Event::NodeSkipped { .. } => "node.skipped",
+        Event::NodeCancelled { .. } => "node.cancelled",
+        Event::NodeDispatched { .. } => "node.dispatched",
+        Event::InterruptRequested { .. } => "interrupt.requested",
+        Event::ApprovalRequested { .. } => "approval.requested",
+        Event::ClarificationRequested { .. } => "clarification.requested",
+        Event::ApprovalReceived { .. } => "approval.received",
+        Event::ClarificationResolved { .. } => "clarification.resolved",
+        Event::ApprovalQuestioned { .. } => "tandem.approval.questioned",
+        Event::NodeSuspended { .. } => "node.suspended",
+        Event::InterruptResolved { .. } => "interrupt.resolved",
+        Event::NodeResumed { .. } => "node.resumed",
+        Event::VariableChanged { .. } => "variable.changed",
+        Event::ChannelWritten { .. } => "channel.written",
+        Event::CapBreached { .. } => "cap.breached",
+        Event::ArtifactCreated { .. } => "artifact.created",
+        Event::ModelCapabilityInsufficient { .. } => "model.capability.insufficient",
+        Event::LoopbackLimitReached { .. } => "workflow.loopback-limit",
+        Event::TriggerArmed { .. } => "tandem.trigger.armed",
+        Event::LogAppended { .. } => "log.appended",
+    }
+}
+
+pub(super) fn payload(
+    run: &RunId,
+    event: &Event,
+    at: Timestamp,
+    sensitivity: &Sensitivity,
+) -> Object {
+    let mut out = Fields::default();
+    match event {
+        Event::RunStarted {
+            workflow_id,
+            request,
+            engine_version,
+            ..
+        } => {
+            let secret = |name: &str| sensitivity.variables.contains(name);
+            out.set("workflowId", workflow_id);
+            out.set(
+                "inputs",
+                masked_entries(&request.inputs, sensitivity.mode, secret),
+            );
+            out.set("transport", request.transport);
+            out.set("engineVersion", engine_version.to_string());
+            out.set("owner", owner(&request.owner));
+            out.opt("tags", request.options.tags.as_ref());
+            out.opt("metadata", request.options.metadata.as_ref());
+        }
+        Event::RunPauseRequested { reason } | Event::RunResumed { reason } => {
+            out.opt("reason", reason.as_ref());
+        }
+        Event::RunPaused { reason, policy, .. } => {
+            out.opt("reason", reason.as_ref());
+            let policy = match policy {
+                DrainPolicy::Immediate => "immediate",
+                DrainPolicy::DrainCurrentNode => "drain-current-node",
+            };
+            out.set("drainPolicy", policy);
+        }
+        Event::RunCancelRequested {
+            reason,
+            by,
+            by_parent,
+        } => {
+            out.opt("reason", reason.as_ref());
+            out.opt("cancelledBy", by.as_ref());
+            out.opt("parentRunId", by_parent.as_ref());
+        }
+        Event::RunCompleted {
+            outputs,
+            duration_ms,
+        } => {
+            out.set("outputs", outputs);
+            out.set("durationMs", duration_ms);
+        }
+        Event::RunFailed {
+            error: failure,
+            failed_node,
+            duration_ms,
+        } => {
+            out.set("error", error(failure));
+            out.opt("failedNodeId", failed_node.as_ref());
+            out.set("durationMs", duration_ms);
+        }
+        Event::RunCancelled {
+            reason,
+            by,
+            by_parent,
+            duration_ms,
+        } => {
+            out.opt("reason", reason.as_ref());
+            out.opt("cancelledBy", by.as_ref());
+            out.opt("parentRunId", by_parent.as_ref());
+            out.set("durationMs", duration_ms);
+        }
+        other => node_payload(run, other, at, sensitivity, &mut out),
+    }
+    out.0
+}
+
+fn node_payload(
+    run: &RunId,
+    event: &Event,
+    at: Timestamp,
+    sensitivity: &Sensitivity,
+    out: &mut Fields,
+) {
+    match event {
+        Event::NodeStarted {
+            node,
+            type_id,
+            attempt,
+            ..
+        } => {
+            out.node(node);
+            out.set("typeId", type_id);
+            out.set("attempt", attempt);
+        }
+        Event::NodeCompleted {
+            node,
+            outputs,
+            duration_ms,
+            ..
+        } => {
+            out.node(node);
+            out.set("outputs", masked_outputs(node, outputs, sensitivity));
+            out.set("durationMs", duration_ms);
+        }
+        Event::NodeFailed {
+            node,
+            error: failure,
+            attempts,
+            ..
+        } => {
+            out.node(node);
+            out.set("error", error(failure));
+            out.set("attempts", attempts);
+        }
+        Event::NodeRetried {
+            node,
+            attempt,
+            delay_ms,
+            last_error,
+        } => {
+            out.node(node);
+            out.set("attempt", attempt);
+            out.set("delayMs", delay_ms);
+            out.set("lastError", error(last_error));
+        }
+        Event::NodeSkipped { node, reason } | Event::NodeCancelled { node, reason, .. } => {
+            out.node(node);
+            out.set("reason", reason);
+        }
+        Event::NodeDispatched {
+            child, workflow_id, ..
+        } => {
+            out.set("childRunId", child);
+            out.set("childWorkflowId", workflow_id);
+        }
+        Event::InterruptRequested { node, interrupt } => {
+            out.set("runId", run);
+            out.node(node);
+            out.set("interruptId", &interrupt.id);
+            out.set("kind", &interrupt.kind);
+            out.set("key", &interrupt.key);
+            out.set("data", &interrupt.data);
+            out.opt("resumeSchema", interrupt.resume_schema.as_ref());
+            out.opt("timeoutMs", interrupt.timeout_ms);
+            out.set("requestedAt", rfc3339(interrupt.requested_at));
+        }
+        Event::NodeSuspended {
+            node,
+            interrupt,
+            kind,
+            key,
+            reason,
+            ..
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("kind", kind);
+            out.set("key", key);
+            out.opt("reason", reason.as_ref());
+        }
+        Event::InterruptResolved { node, resolution } => {
+            out.set("runId", run);
+            out.node(node);
+            out.set("interruptId", &resolution.interrupt);
+            out.set("kind", &resolution.kind);
+            out.set("resumeValue", &resolution.value);
+            out.set("resolvedAt", rfc3339(at));
+            out.opt("resolvedBy", resolution.by.as_ref());
+            out.opt("outcome", resolution.outcome.as_ref());
+            out.opt("reason", resolution.reason.as_ref());
+        }
+        Event::NodeResumed {
+            node,
+            interrupt,
+            value,
+        } => {
+            out.node(node);
+            out.opt("interruptId", interrupt.as_ref());
+            out.opt("resumeValue", value.as_ref());
+        }
+        other => people_payload(other, at, sensitivity, out),
+    }
+}
+
+/// What people were asked and said.
+fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &mut Fields) {
+    match event {
+        Event::ApprovalRequested {
+            node,
+            interrupt,
+            artifact_id,
+            artifact_type,
+            title,
+            actions,
+            approvers,
+            required,
+        } => {
+            // This event's vocabulary is the older one.
+            let older = |action: &String| match action.as_str() {
+                "edit-accept" => "edit".to_owned(),
+                _ => action.clone(),
+            };
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("artifactId", artifact_id);
+            out.set("artifactType", artifact_type);
+            out.set("title", title);
+            out.set("actions", actions.iter().map(older).collect::<Vec<_>>());
+            out.opt(
+                "approversList",
+                (!approvers.is_empty()).then_some(approvers),
+            );
+            out.set("requiredApprovals", required);
+        }
+        Event::ClarificationRequested {
+            node,
+            interrupt,
+            questions,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("questions", questions);
+        }
+        Event::ApprovalReceived { node, decision, .. } => {
+            out.node(node);
+            out.set("action", &decision.action);
+            let voter = decision.voter.clone();
+            let by = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
+            let silent = decision.action == "timeout";
+            let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
+            out.opt("decidedBy", by);
+            out.set("decidedAt", rfc3339(at));
+            out.opt("feedback", decision.feedback.as_ref());
+            out.opt("refineFeedback", decision.refine.as_ref());
+            out.opt("editedArtifactData", decision.edited.as_ref());
+        }
+        Event::ClarificationResolved { node, answers, by } => {
+            out.node(node);
+            out.set("answers", answers);
+            out.opt("answeredBy", by.as_ref());
+        }
+        Event::ApprovalQuestioned {
+            node,
+            interrupt,
+            question,
+            by,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("question", question);
+            out.opt("askedBy", by.as_ref());
+        }
+        other => data_payload(other, at, sensitivity, out),
+    }
+}
+
+fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &mut Fields) {
+    match event {
+        Event::VariableChanged {
+            name,
+            previous,
+            next,
+            node,
+        } => {
+            let secret = sensitivity.variables.contains(name);
+            let shown = |value: &Option<Value>| match value {
+                Some(value) if secret => masked(value, sensitivity.mode),
+                other => other.clone(),
+            };
+            out.set("name", name);
+            out.opt("previous", shown(previous));
+            out.opt("next", shown(next));
+            out.opt("nodeId", node.as_ref());
+        }
+        Event::ChannelWritten {
+            channel,
+            value,
+            reducer,
+            schema_version,
+            node,
+            ..
+        } => {
+            let shown = if sensitivity.channels.contains(channel) {
+                masked(value, sensitivity.mode).unwrap_or(Value::Null)
+            } else {
+                value.clone()
+            };
+            out.set("channel", channel);
+            out.set("value", shown);
+            out.set("reducer", reducer);
+            out.set("writtenAt", rfc3339(at));
+            out.set("schemaVersion", schema_version);
+            out.opt("nodeId", node.as_ref());
+        }
+        Event::CapBreached {
+            kind,
+            limit,
+            observed,
+            node,
+        } => {
+            out.set("kind", kind.as_str());
+            out.set("limit", limit);
+            out.set("observed", observed);
+            out.opt("nodeId", node.as_ref());
+        }
+        Event::ArtifactCreated {
+            artifact_id,
+            artifact_type,
+            node,
+            ..
+        } => {
+            out.set("artifactId", artifact_id);
+            out.set("artifactType", artifact_type);
+            out.node(node);
+        }
+        Event::ModelCapabilityInsufficient {
+            node,
+            provider,
+            model,
+            missing,
+        } => {
+            out.node(node);
+            out.set("provider", provider);
+            out.set("model", model);
+            out.set("missingCapabilities", missing);
+        }
+        Event::LoopbackLimitReached {
+            node,
+            iterations,
+            limit,
+        } => {
+            out.node(node);
+            out.set("iterations", iterations);
+            out.set("limit", limit);
+        }
+        Event::TriggerArmed { trigger, due } => {
+            out.set("triggerId", trigger);
+            out.set("dueAt", rfc3339(*due));
+        }
+        Event::LogAppended {
+            level,
+            message,
+            node,
+            fields,
+        } => {
+            out.set("level", level);
+            out.set("message", message);
+            out.opt("nodeId", node.as_ref());
+            out.opt("fields", fields.as_ref());
+        }
+        Event::RunStarted { .. }
+        | Event::RunPauseRequested { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed { .. }
+        | Event::RunCancelRequested { .. }
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. }
+        | Event::NodeStarted { .. }
+        | Event::NodeCompleted { .. }
+        | Event::NodeFailed { .. }
+        | Event::NodeRetried { .. }
+        | Event::NodeSkipped { .. }
+        | Event::NodeCancelled { .. }
+        | Event::NodeDispatched { .. }
+        | Event::InterruptRequested { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::ClarificationRequested { .. }
+        | Event::ApprovalReceived { .. }
+        | Event::ClarificationResolved { .. }
+        | Event::ApprovalQuestioned { .. }
+        | Event::NodeSuspended { .. }
+        | Event::InterruptResolved { .. }
+        | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),
+    }
+}
+
+fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
+    match sensitivity.outputs.get(node) {
+        Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
+        None => outputs.clone(),
+    }
+}
+
+pub(super) fn owner(owner: &Owner) -> Value {
+    let mut out = Fields::default();
+    out.set("tenant", &owner.tenant);
+    out.opt("workspace", owner.workspace.as_ref());
+    out.opt("principal", owner.principal.as_ref());
+    Value::Object(out.0)
+}
+
+fn error(error: &ErrorInfo) -> Value {
+    let mut out = Fields::default();
+    out.set("code", &error.code);
+    out.set("message", &error.message);
+    out.opt("details", error.details.as_ref());
+    out.set("retryable", error.retryable);
+    Value::Object(out.0)
+}
+
+/// A JSON object in the making.
+#[derive(Default)]
+pub(super) struct Fields(pub(super) Object);
+
+impl Fields {
+    pub(super) fn set(&mut self, key: &str, value: impl serde::Serialize) {
+        self.0.insert(key.to_owned(), json!(value));
+    }
+
+    /// Absent keys are left out, never null.
+    pub(super) fn opt(&mut self, key: &str, value: Option<impl serde::Serialize>) {
+        if let Some(value) = value {
+            self.set(key, value);
+        }
+    }
+
+    fn node(&mut self, node: &NodeId) {
+        self.set("nodeId", node);
+    }
+}

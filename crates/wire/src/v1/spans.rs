@@ -1,0 +1,266 @@
+//! A run's log as trace spans. Derived, never recorded: ids come from hashing the run and the
+//! event that began the span, so exporting twice gives the same spans, and a child run finds the
+//! span of the node that started it without asking.
+
+use super::payload::Fields;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use tandem_record::{
+    Event, NodeId, Object, ParentLink, Recorded, RunId, RunRequest, Seq, Timestamp, WorkflowId,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// 32 lowercase hex digits.
+    pub trace_id: String,
+    /// 16 lowercase hex digits.
+    pub span_id: String,
+    pub parent_span_id: Option<String>,
+    pub name: String,
+    pub kind: &'static str,
+    pub started_at: Timestamp,
+    /// Open while the run or node is.
+    pub ended_at: Option<Timestamp>,
+    pub attributes: Object,
+    pub status: SpanStatus,
+    pub message: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanStatus {
+    Unset,
+    Ok,
+    Error,
+}
+
+impl SpanStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unset => "unset",
+            Self::Ok => "ok",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Spans of a run: the run, each node, each attempt.
+pub fn spans(run: &RunId, workflow: &WorkflowId, events: &[Recorded]) -> Vec<Span> {
+    let Some(first) = events.first() else {
+        return Vec::new();
+    };
+    let Event::RunStarted { request, .. } = &first.event else {
+        return Vec::new();
+    };
+    let mut tracer = Tracer {
+        run,
+        workflow,
+        trace_id: trace_id(run, request),
+        nodes: BTreeMap::new(),
+        finished: Vec::new(),
+    };
+    let mut root = tracer.root(first.at, request);
+    for recorded in events {
+        tracer.follow(recorded, &mut root);
+    }
+    let mut spans = vec![root];
+    spans.append(&mut tracer.finished);
+    for open in tracer.nodes.into_values() {
+        spans.push(open.node);
+        spans.push(open.attempt);
+    }
+    spans
+}
+
+struct Tracer<'a> {
+    run: &'a RunId,
+    workflow: &'a WorkflowId,
+    trace_id: String,
+    nodes: BTreeMap<NodeId, OpenNode>,
+    finished: Vec<Span>,
+}
+
+struct OpenNode {
+    node: Span,
+    attempt: Span,
+}
+
+impl Tracer<'_> {
+    fn span(&self, name: String, began: Seq, salt: &str, at: Timestamp) -> Span {
+        let mut attributes = Fields::default();
+        attributes.set("openwop.run_id", self.run);
+        attributes.set("openwop.workflow_id", self.workflow);
+        attributes.set("openwop.protocol_version", "1.0");
+        attributes.set("openwop.event_seq", began);
+        Span {
+            trace_id: self.trace_id.clone(),
+            span_id: span_id(self.run, began, salt),
+            parent_span_id: None,
+            name,
+            kind: "internal",
+            started_at: at,
+            ended_at: None,
+            attributes: attributes.0,
+            status: SpanStatus::Unset,
+            message: None,
+        }
+    }
+
+    fn root(&self, at: Timestamp, request: &RunRequest) -> Span {
+        let mut span = self.span("openwop.run".to_owned(), Seq(0), "run", at);
+        let mut attributes = Fields(std::mem::take(&mut span.attributes));
+        attributes.set("openwop.tenant_id", &request.owner.tenant);
+        attributes.opt("openwop.scope_id", request.scope_id.as_ref());
+        for (i, tag) in request.options.tags.iter().flatten().enumerate() {
+            attributes.set(&format!("openwop.run.tag.{i}"), tag);
+        }
+        if let Some(parent) = &request.parent {
+            attributes.set("openwop.parent.run_id", &parent.run_id);
+            attributes.opt("openwop.parent.workflow_id", parent.lineage.last());
+            attributes.set("openwop.parent.node_id", &parent.node_id);
+        }
+        span.attributes = attributes.0;
+        span.parent_span_id = match &request.parent {
+            Some(parent) => Some(dispatching_span(parent)),
+            None => inbound(request).map(|(_, parent)| parent),
+        };
+        span
+    }
+
+    fn follow(&mut self, recorded: &Recorded, root: &mut Span) {
+        let at = recorded.at;
+        match &recorded.event {
+            Event::NodeStarted {
+                node,
+                type_id,
+                attempt,
+                ..
+            } => self.start(node, type_id, *attempt, recorded.seq, at),
+            Event::NodeCompleted { node, cost, .. } => {
+                let cost = cost.clone().unwrap_or_default();
+                self.end(node, at, SpanStatus::Ok, None, cost);
+            }
+            Event::NodeFailed { node, error, .. } => {
+                let message = Some(error.code.clone());
+                self.end(node, at, SpanStatus::Error, message, Object::new());
+            }
+            Event::NodeCancelled { node, reason, .. } => {
+                let message = Some(reason.clone());
+                self.end(node, at, SpanStatus::Unset, message, Object::new());
+            }
+            Event::NodeRetried {
+                node, last_error, ..
+            } => {
+                if let Some(open) = self.nodes.get_mut(node) {
+                    open.attempt.ended_at = Some(at);
+                    open.attempt.status = SpanStatus::Error;
+                    open.attempt.message = Some(last_error.code.clone());
+                }
+            }
+            Event::CapBreached {
+                kind,
+                limit,
+                observed,
+                ..
+            } => {
+                let mut attributes = Fields(std::mem::take(&mut root.attributes));
+                attributes.set("openwop.cap_kind", kind.as_str());
+                attributes.set("openwop.cap_limit", limit);
+                attributes.set("openwop.cap_observed", observed);
+                root.attributes = attributes.0;
+            }
+            Event::RunCompleted { .. } => close(root, at, SpanStatus::Ok, None),
+            Event::RunFailed { error, .. } => {
+                close(root, at, SpanStatus::Error, Some(error.code.clone()));
+            }
+            Event::RunCancelled { reason, .. } => {
+                close(root, at, SpanStatus::Unset, reason.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, node: &NodeId, type_id: &str, attempt: u32, seq: Seq, at: Timestamp) {
+        let describe = |mut span: Span| {
+            let mut attributes = Fields(std::mem::take(&mut span.attributes));
+            attributes.set("openwop.node_id", node);
+            attributes.set("openwop.node_type", type_id);
+            attributes.set("openwop.node_attempt", attempt);
+            span.attributes = attributes.0;
+            span
+        };
+        let name = format!("openwop.node.{type_id}.attempt");
+        let mut this_attempt = describe(self.span(name, seq, "attempt", at));
+        // A retry continues the node's span; a new round of a loop begins another.
+        let continued = self.nodes.remove(node).filter(|_| attempt > 0);
+        let node_span = match continued {
+            Some(open) => {
+                self.finished.push(open.attempt);
+                open.node
+            }
+            None => {
+                let name = format!("openwop.node.{type_id}");
+                let mut span = describe(self.span(name, seq, "node", at));
+                span.parent_span_id = Some(span_id(self.run, Seq(0), "run"));
+                span
+            }
+        };
+        this_attempt.parent_span_id = Some(node_span.span_id.clone());
+        let open = OpenNode {
+            node: node_span,
+            attempt: this_attempt,
+        };
+        self.nodes.insert(node.clone(), open);
+    }
+
+    fn end(
+        &mut self,
+        node: &NodeId,
+        at: Timestamp,
+        status: SpanStatus,
+        message: Option<String>,
+        cost: Object,
+    ) {
+        let Some(mut open) = self.nodes.remove(node) else {
+            return;
+        };
+        open.node.attributes.extend(cost);
+        close(&mut open.node, at, status, message.clone());
+        close(&mut open.attempt, at, status, message);
+        self.finished.push(open.node);
+        self.finished.push(open.attempt);
+    }
+}
+
+fn close(span: &mut Span, at: Timestamp, status: SpanStatus, message: Option<String>) {
+    span.ended_at = Some(at);
+    span.status = status;
+    span.message = message;
+}
+
+/// Trace id and parent span id the caller sent, if they are well formed.
+fn inbound(request: &RunRequest) -> Option<(String, String)> {
+    let header = &request.trace.as_ref()?.traceparent;
+    let mut parts = header.split('-').skip(1);
+    let (trace, parent) = (parts.next()?, parts.next()?);
+    let fits = trace.len() == 32 && parent.len() == 16;
+    fits.then(|| (trace.to_owned(), parent.to_owned()))
+}
+
+fn trace_id(run: &RunId, request: &RunRequest) -> String {
+    inbound(request).map_or_else(|| hex(run, Seq(0), "trace", 16), |(trace, _)| trace)
+}
+
+fn span_id(run: &RunId, began: Seq, salt: &str) -> String {
+    hex(run, began, salt, 8)
+}
+
+/// The span of the node that started a child: its start directly precedes the dispatch.
+fn dispatching_span(parent: &ParentLink) -> String {
+    let started = Seq(parent.dispatched_at.0.saturating_sub(1));
+    span_id(&parent.run_id, started, "node")
+}
+
+fn hex(run: &RunId, seq: Seq, salt: &str, bytes: usize) -> String {
+    let digest = Sha256::digest(format!("{run}\0{seq}\0{salt}").as_bytes());
+    digest[..bytes].iter().map(|b| format!("{b:02x}")).collect()
+}
