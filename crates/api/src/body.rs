@@ -34,7 +34,7 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Resul
     let reading = collect(body, declared.unwrap_or(0), limit);
     tokio::time::timeout(READ_WITHIN, reading)
         .await
-        .map_err(|_| Problem::too_slow())?
+        .map_err(|_| Problem::invalid("", "did not arrive in time"))?
 }
 
 async fn collect(mut body: Body, expected: usize, limit: usize) -> Result<Bytes, Problem> {

@@ -6,6 +6,8 @@
 //! [`translate`].
 
 mod advice;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 use axum::http::{HeaderValue, StatusCode, header};
@@ -170,7 +172,7 @@ impl Problem {
         )
     }
 
-    // --- 408, 409, 413 ---
+    // --- 409, 410, 413 ---
 
     pub(crate) fn key_mismatch() -> Self {
         Self::new(
@@ -215,15 +217,6 @@ impl Problem {
             Some(at) => problem.with("pausedAt", rfc3339(at)),
             None => problem,
         }
-    }
-
-    pub(crate) fn too_slow() -> Self {
-        Self::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "request_timeout",
-            "The body did not arrive in time.",
-        )
-        .after(BUSY_SECONDS)
     }
 
     pub(crate) fn already_resolved(outcome: &str, by: Option<&str>, at: Timestamp) -> Self {

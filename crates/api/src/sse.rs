@@ -91,8 +91,9 @@ impl<S: Show> Streaming<S> {
     /// The next bytes; `None` at the end.
     async fn chunk(&mut self) -> Option<String> {
         let mut out = String::new();
+        // Set once: events this reader is not shown must not put the sign of life off.
+        let keep_alive = next_keep_alive();
         while !self.over && out.is_empty() {
-            let keep_alive = next_keep_alive();
             let flush_at = self.batch.as_ref().and_then(Batch::due);
             let news = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
             match news {
