@@ -127,9 +127,18 @@ fn describe(event: &Value) -> Shown {
             let message = format!("{}: {}", text("level"), text("message"));
             show("·", Colour::Dim, message)
         }
+        "tandem.pause.requested" => {
+            let text = because("pauses after the nodes under way", text("reason"));
+            show("‖", Colour::Yellow, text)
+        }
+        "tandem.cancel.requested" => {
+            let text = because("cancels its children first", text("reason"));
+            show("⊘", Colour::Yellow, text)
+        }
         other => show("·", Colour::Dim, format!("{other} {}", brief(payload))),
     };
-    shown.whole_run = kind.starts_with("run.");
+    shown.whole_run =
+        kind.starts_with("run.") || kind.ends_with(".requested") && event["nodeId"].is_null();
     shown
 }
 
@@ -263,7 +272,8 @@ mod tests {
 \u{20}  3.0 s ○ refund             skipped: condition
 \u{20}  3.0 s ↳ ship               parcel as run-2
 1 m 01 s ? a-node-with-a-long-name waits: approval
-1 m 05 s · run                tandem.pause.requested {\"reason\":\"lunch\"}
+1 m 05 s ‖ run                pauses after the nodes under way: lunch
+1 m 05 s · run                some.day {\"new\":1}
 2 m 05 s ✗ run                failed: [http_error] 503 from upstream";
         assert_eq!(text.join("\n"), expected);
     }
