@@ -1,1 +1,146 @@
-fn main() {}
+//! Load on the real binary over loopback, beside what this machine could do at best.
+//!
+//! A number alone says little on a shared machine, so every run measures its own ceilings with the
+//! same data on the same disk: bare group commits, a single fsynced commit, and an HTTP server
+//! that does nothing. The client runs on one thread and shares the cores with the server.
+//!
+//! `cargo xtask bench [--quick]`
+
+#![allow(clippy::print_stdout)]
+
+mod ceiling;
+mod client;
+mod load;
+mod options;
+mod report;
+mod scenario;
+mod server;
+mod workflows;
+
+use client::Failure;
+use options::Options;
+use report::{Report, Target, percent};
+use scenario::crowd::Crowd;
+use server::Server;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == "echo") {
+        return ceiling::echo::serve(&arguments[1..]);
+    }
+    let options = Options::parse(&arguments)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(measure(&options))
+}
+
+async fn measure(options: &Options) -> Result<(), Failure> {
+    let mut report = Report::default();
+    report.note(server::machine());
+
+    let start = scenario::start::measure(options).await?;
+    report
+        .row(
+            "start to ready, empty store",
+            format!("{:.0} ms", start.ready_ms),
+        )
+        .judge(Target::Below(150.0, "ms"), start.ready_ms);
+    report
+        .row("resident when idle", format!("{:.1} MB", start.idle_mb))
+        .judge(Target::Below(60.0, "MB"), start.idle_mb);
+
+    let directory = options.directory()?;
+    let server = Server::start(&options.binary, directory.path()).await?;
+    let noop = scenario::runs::measure(&server, "bench-noop", 64, options).await?;
+    let alone = scenario::runs::latency_alone(&server, "bench-noop", options).await?;
+    let crowd = Crowd::measure(server, options, directory.path()).await?;
+    let stored = ceiling::commits::Stored::read(directory.path(), &noop.a_run).await?;
+    drop(directory);
+
+    let directory = options.directory()?;
+    let server = Server::start(&options.binary, directory.path()).await?;
+    let three = scenario::runs::measure(&server, "bench-three", 16, options).await?;
+    let streams = scenario::streams::measure(&server, options).await?;
+    server.stop().await?;
+    drop(directory);
+
+    let directory = options.directory()?;
+    let grouped = ceiling::commits::grouped(&stored, directory.path(), options).await?;
+    let through_store = ceiling::commits::through_store(&stored, directory.path(), options).await?;
+    let single = ceiling::commits::single(&stored, directory.path(), options)?;
+    let echo = ceiling::echo::measure(&noop.exchange, options).await?;
+
+    report.note(format!(
+        "ceilings: {:.0} grouped commits/s of {} events, {} bytes (through our store {:.0}/s); one \
+         commit p50 {:.3} ms, p99 {:.3} ms; {:.0} bare HTTP exchanges/s",
+        grouped.per_second,
+        stored.bodies.len(),
+        stored.bytes(),
+        through_store.per_second,
+        single.p50_ms,
+        single.p99_ms,
+        echo.per_second,
+    ));
+    let of_commits = noop.per_second / grouped.per_second;
+    report
+        .row(
+            "no-op runs, 64 in flight",
+            format!("{:.0}/s", noop.per_second),
+        )
+        .judge(Target::AtLeast(0.25, "× bare commits"), of_commits);
+    report.row(
+        "  beside bare HTTP",
+        percent(noop.per_second / echo.per_second),
+    );
+    report
+        .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
+        .judge(
+            Target::Below(10.0, "× one commit (p99)"),
+            noop.latency.p99_ms / single.p50_ms,
+        );
+    report
+        .row("  create p50, p99 (one at a time)", alone.to_string())
+        .judge(
+            Target::Below(10.0, "× one commit (p99)"),
+            alone.p99_ms / single.p50_ms,
+        );
+    report.row(
+        "three-node runs, 16 in flight",
+        format!("{:.0}/s", three.per_second),
+    );
+    report.row("  create p50, p99", three.latency.to_string());
+    report
+        .row(
+            format!(
+                "{} subscribers, {} events each",
+                streams.subscribers, streams.events
+            ),
+            format!("{:.0} events/s", streams.per_second),
+        )
+        .judge(
+            Target::Exactly("saw every event"),
+            f64::from(u8::from(streams.complete)),
+        );
+    report
+        .row(
+            format!("{} waiting runs: resident", crowd.waiting),
+            format!("{:.0} MB", crowd.resident_mb),
+        )
+        .judge(Target::Below(250.0, "MB"), crowd.resident_mb);
+    report
+        .row(
+            "  restart to ready",
+            format!("{:.2} s", crowd.restart_seconds),
+        )
+        .judge(Target::Below(3.0, "s"), crowd.restart_seconds);
+    let kept = crowd.per_second / noop.per_second;
+    report
+        .row(
+            "  no-op runs beside them",
+            format!("{:.0}/s", crowd.per_second),
+        )
+        .judge(Target::AtLeast(0.9, "× empty store"), kept);
+    report.print();
+    Ok(())
+}

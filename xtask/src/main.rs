@@ -1,1 +1,110 @@
-fn main() {}
+//! Every task a contributor runs. `cargo xtask` lists them; CI runs the same ones.
+//!
+//! Nothing has to be installed beforehand: a task that needs more than Rust and Python says so and
+//! what to do. Only `std` and `serde_json`, so that the first `cargo xtask` starts in seconds.
+
+#![allow(clippy::print_stdout)]
+
+mod acceptance;
+mod check;
+mod process;
+mod scripts;
+mod sim;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// A task fails with the one line that tells what to do about it.
+type Outcome = Result<(), String>;
+
+struct Task {
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Outcome,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "check",
+        arguments: "",
+        about: "format, lints and tidy: what must hold before a commit",
+        run: check::check,
+    },
+    Task {
+        name: "tidy",
+        arguments: "",
+        about: "dependency arrows, file lengths, error pages, links",
+        run: tidy::tidy,
+    },
+    Task {
+        name: "test",
+        arguments: "[FILTER…]",
+        about: "every test of the workspace (nextest when installed)",
+        run: check::test,
+    },
+    Task {
+        name: "sim",
+        arguments: "[--seeds N | --seed N]",
+        about: "the seeded simulator; --seed repeats one failing run",
+        run: sim::sim,
+    },
+    Task {
+        name: "crash",
+        arguments: "[--seed N]",
+        about: "the real binary under load, killed and restarted",
+        run: scripts::crash,
+    },
+    Task {
+        name: "contract",
+        arguments: "",
+        about: "everything that leaves the house against the published schemas",
+        run: scripts::contract,
+    },
+    Task {
+        name: "acceptance",
+        arguments: "[--only TEXT]…",
+        about: "the black-box suite, for the groups in .ci/acceptance-groups",
+        run: acceptance::acceptance,
+    },
+    Task {
+        name: "browser",
+        arguments: "",
+        about: "the console in headless Chromium",
+        run: scripts::browser,
+    },
+    Task {
+        name: "bench",
+        arguments: "[--quick]",
+        about: "load on the real binary beside the ceilings of this machine",
+        run: scripts::bench,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(name) = arguments.first() else {
+        list();
+        return ExitCode::SUCCESS;
+    };
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        list();
+        eprintln!("\nthere is no task {name:?}");
+        return ExitCode::FAILURE;
+    };
+    match (task.run)(&arguments[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() {
+    println!("cargo xtask TASK\n");
+    for task in TASKS {
+        let call = format!("{} {}", task.name, task.arguments);
+        println!("  {call:<28} {}", task.about);
+    }
+}

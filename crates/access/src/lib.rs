@@ -16,6 +16,7 @@ mod cache;
 mod digest;
 mod identity;
 mod keyring;
+mod link;
 mod login;
 mod rate;
 mod scope;
@@ -28,8 +29,12 @@ mod tests;
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use identity::{Denied, Identity};
 pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
+pub use link::{LinkClaims, LinkIntent, LinkSigner};
 pub use login::LoginCodes;
 pub use rate::{RateKey, RateLimiter, RetryAfter};
 pub use scope::{Scope, ScopeSet};
 pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};
+
+// What listing and minting hand out, so that callers need not name the store.
+pub use tandem_store::KeyRecord;

@@ -1,1 +1,39 @@
+//! The HTTP doors: what arrives over HTTP becomes a command or a read of the runtime, and what the
+//! runtime says becomes an answer.
+//!
+//! Owns routes, request bodies, status codes, streams, idempotency keys, the description of the
+//! API, and the mount of the console. Refuses to know how a run is decided or stored; shapes that
+//! leave the house come from the wire crate's projections, never from here.
+//!
+//! Every request passes the same checks in the same order: rate, credential, scope, an earlier
+//! answer, shape, visibility, state. Only [`problem`] knows which status an error has.
+//!
+//! Invariants:
+//! - An anonymous caller learns nothing about what exists.
+//! - A deed is carried to its end even when its caller hangs up.
+//! - A reader of a log holds a cursor and a bell, nothing else; it can neither slow a run down nor
+//!   miss an event.
 
+mod access_log;
+mod api;
+mod body;
+mod caller;
+mod console;
+mod fixtures;
+mod follow;
+mod http_metrics;
+mod idempotency;
+mod mutation;
+mod openapi;
+mod params;
+mod problem;
+mod router;
+mod routes;
+mod said;
+mod sse;
+mod trace;
+mod verb;
+
+pub use api::{Api, Host, Settings};
+pub use fixtures::runnable_fixtures;
+pub use router::router;

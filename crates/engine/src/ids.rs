@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use tandem_record::{DefinitionHash, EffectId, NodeId, RunId, TenantId};
+use tandem_record::{DefinitionHash, EffectId, InterruptId, NodeId, RunId, TenantId};
 
 /// Identity of one logical side effect of a node. Retries share it; `ordinal` tells two intended
 /// calls apart.
@@ -40,26 +40,30 @@ pub fn child_run_id(parent: &RunId, node: &NodeId, execution: u32, index: u32) -
     let digest = hash.finalize();
     // The parent's time-ordered prefix keeps children next to their parent in every index.
     let prefix = parent.as_str().get(..17).unwrap_or("run-");
-    let mut id = String::from(prefix.trim_end_matches('-'));
-    id.push('-');
-    for byte in &digest[..12] {
-        use std::fmt::Write as _;
-        let _ = write!(id, "{byte:02x}");
-    }
-    RunId::from(id)
+    let prefix = prefix.trim_end_matches('-');
+    RunId::from(format!("{prefix}-{}", hex(&digest[..12])))
+}
+
+/// Id of the question a node asks in its `round`-th entry.
+pub(crate) fn interrupt_id(run: &RunId, node: &NodeId, round: u32) -> InterruptId {
+    let text = format!("tandem:interrupt:v1\0{run}\0{node}\0{round}");
+    let digest = Sha256::digest(text.as_bytes());
+    InterruptId::from(format!("int-{}", hex(&digest[..16])))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Content address of a workflow document: SHA-256 of its canonical JSON.
 pub fn definition_hash(document: &serde_json::Value) -> DefinitionHash {
     let canonical =
         serde_jcs::to_vec(document).expect("a parsed JSON value always has a canonical form");
-    let digest = Sha256::digest(&canonical);
-    let mut hex = String::with_capacity(64);
-    for byte in digest {
-        use std::fmt::Write as _;
-        let _ = write!(hex, "{byte:02x}");
-    }
-    DefinitionHash::from(hex)
+    DefinitionHash::from(hex(&Sha256::digest(&canonical)))
 }
 
 #[cfg(test)]

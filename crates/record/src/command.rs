@@ -2,7 +2,7 @@
 //! events or refuses it.
 
 use crate::{EffectId, ErrorInfo, InterruptId, NodeId, Object, Principal, RunStatus, Timestamp};
-use crate::{RunId, TimerKey};
+use crate::{RunId, TimerKey, Vote};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,9 +36,12 @@ pub enum Command {
     /// Somebody answers an open interrupt.
     ResolveInterrupt {
         node: NodeId,
+        /// The very question meant; a node may ask again later.
         interrupt: Option<InterruptId>,
         value: Value,
-        by: Principal,
+        by: Option<Principal>,
+        /// The credential was a signed link, not a key.
+        by_link: bool,
     },
     /// Go on with ready work, after a decision that stopped early.
     Continue,
@@ -64,6 +67,9 @@ pub enum ChildOutcome {
     /// The child waits; the parent mirrors it.
     Waiting {
         child: RunId,
+        /// Where the question is: the child itself, or a run further down.
+        asker: RunId,
+        node: NodeId,
         status: RunStatus,
         interrupt: InterruptId,
         kind: String,
@@ -97,6 +103,11 @@ pub enum Reply {
     },
     Resolved {
         interrupt: InterruptId,
+        node: NodeId,
+        kind: String,
+        /// `None` while more votes are needed, or after a question back.
+        outcome: Option<String>,
+        votes: Vec<Vote>,
         status: RunStatus,
     },
 }

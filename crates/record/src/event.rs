@@ -4,8 +4,9 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    DefinitionHash, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt, InterruptId, NodeId,
-    Object, Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, WorkflowId,
+    Decision, DefinitionHash, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt,
+    InterruptId, NodeId, Object, Principal, Resolution, RunId, RunRequest, RunStatus, Seq,
+    Timestamp, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -195,6 +196,44 @@ pub enum Event {
         node: NodeId,
         interrupt: Box<Interrupt>,
     },
+    ApprovalRequested {
+        node: NodeId,
+        interrupt: InterruptId,
+        artifact_id: String,
+        artifact_type: String,
+        title: String,
+        actions: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        approvers: Vec<String>,
+        required: u32,
+    },
+    ClarificationRequested {
+        node: NodeId,
+        interrupt: InterruptId,
+        questions: Value,
+    },
+    /// A decision, or one vote of several.
+    ApprovalReceived {
+        node: NodeId,
+        decision: Box<Decision>,
+        /// The node that has to do its work again, when changes were asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        redo: Option<NodeId>,
+    },
+    ClarificationResolved {
+        node: NodeId,
+        answers: Object,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
+    /// Somebody asked back instead of deciding; the question stays open.
+    ApprovalQuestioned {
+        node: NodeId,
+        interrupt: InterruptId,
+        question: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
     NodeSuspended {
         node: NodeId,
         interrupt: InterruptId,
@@ -203,6 +242,9 @@ pub enum Event {
         status: RunStatus,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The child run and node whose question this node waits for, if it is not its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mirrors: Option<(RunId, NodeId)>,
     },
     InterruptResolved {
         node: NodeId,
@@ -291,6 +333,11 @@ impl Event {
             | Self::NodeCancelled { node, .. }
             | Self::NodeDispatched { node, .. }
             | Self::InterruptRequested { node, .. }
+            | Self::ApprovalRequested { node, .. }
+            | Self::ClarificationRequested { node, .. }
+            | Self::ApprovalReceived { node, .. }
+            | Self::ClarificationResolved { node, .. }
+            | Self::ApprovalQuestioned { node, .. }
             | Self::NodeSuspended { node, .. }
             | Self::InterruptResolved { node, .. }
             | Self::NodeResumed { node, .. }

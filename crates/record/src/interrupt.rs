@@ -18,6 +18,34 @@ pub struct Interrupt {
     pub requested_at: Timestamp,
 }
 
+/// One person's voice in a decision that needs several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Vote {
+    pub voter: String,
+    pub action: String,
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+}
+
+/// An approval as it was given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// `accept`, `reject`, `refine`, `edit-accept` or `timeout`.
+    pub action: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+    /// Who is meant when several people share one key or link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voter: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refine: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Value>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
     pub interrupt: InterruptId,

@@ -22,13 +22,15 @@ pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
     Timestamp, WorkflowId, WorkspaceId,
 };
-pub use interrupt::{Interrupt, Resolution};
+pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use run::{
     ErrorInfo, Masking, Owner, ParentLink, RunOptions, RunRequest, RunStatus, Sensitivity,
     TraceContext, Transport,
 };
 pub use timer::TimerKey;
-pub use view::{ArtifactView, ChildView, InterruptView, NodeStatus, NodeView, RunView};
+pub use view::{
+    ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
+};
 
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;

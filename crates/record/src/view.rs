@@ -2,8 +2,8 @@
 //! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
 
 use crate::{
-    DefinitionHash, ErrorInfo, Interrupt, NodeId, Object, Owner, ParentLink, RunId, RunOptions,
-    RunStatus, Seq, Timestamp, TraceContext, WorkflowId,
+    DefinitionHash, ErrorInfo, Interrupt, InterruptId, NodeId, Object, Owner, ParentLink,
+    Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,6 +64,20 @@ pub struct ChildView {
 pub struct InterruptView {
     pub node: NodeId,
     pub interrupt: Interrupt,
+    pub status: RunStatus,
+    pub votes: Vec<Vote>,
+    /// The child run and node that really ask, when this node only waits for them.
+    pub mirrors: Option<(RunId, NodeId)>,
+}
+
+/// A question that was answered, or died with its run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedInterrupt {
+    pub interrupt: InterruptId,
+    pub node: NodeId,
+    pub outcome: String,
+    pub by: Option<Principal>,
+    pub at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,7 @@
 //! - An effect is attempted only after its identity is in the store.
 //! - The state kept in memory is a cache of the log; losing it costs a read, nothing else.
 
+mod answers;
 mod bell;
 mod clock;
 mod codec;
@@ -20,6 +21,7 @@ mod effects;
 mod live;
 mod metrics;
 mod query;
+mod questions;
 mod redact;
 mod registry;
 mod runtime;
@@ -33,6 +35,7 @@ pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
+pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
 pub use runtime::Runtime;
@@ -42,8 +45,11 @@ pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
 pub use tandem_engine::run::{Limits, Refusal, Run};
-pub use tandem_engine::{Availability, Definition, Problem, advertised_types, node_type};
+pub use tandem_engine::{
+    Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
+};
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, ListedRun, Listing, Page, Registered, RunFilter,
-    RunPosition, RunRow, StoredResponse, StoredRun,
+    Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
+    ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,
+    StoredRun,
 };

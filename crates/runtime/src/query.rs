@@ -41,6 +41,11 @@ impl Runtime {
         self.store().run(tenant, run).await
     }
 
+    /// The same without a tenant, for callers whose credential names the run itself.
+    pub async fn find_any_run(&self, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        self.store().run_of_any_tenant(run).await
+    }
+
     /// A caller's run, folded up to its newest event.
     pub async fn observe(&self, tenant: &TenantId, run: &RunId) -> Result<Option<Observed>, Fault> {
         let Some(stored) = self.store().run(tenant, run).await? else {

@@ -4,6 +4,7 @@
 use crate::codec;
 use crate::definitions::Seen;
 use crate::live::Slot;
+use crate::questions;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -358,6 +359,7 @@ impl Runtime {
             guards: guard.into_iter().collect(),
             ..Commit::default()
         };
+        commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
         commit.timers = timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
         let prepared = self
@@ -384,6 +386,7 @@ impl Runtime {
         let idle = commit.appends.is_empty()
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
+            && commit.interrupts.is_empty()
             && commit.idempotency.is_none();
         if !idle {
             self.inner.crash.reach("commit.before");

@@ -3,7 +3,7 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, outbox, runs, timers};
+use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, runs, timers};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tandem_record::Seq;
@@ -93,6 +93,9 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     }
     if let Some(record) = &commit.idempotency {
         idempotency::record(connection, record)?;
+    }
+    for row in &commit.interrupts {
+        interrupts::project(connection, row)?;
     }
     for change in &commit.registry {
         definitions::change(connection, change)?;

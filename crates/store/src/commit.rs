@@ -5,8 +5,8 @@ use crate::read::IdempotencyKey;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp,
-    WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, NodeId, RunId, RunStatus, Seq, StreamId, TenantId,
+    TimerKey, Timestamp, WorkflowId, WorkspaceId,
 };
 
 /// Everything one decision changes. Several streams may advance together.
@@ -18,6 +18,9 @@ pub struct Commit {
     pub idempotency: Option<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
     pub guards: Vec<Guard>,
+    /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
+    /// later ones change `closed` and `body` only.
+    pub interrupts: Vec<InterruptRow>,
 }
 
 impl Commit {
@@ -94,6 +97,23 @@ pub struct RunRow {
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub error_code: Option<String>,
+}
+
+/// One row of the inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterruptRow {
+    pub interrupt: InterruptId,
+    pub run_id: RunId,
+    pub node: NodeId,
+    pub tenant: TenantId,
+    pub workspace: Option<WorkspaceId>,
+    pub kind: String,
+    pub created_at: Timestamp,
+    pub deadline: Option<Timestamp>,
+    /// How it ended; open while absent.
+    pub closed: Option<String>,
+    /// What is shown, as JSON, opaque to the store.
+    pub body: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,20 +20,20 @@ pub mod battery;
 pub mod memory;
 
 pub use commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, NewEvent, OutboxChange,
-    OutboxEntry, RegistryChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
+    OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use read::{
-    DueTimer, IdempotencyKey, LeaseRequest, ListedRun, Listing, Page, Registered, RunFilter,
-    RunPosition, StoredEvent, StoredRun, StreamSlice,
+    DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
+    Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
 };
 
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
 };
 
 /// Writes. The only way anything durable changes, apart from leases and keys.
@@ -85,6 +85,25 @@ pub trait ReadRuns: Send + Sync {
 
     /// How many runs are in each status, over all tenants.
     async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault>;
+}
+
+/// Reads of the inbox.
+#[async_trait]
+pub trait ReadInterrupts: Send + Sync {
+    /// One question bound to its tenant, open or closed.
+    async fn interrupt(
+        &self,
+        tenant: &TenantId,
+        interrupt: &InterruptId,
+    ) -> Result<Option<InterruptRow>, Fault>;
+
+    /// Newest first. The cost follows the page, not the number of questions.
+    async fn list_interrupts(
+        &self,
+        tenant: &TenantId,
+        filter: &InterruptFilter,
+        page: &Page,
+    ) -> Result<InterruptListing, Fault>;
 }
 
 /// Workflow documents, content-addressed, and which version an id means now.
@@ -177,6 +196,7 @@ pub trait Store:
     Log
     + ReadLog
     + ReadRuns
+    + ReadInterrupts
     + ReadDefinitions
     + ReadTimers
     + Outbox
@@ -191,6 +211,8 @@ impl<T> Store for T where
     T: Log
         + ReadLog
         + ReadRuns
+        + ReadInterrupts
+        + ReadInterrupts
         + ReadDefinitions
         + ReadTimers
         + Outbox

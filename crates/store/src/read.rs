@@ -1,6 +1,6 @@
 //! What reads ask for and get.
 
-use crate::commit::RunRow;
+use crate::commit::{InterruptRow, RunRow};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, RunId, RunStatus, Seq, StreamId, TimerKey, Timestamp, WorkflowId, WorkspaceId,
@@ -57,6 +57,22 @@ pub struct ListedRun {
 pub struct Listing {
     pub runs: Vec<ListedRun>,
     /// Whether older rows match.
+    pub more: bool,
+}
+
+/// All conditions hold together; `None` means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InterruptFilter {
+    pub open: Option<bool>,
+    pub kind: Option<String>,
+    pub run: Option<RunId>,
+    pub workspace: Option<WorkspaceId>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InterruptListing {
+    /// Newest first, each with its place.
+    pub rows: Vec<(RunPosition, InterruptRow)>,
     pub more: bool,
 }
 

@@ -286,7 +286,30 @@ fn build(
         let merged: BTreeSet<usize> = repeats.body.iter().copied().chain(body).collect();
         repeats.body = merged.into_iter().collect();
     }
+    include_inner_bodies(&mut nodes);
     Built { nodes, edges }
+}
+
+/// A round of an outer loop runs all of its inner loops again, bodies and all. Inner heads come
+/// after outer ones in the order, so going backwards finds each inner body complete.
+fn include_inner_bodies(nodes: &mut [CompiledNode]) {
+    for head in (0..nodes.len()).rev() {
+        let Some(repeats) = &nodes[head].repeats else {
+            continue;
+        };
+        let inner = repeats
+            .body
+            .iter()
+            .filter_map(|n| nodes[*n].repeats.as_ref());
+        let all: BTreeSet<usize> = inner
+            .flat_map(|inner| inner.body.iter())
+            .chain(&repeats.body)
+            .copied()
+            .collect();
+        if let Some(repeats) = &mut nodes[head].repeats {
+            repeats.body = all.into_iter().collect();
+        }
+    }
 }
 
 fn compile_node(

@@ -62,23 +62,49 @@ pub(super) fn sort(doc: &Document) -> Result<Topology, Cycle> {
     Err(Cycle { nodes })
 }
 
-/// An edge closes a loop when it leads back to a loop head (or out of a loop tail) that reaches it.
+/// An edge closes a loop when it leads back to a loop head, or out of a loop tail, on the path by
+/// which the walk from the entry came: the edge into an inner loop does not, though the inner loop
+/// leads back to it by way of the outer.
 fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
-    let touches = |ix: usize, types: &[&str]| types.contains(&doc.nodes[ix].type_id.as_str());
-    let mut found = BTreeSet::new();
+    let is = |ix: usize, types: &[&str]| types.contains(&doc.nodes[ix].type_id.as_str());
+    let mut entered = vec![false; doc.nodes.len()];
+    let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); doc.nodes.len()];
     for (e, &(source, target)) in ends.iter().enumerate() {
-        if touches(target, &LOOP_HEADS)
-            && reach(doc.nodes.len(), ends, &found, target).contains(&source)
-        {
-            found.insert(e);
-        }
+        leaving[source].push(e);
+        entered[target] = true;
     }
-    for (e, &(source, target)) in ends.iter().enumerate() {
-        if !found.contains(&e)
-            && touches(source, &LOOP_TAILS)
-            && reach(doc.nodes.len(), ends, &found, target).contains(&source)
-        {
-            found.insert(e);
+    // Loop heads last, where the walk takes from: a jump into a loop's body is not its entry.
+    for edges in &mut leaving {
+        edges.sort_by_key(|&e| (is(ends[e].1, &LOOP_HEADS), std::cmp::Reverse(e)));
+    }
+    // Where nothing leads in; then, for cycles without an entry, their loop heads.
+    let mut starts: Vec<usize> = (0..doc.nodes.len()).collect();
+    starts.sort_by_key(|&n| (entered[n], !is(n, &LOOP_HEADS), n));
+
+    let mut found = BTreeSet::new();
+    let mut seen = vec![false; doc.nodes.len()];
+    let mut on_path = vec![false; doc.nodes.len()];
+    for start in starts {
+        if seen[start] {
+            continue;
+        }
+        seen[start] = true;
+        on_path[start] = true;
+        let mut path = vec![(start, leaving[start].clone())];
+        while let Some((node, rest)) = path.last_mut() {
+            let (node, Some(e)) = (*node, rest.pop()) else {
+                on_path[*node] = false;
+                path.pop();
+                continue;
+            };
+            let target = ends[e].1;
+            if on_path[target] && (is(target, &LOOP_HEADS) || is(node, &LOOP_TAILS)) {
+                found.insert(e);
+            } else if !seen[target] {
+                seen[target] = true;
+                on_path[target] = true;
+                path.push((target, leaving[target].clone()));
+            }
         }
     }
     found

@@ -1,6 +1,7 @@
 //! What a node finds on its input ports, and what expressions can see.
 
 use super::channel::{Side, check_access};
+use super::readiness::{EdgeState, edge_state};
 use crate::definition::document::PortValue;
 use crate::expression::Scope;
 use crate::run::Run;
@@ -40,7 +41,7 @@ impl Run {
         for &e in &node.incoming {
             let edge = &self.def.edges[e];
             let source = &self.state.nodes[edge.source];
-            if source.status != NodeStatus::Completed {
+            if edge_state(self, e) != EdgeState::Success {
                 continue;
             }
             if let Some(value) = source
@@ -50,6 +51,10 @@ impl Run {
             {
                 ports.insert(edge.target_input.clone(), value.clone());
             }
+        }
+        // Changes a reviewer asked for reach the node that has to make them.
+        if let Some(feedback) = self.state.feedback.get(&node.id) {
+            ports.insert("refineFeedback".to_owned(), feedback.clone());
         }
         for (port, binding) in &self.def.doc_node(ix).inputs {
             match self.bound(ix, port, binding)? {

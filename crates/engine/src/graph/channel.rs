@@ -110,15 +110,23 @@ fn add(current: Option<&Value>, value: &Value) -> Value {
     }
 }
 
+/// How a value is about to be written.
+pub(crate) struct Write<'a> {
+    pub(crate) reducer: &'a str,
+    pub(crate) ttl_ms: Option<u64>,
+    pub(crate) max_size: Option<usize>,
+    pub(crate) at: Timestamp,
+}
+
 /// Whether a write may happen at all; checked before it is recorded.
 pub(crate) fn check_write(
     channel: &str,
     declared: Option<&CompiledChannel>,
-    reducer: &str,
+    write: &Write<'_>,
     value: &Value,
     current: Option<&Value>,
-    max_size: Option<usize>,
 ) -> Result<(), ErrorInfo> {
+    let (reducer, max_size) = (write.reducer, write.max_size);
     let refuse = |message: String| Err(ErrorInfo::new("validation_error", message));
     if reducer == "merge" && !value.is_object() {
         return refuse(format!("channel {channel:?} merges objects, not {value}"));
@@ -126,7 +134,8 @@ pub(crate) fn check_write(
     if reducer == "counter" && !value.is_number() {
         return refuse(format!("channel {channel:?} counts numbers, not {value}"));
     }
-    let next = fold(current, value, reducer, None, max_size, Timestamp(0));
+    // What has aged out makes room first.
+    let next = fold(current, value, reducer, write.ttl_ms, max_size, write.at);
     if let Some(max) = max_size.filter(|_| !drops_oldest(reducer)) {
         let size = match &next {
             Value::Array(items) => items.len(),

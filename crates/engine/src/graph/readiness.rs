@@ -49,7 +49,7 @@ pub(crate) fn edge_state(run: &Run, edge: usize) -> EdgeState {
         }
         NodeStatus::Failed => EdgeState::Failed,
         NodeStatus::Skipped | NodeStatus::Cancelled => EdgeState::Inactive,
-        NodeStatus::Pending if node.dormant => EdgeState::Inactive,
+        NodeStatus::Pending if node.dormant && !source.cut_off => EdgeState::Inactive,
         NodeStatus::Pending | NodeStatus::Running | NodeStatus::Suspended => EdgeState::Unresolved,
     }
 }
@@ -59,6 +59,10 @@ pub(crate) fn readiness(run: &Run, ix: usize) -> Readiness {
     let node = &run.def.nodes[ix];
     if node.disabled {
         return Readiness::Skip("disabled");
+    }
+    // It was ready once, by its edges or a trigger, and a pause cut it off.
+    if run.state.nodes[ix].cut_off {
+        return Readiness::Ready;
     }
     if node.dormant {
         return Readiness::Wait;

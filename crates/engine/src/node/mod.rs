@@ -3,6 +3,7 @@
 
 mod conformance;
 mod flow;
+mod gate;
 mod http;
 mod sub_workflow;
 
@@ -12,6 +13,7 @@ use tandem_record::{NodeId, Object};
 
 pub(crate) use conformance::allowed_cost;
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
+pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt, waiting_status};
 pub(crate) use http::HttpConfig;
 pub(crate) use sub_workflow::SubWorkflow;
 
@@ -38,6 +40,9 @@ pub(crate) enum Kind {
     SubWorkflow(SubWorkflow),
     Loop(LoopConfig),
     Http(HttpConfig),
+    ApprovalGate(ApprovalGate),
+    ClarificationGate(ClarificationGate),
+    OpenInterrupt(OpenInterrupt),
     /// Known to the protocol, not served by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
@@ -116,6 +121,9 @@ const CATALOG: &[NodeType] = &[
     served("core.getVariable"),
     served("core.channelWrite"),
     served("core.subWorkflow"),
+    served("core.approvalGate"),
+    served("core.clarificationGate"),
+    served("core.interrupt"),
     served("vendor.tandem.http"),
     gated("core.conversationGate", "conversationPrimitive"),
     gated("core.orchestrator.supervisor", "agents.orchestrator"),
@@ -241,6 +249,11 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.channelWrite" => ChannelWrite::parse(config, cx).map(Kind::ChannelWrite),
         "core.loop" => LoopConfig::parse(config, cx).map(Kind::Loop),
         "core.subWorkflow" => SubWorkflow::parse(config, cx).map(Kind::SubWorkflow),
+        "core.approvalGate" => ApprovalGate::parse(config, cx).map(Kind::ApprovalGate),
+        "core.clarificationGate" => {
+            ClarificationGate::parse(config, cx).map(Kind::ClarificationGate)
+        }
+        "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         _ if known.availability == Availability::TestOnly => {
             conformance::parse(type_id, config, cx)

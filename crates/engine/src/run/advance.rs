@@ -4,8 +4,6 @@ use super::start::Entry;
 use super::state::Phase;
 use super::turn::Turn;
 use crate::graph::readiness::{Handling, Readiness, handling, readiness};
-use crate::node::Kind;
-use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
 
@@ -13,21 +11,28 @@ impl Turn<'_> {
     /// Starts everything that may start, skips what cannot, and ends the run when nothing is left.
     /// Stops early, with a note to go on, when one decision would grow too large.
     pub(super) fn advance(&mut self) {
-        // Only nodes downstream of a change need another look; the first look is at all of them.
+        // Only nodes downstream of a change need another look; the first look is at all of them,
+        // and so is the one after a trigger set a whole lineage back.
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
             if self.run.state.draining.is_some() {
+                self.arm_written();
                 self.finish_draining();
                 return;
             }
             if self.fail_if_unhandled() {
                 return;
             }
-            self.enter_loops(&mut candidates);
-            if self.run.state.phase != Phase::Running || self.needs.is_some() {
+            if self.fire_next_trigger() {
+                candidates = (0..self.run.def.nodes.len()).collect();
+                continue;
+            }
+            let next = self.next_entry(&mut candidates);
+            // Skipping may have taken away the last node that could have handled a failure.
+            if self.fail_if_unhandled() {
                 return;
             }
-            let Some(ix) = self.next_action(&mut candidates) else {
+            let Some((ix, entry)) = next else {
                 self.settle_run();
                 return;
             };
@@ -39,9 +44,21 @@ impl Turn<'_> {
             if !self.within_execution_limit(ix) {
                 return;
             }
-            self.start_node(ix, Entry::default());
+            candidates.extend(&entry.resets);
+            self.start_node(ix, entry);
             self.look_again_after(ix, &mut candidates);
         }
+    }
+
+    /// A loop head whose round is over, else the next node that is ready.
+    fn next_entry(&mut self, candidates: &mut BTreeSet<usize>) -> Option<(usize, Entry)> {
+        self.next_round()
+            .or_else(|| {
+                let ready = self.next_action(candidates)?;
+                Some((ready, Entry::default()))
+            })
+            // Skipping may have ended a round.
+            .or_else(|| self.next_round())
     }
 
     /// The next node to start, after skipping those that cannot run. `None` when nothing is ready
@@ -102,7 +119,7 @@ impl Turn<'_> {
         newest.or(state.head.map(|_| Seq(0)))
     }
 
-    fn within_execution_limit(&mut self, ix: usize) -> bool {
+    pub(super) fn within_execution_limit(&mut self, ix: usize) -> bool {
         let limit = self.run.execution_limit(self.cx.limits);
         let observed = self.run.state.executions + 1;
         if observed <= limit {
@@ -124,34 +141,6 @@ impl Turn<'_> {
         );
         self.fail_run(error, None, Some(cause));
         false
-    }
-
-    /// A loop head runs again when every edge back to it has been decided.
-    fn enter_loops(&mut self, candidates: &mut BTreeSet<usize>) {
-        let def = self.definition();
-        for (ix, node) in def.nodes.iter().enumerate() {
-            let (Kind::Loop(_), Some(repeats)) = (&node.kind, &node.repeats) else {
-                continue;
-            };
-            let head = &self.run.state.nodes[ix];
-            let done = head.outputs.as_ref().and_then(|o| o.get("done"));
-            let round_over = head.status == NodeStatus::Completed
-                && done == Some(&Value::Bool(false))
-                && repeats
-                    .tails
-                    .iter()
-                    .all(|t| self.run.state.nodes[*t].status.is_settled());
-            if !round_over || !self.within_execution_limit(ix) {
-                continue;
-            }
-            let entry = Entry {
-                resets: repeats.body.clone(),
-                ..Entry::default()
-            };
-            self.start_node(ix, entry);
-            candidates.extend(repeats.body.iter().copied());
-            self.look_again_after(ix, candidates);
-        }
     }
 
     fn fail_if_unhandled(&mut self) -> bool {
@@ -179,7 +168,7 @@ impl Turn<'_> {
             .zip(&def.nodes)
             .any(|(state, node)| match state.status {
                 NodeStatus::Running | NodeStatus::Suspended => true,
-                NodeStatus::Pending => !node.dormant,
+                NodeStatus::Pending => !node.dormant || state.cut_off,
                 NodeStatus::Completed
                 | NodeStatus::Failed
                 | NodeStatus::Skipped
@@ -210,69 +199,5 @@ impl Turn<'_> {
             },
             cause,
         );
-    }
-
-    /// A channel was written by `writer`: fires or arms the triggers that listen to it.
-    pub(super) fn arm_triggers(&mut self, channel: &str, writer: usize) {
-        let def = self.definition();
-        for trigger in &def.triggers {
-            // What a trigger started, and what follows from it, does not fire it again.
-            if trigger.channel != channel || trigger.lineage.contains(&writer) {
-                continue;
-            }
-            if trigger.debounce_ms > 0 {
-                if !self.run.state.armed.contains_key(&trigger.id) {
-                    let due = self.now.plus_ms(trigger.debounce_ms);
-                    let event = Event::TriggerArmed {
-                        trigger: trigger.id.clone(),
-                        due,
-                    };
-                    self.emit(event, self.run.state.head);
-                }
-            } else {
-                self.fire_trigger(&trigger.id);
-            }
-        }
-    }
-
-    pub(super) fn fire_trigger(&mut self, id: &str) {
-        let def = self.definition();
-        let Some(trigger) = def.triggers.iter().find(|t| t.id == id) else {
-            return;
-        };
-        let busy = trigger.lineage.iter().any(|ix| {
-            matches!(
-                self.run.state.nodes[*ix].status,
-                NodeStatus::Running | NodeStatus::Suspended
-            )
-        });
-        let fired = self.run.state.fired.get(id).copied().unwrap_or(0);
-        let limit = self.run.loopback_limit();
-        if fired >= limit {
-            if fired == limit && !busy {
-                let node = def.nodes[trigger.node].id.clone();
-                let event = Event::LoopbackLimitReached {
-                    node,
-                    iterations: fired + 1,
-                    limit,
-                };
-                self.emit(event, self.run.state.head);
-            }
-            return;
-        }
-        if busy || !self.within_execution_limit(trigger.node) {
-            return;
-        }
-        let resets = trigger
-            .lineage
-            .iter()
-            .copied()
-            .filter(|ix| *ix != trigger.node);
-        let entry = Entry {
-            resets: resets.collect(),
-            trigger: Some(id.to_owned()),
-            ..Entry::default()
-        };
-        self.start_node(trigger.node, entry);
     }
 }

@@ -1,9 +1,15 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
-use super::state::{Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run};
+use super::state::{
+    Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run, State, Suspension,
+};
+use crate::definition::ChannelTrigger;
 use crate::graph::channel;
 use std::sync::Arc;
-use tandem_record::{Event, NodeId, NodeStatus, Recorded, RunStatus, Timestamp};
+use tandem_record::{
+    ClosedInterrupt, Decision, Event, Interrupt, NodeId, NodeStatus, Recorded, RunStatus,
+    Timestamp, Vote,
+};
 
 impl Run {
     /// Applies the next fact of the log.
@@ -51,7 +57,10 @@ impl Run {
                 for node in interrupted {
                     self.with_node(node, |n| {
                         n.status = NodeStatus::Pending;
-                        n.attempt += 1;
+                        // One that waits to be tried again has not begun that attempt.
+                        if n.retry_at.is_none() {
+                            n.attempt += 1;
+                        }
                         n.cut_off = true;
                         n.work = None;
                         n.deadline = None;
@@ -70,6 +79,7 @@ impl Run {
             } => {
                 self.state.phase = Phase::Cancelling;
                 self.state.draining = None;
+                self.state.paused_at = None;
                 self.state.cancelling = Some(Cancelling {
                     reason: reason.clone(),
                     by: by.clone(),
@@ -152,6 +162,12 @@ impl Run {
                 node, error, child, ..
             } => {
                 self.note_child(node, *child);
+                self.with_triggers_of(node, |state, trigger| {
+                    // Refused before it started: that was the trigger's turn.
+                    if state.nodes[trigger.node].status == NodeStatus::Pending {
+                        state.armed.remove(&trigger.id);
+                    }
+                });
                 self.settle(node, NodeStatus::Failed, at);
                 self.with_node(node, |n| n.error = Some(error.clone()));
             }
@@ -173,6 +189,7 @@ impl Run {
             }
             Event::NodeCancelled { node, child, .. } => {
                 self.note_child(node, *child);
+                self.close_open_question(node, at);
                 self.settle(node, NodeStatus::Cancelled, at);
             }
             Event::NodeDispatched {
@@ -186,22 +203,69 @@ impl Run {
                 status: RunStatus::Running,
             }),
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
-                n.suspended = Some(super::state::Suspension {
+                n.suspended = Some(Suspension {
                     interrupt: (**interrupt).clone(),
                     status: RunStatus::WaitingInput,
                     since: recorded.seq,
+                    votes: Vec::new(),
+                    mirrors: None,
                 });
             }),
-            Event::NodeSuspended { node, status, .. } => {
+            Event::NodeSuspended {
+                node,
+                interrupt,
+                kind,
+                key,
+                status,
+                mirrors,
+                ..
+            } => {
                 self.note_child(node, Some(*status));
+                let mirrored = mirrors.as_ref().map(|mirrors| Suspension {
+                    interrupt: Interrupt {
+                        id: interrupt.clone(),
+                        kind: kind.clone(),
+                        key: key.clone(),
+                        data: serde_json::Value::Null,
+                        resume_schema: None,
+                        timeout_ms: None,
+                        requested_at: at,
+                    },
+                    status: *status,
+                    since: recorded.seq,
+                    votes: Vec::new(),
+                    mirrors: Some(mirrors.clone()),
+                });
                 self.with_node(node, |n| {
                     n.status = NodeStatus::Suspended;
+                    if mirrored.is_some() {
+                        n.suspended = mirrored;
+                    }
                     if let Some(open) = &mut n.suspended {
                         open.status = *status;
                     }
                 });
             }
-            Event::InterruptResolved { .. } => {}
+            Event::ApprovalReceived {
+                node,
+                decision,
+                redo,
+            } => {
+                if let (Some(redo), Some(refine)) = (redo, &decision.refine) {
+                    self.state.feedback.insert(redo.clone(), refine.clone());
+                }
+                self.count_vote(node, decision, at);
+            }
+            Event::InterruptResolved { node, resolution } => {
+                let outcome = resolution.outcome.clone();
+                self.state.closed.push(ClosedInterrupt {
+                    interrupt: resolution.interrupt.clone(),
+                    node: node.clone(),
+                    outcome: outcome.unwrap_or_else(|| "resolved".to_owned()),
+                    by: resolution.by.clone(),
+                    at,
+                });
+            }
             Event::NodeResumed { node, .. } => {
                 self.note_child(node, Some(RunStatus::Running));
                 self.with_node(node, |n| {
@@ -252,9 +316,22 @@ impl Run {
             Event::TriggerArmed { trigger, due } => {
                 self.state.armed.insert(trigger.clone(), *due);
             }
+            Event::LoopbackLimitReached { node, limit, .. } => {
+                self.with_triggers_of(node, |state, trigger| {
+                    if let Some(fired) = state.fired.get_mut(&trigger.id)
+                        && *fired >= *limit
+                    {
+                        *fired += 1;
+                        state.armed.remove(&trigger.id);
+                    }
+                });
+            }
             Event::CapBreached { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ClarificationRequested { .. }
+            | Event::ClarificationResolved { .. }
+            | Event::ApprovalQuestioned { .. }
             | Event::ModelCapabilityInsufficient { .. }
-            | Event::LoopbackLimitReached { .. }
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -274,6 +351,43 @@ impl Run {
         }
     }
 
+    /// One voice per person: a later vote replaces an earlier one.
+    fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
+        let voter = decision.voter.clone();
+        let voter = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
+        self.with_node(node, |n| {
+            if let Some(open) = &mut n.suspended {
+                // A voice without a name never merges with another.
+                let voter = voter.unwrap_or_else(|| format!("anonymous-{}", open.votes.len()));
+                open.votes.retain(|v| v.voter != voter);
+                open.votes.push(Vote {
+                    voter,
+                    action: decision.action.clone(),
+                    at,
+                    feedback: decision.feedback.clone(),
+                });
+            }
+        });
+    }
+
+    /// A question dies with its node.
+    fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
+        let Some(ix) = self.def.index(node) else {
+            return;
+        };
+        let open = self.state.nodes[ix].suspended.as_ref();
+        if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
+            let closed = ClosedInterrupt {
+                interrupt: open.interrupt.id.clone(),
+                node: node.clone(),
+                outcome: "cancelled".to_owned(),
+                by: None,
+                at,
+            };
+            self.state.closed.push(closed);
+        }
+    }
+
     /// A child's fate is told through the node that started it; the newest child is meant.
     fn note_child(&mut self, node: &NodeId, status: Option<RunStatus>) {
         let children = self.state.children.iter_mut().rev();
@@ -281,6 +395,14 @@ impl Run {
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
         {
             child.status = status;
+        }
+    }
+
+    fn with_triggers_of(&mut self, node: &NodeId, change: impl Fn(&mut State, &ChannelTrigger)) {
+        let ix = self.def.index(node);
+        let def = Arc::clone(&self.def);
+        for trigger in def.triggers.iter().filter(|t| Some(t.node) == ix) {
+            change(&mut self.state, trigger);
         }
     }
 

@@ -168,6 +168,18 @@ impl Turn<'_> {
         }
     }
 
+    /// Stops waiting for a child: it is told to end, unless it may live on without this run.
+    pub(super) fn give_up_child(&mut self, ix: usize) {
+        if let Some(Work::Child {
+            child,
+            propagate_cancel: true,
+            ..
+        }) = self.run.state.nodes[ix].work.clone()
+        {
+            self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
+        }
+    }
+
     pub(super) fn fail_run(&mut self, error: ErrorInfo, failed: Option<usize>, cause: Option<Seq>) {
         self.cancel_children();
         for ix in self.open_nodes() {

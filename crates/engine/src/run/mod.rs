@@ -7,14 +7,17 @@
 //! - Folding a decision's events gives the state the decision says it leads to.
 
 mod advance;
+mod ask;
 mod decide;
 mod evolve;
 mod finish;
 mod limits;
 mod options;
 mod refusal;
+mod rounds;
 mod start;
 mod state;
+mod triggers;
 mod turn;
 mod view;
 mod wants;

@@ -1,7 +1,7 @@
 //! Why a command is not carried out. Each is a legitimate answer with a protocol code, not a fault.
 
 use crate::definition::Problem;
-use tandem_record::{NodeId, RunStatus, Timestamp, WorkflowId};
+use tandem_record::{ClosedInterrupt, NodeId, RunStatus, Timestamp, WorkflowId};
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
@@ -21,8 +21,19 @@ pub enum Refusal {
     },
     #[error("a run that is {} cannot be resumed", .status.as_str())]
     NotPaused { status: RunStatus },
-    #[error("no question is open at node {node}")]
+    #[error("no question was ever asked at node {node}")]
     InterruptNotFound { node: NodeId },
+    #[error("the question was decided before")]
+    AlreadyResolved(ClosedInterrupt),
+    /// The run was cancelled while the question was open.
+    #[error("the question died with its run")]
+    InterruptGone,
+    #[error("this question needs an authenticated decision, not a link")]
+    ElevationRequired,
+    #[error("{by} is not among the approvers of this question")]
+    NotEligible { by: String },
+    #[error("the event does not match what the run waits for")]
+    CorrelationMismatch { keys: Vec<String> },
 }
 
 fn summary(problems: &[Problem]) -> String {

@@ -1,11 +1,11 @@
 //! Starting a node: its inputs, what its kind does at once, and what it has to wait for.
 
 use super::finish::Done;
+use super::rounds::Round;
 use super::turn::{Lookup, Turn};
-use crate::graph::binding::RunScope;
 use crate::graph::channel::{self, Side};
 use crate::ids::{child_run_id, logical_invocation_id};
-use crate::node::{self, ChannelWrite, Kind, LoopConfig, SubWorkflow};
+use crate::node::{self, ChannelWrite, Kind, SubWorkflow};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
@@ -20,6 +20,16 @@ pub(super) enum Step {
     Costed(Object),
     Fail(ErrorInfo),
     Wait(Work),
+    /// A question to somebody.
+    Ask(Box<Question>),
+}
+
+/// A question as a node wants it asked.
+pub(super) struct Question {
+    pub(super) kind: String,
+    pub(super) data: Value,
+    pub(super) resume_schema: Option<Value>,
+    pub(super) timeout_ms: Option<u64>,
 }
 
 /// Why and how a node is entered.
@@ -58,9 +68,19 @@ impl Turn<'_> {
             .or(settings.timeout)
             .filter(|ms| *ms > 0);
 
+        // Before the started event sets the body back: a condition may look at the last round.
+        let round = match (&node.kind, &inputs) {
+            (Kind::Loop(config), Ok(inputs)) => Some(self.round(ix, config, inputs)),
+            _ => None,
+        };
+        let resets = match &round {
+            // What the last round left behind stays readable.
+            Some(Ok(Round { wanted: false, .. }) | Err(_)) => Vec::new(),
+            _ => entry.resets,
+        };
         let prepared = match inputs {
             Ok(inputs) => self
-                .prepare(ix, &inputs, execution)
+                .prepare(ix, &inputs, execution, attempt)
                 .map(|work| (inputs, work)),
             Err(error) => Err(error),
         };
@@ -82,11 +102,7 @@ impl Turn<'_> {
                     .filter(|_| work.is_some())
                     .map(|ms| self.now.plus_ms(ms)),
                 work: work.clone(),
-                resets: entry
-                    .resets
-                    .iter()
-                    .map(|r| def.nodes[*r].id.clone())
-                    .collect(),
+                resets: resets.iter().map(|r| def.nodes[*r].id.clone()).collect(),
                 trigger: entry.trigger,
             },
             cause,
@@ -94,7 +110,8 @@ impl Turn<'_> {
         let step = match prepared {
             Err(error) => Step::Fail(error),
             Ok((_, Some(work))) => Step::Wait(work),
-            Ok((inputs, None)) => self.perform(ix, inputs, execution, started),
+            Ok((_, None)) if let Some(round) = round => self.begin_round(ix, round, started),
+            Ok((inputs, None)) => self.perform(ix, inputs, started),
         };
         match step {
             Step::Complete(outputs) => self.complete_node(ix, Done::with(outputs), started),
@@ -110,6 +127,7 @@ impl Turn<'_> {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
             Step::Wait(_) => {}
+            Step::Ask(question) => self.ask(ix, *question, started),
         }
     }
 
@@ -150,6 +168,7 @@ impl Turn<'_> {
         ix: usize,
         inputs: &Object,
         execution: u32,
+        attempt: u32,
     ) -> Result<Option<Work>, ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
@@ -187,7 +206,10 @@ impl Turn<'_> {
                 effect: effect(self, "tandem:secret"),
                 secret_id: secret_id.clone(),
             })),
-            Kind::SubWorkflow(config) => self.prepare_child(ix, config, execution).map(Some),
+            Kind::SubWorkflow(config) => {
+                let work = self.prepare_child(ix, config, execution, attempt)?;
+                Ok(Some(work))
+            }
             _ => Ok(None),
         }
     }
@@ -197,6 +219,7 @@ impl Turn<'_> {
         ix: usize,
         config: &SubWorkflow,
         execution: u32,
+        attempt: u32,
     ) -> Result<Work, ErrorInfo> {
         let unknown = |message: String| Err(ErrorInfo::new("unknown_child_workflow", message));
         let child_def = match self.cx.definitions.current(&config.workflow_id) {
@@ -232,7 +255,13 @@ impl Turn<'_> {
             ));
         }
         Ok(Work::Child {
-            child: child_run_id(self.run.id(), &self.run.def.nodes[ix].id, execution, 0),
+            // Another attempt is another child: the one given up may be gone already.
+            child: child_run_id(
+                self.run.id(),
+                &self.run.def.nodes[ix].id,
+                execution,
+                attempt,
+            ),
             workflow_id: config.workflow_id.clone(),
             outputs: config.output_mapping.clone(),
             absorb_failure: config.absorb_failure,
@@ -318,7 +347,7 @@ impl Turn<'_> {
     }
 
     /// What a node does on the spot.
-    fn perform(&mut self, ix: usize, inputs: Object, execution: u32, started: Seq) -> Step {
+    fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> Step {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         match &node.kind {
@@ -343,7 +372,6 @@ impl Turn<'_> {
                 Step::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
             Kind::ChannelWrite(config) => self.channel_write(ix, config, &inputs, started),
-            Kind::Loop(config) => self.next_round(ix, config, &inputs, execution, started),
             Kind::CostEmit { attributes } => Step::Costed(node::allowed_cost(attributes)),
             Kind::ArtifactEmit {
                 artifact_id,
@@ -366,14 +394,33 @@ impl Turn<'_> {
                     json!(artifact_id),
                 )]))
             }
+            Kind::ApprovalGate(gate) => Step::Ask(Box::new(Question {
+                kind: "approval".to_owned(),
+                data: gate.data(self.run.id(), &node.id, &inputs),
+                resume_schema: None,
+                timeout_ms: gate.timeout_ms,
+            })),
+            Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
+                kind: "clarification".to_owned(),
+                data: gate.data(),
+                resume_schema: None,
+                timeout_ms: gate.timeout_ms,
+            })),
+            Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
+                kind: open.kind.clone(),
+                data: open.data.clone(),
+                resume_schema: open.schema_document.clone(),
+                timeout_ms: open.timeout_ms,
+            })),
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
-            Kind::Http(_)
+            Kind::Loop(_)
+            | Kind::Http(_)
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }
             | Kind::RequiresMissing { .. }
             | Kind::ModelCapabilityMissing => {
-                unreachable!("{} waits or was refused before it started", node.type_id)
+                unreachable!("{} is not performed on the spot", node.type_id)
             }
         }
     }
@@ -451,7 +498,13 @@ impl Turn<'_> {
         };
         let ttl_ms = ttl_ms.filter(|_| channel::ages(&reducer));
         let current = self.run.channel_value(name);
-        channel::check_write(name, declared, &reducer, &value, current.as_ref(), max_size)?;
+        let write = channel::Write {
+            reducer: &reducer,
+            ttl_ms,
+            max_size,
+            at: self.now,
+        };
+        channel::check_write(name, declared, &write, &value, current.as_ref())?;
         self.emit(
             Event::ChannelWritten {
                 channel: name.to_owned(),
@@ -465,7 +518,7 @@ impl Turn<'_> {
             },
             Some(cause),
         );
-        self.arm_triggers(name, ix);
+        self.note_write(name, ix);
         Ok(())
     }
 
@@ -485,48 +538,5 @@ impl Turn<'_> {
             }
         }
         Step::Complete(inputs)
-    }
-
-    fn next_round(
-        &mut self,
-        ix: usize,
-        config: &LoopConfig,
-        inputs: &Object,
-        round: u32,
-        cause: Seq,
-    ) -> Step {
-        let round = u64::from(round);
-        let items = inputs.get("items").and_then(Value::as_array);
-        let wanted = match (&config.condition, items, config.times) {
-            (Some(condition), _, _) => {
-                crate::expression::truthy(&condition.evaluate(&RunScope::new(&self.run)))
-            }
-            (None, Some(items), _) => round < items.len() as u64,
-            (None, None, Some(times)) => round < times,
-            (None, None, None) => round < config.max_iterations,
-        };
-        let bounded = config.condition.is_some() || items.is_some() || config.times.is_some();
-        if wanted && bounded && round >= config.max_iterations {
-            return Step::Fail(ErrorInfo::new(
-                "loop_limit_exceeded",
-                format!(
-                    "the loop ran {} times and is not done",
-                    config.max_iterations
-                ),
-            ));
-        }
-        let mut outputs = Object::from_iter([
-            ("iteration".to_owned(), json!(round)),
-            ("done".to_owned(), json!(!wanted)),
-        ]);
-        let item = items.and_then(|i| i.get(usize::try_from(round).unwrap_or(usize::MAX)));
-        if let Some(item) = item.filter(|_| wanted).cloned() {
-            if let Some(name) = &config.item_variable {
-                let node = self.run.def.nodes[ix].id.clone();
-                self.set_variable(name, Some(item.clone()), &node, cause);
-            }
-            outputs.insert("item".to_owned(), item);
-        }
-        Step::Complete(outputs)
     }
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_record::{
-    ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId, RunRequest, RunStatus, Seq,
-    Timestamp, Work, WorkflowId,
+    ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
+    RunRequest, RunStatus, Seq, Timestamp, Vote, Work, WorkflowId,
 };
 
 /// A run with the definition it is pinned to.
@@ -44,6 +44,10 @@ pub struct State {
     pub(crate) outputs: Option<Object>,
     /// How often each channel trigger fired.
     pub(crate) fired: BTreeMap<String, u32>,
+    /// Questions answered or dead, newest last.
+    pub(crate) closed: Vec<ClosedInterrupt>,
+    /// Changes asked for, by the node that has to make them.
+    pub(crate) feedback: BTreeMap<NodeId, Value>,
     /// Triggers inside their debounce window.
     pub(crate) armed: BTreeMap<String, Timestamp>,
     pub(crate) agent: Option<Value>,
@@ -123,6 +127,9 @@ pub(crate) struct Suspension {
     /// What the run's status is while only such questions are open.
     pub(crate) status: RunStatus,
     pub(crate) since: Seq,
+    pub(crate) votes: Vec<Vote>,
+    /// The child run and node that really ask.
+    pub(crate) mirrors: Option<(RunId, NodeId)>,
 }
 
 impl NodeState {
@@ -143,6 +150,13 @@ impl NodeState {
             suspended: None,
             skipped: None,
         }
+    }
+
+    /// A loop head between two of its rounds.
+    pub(crate) fn between_rounds(&self) -> bool {
+        let outputs = self.outputs.as_ref();
+        let done = outputs.and_then(|o| o.get("done"));
+        self.status == NodeStatus::Completed && done == Some(&Value::Bool(false))
     }
 
     /// Back to before it ran, keeping how often it did.
@@ -199,6 +213,8 @@ impl Run {
                 error: None,
                 outputs: None,
                 fired: BTreeMap::new(),
+                closed: Vec::new(),
+                feedback: BTreeMap::new(),
                 armed: BTreeMap::new(),
                 agent: None,
                 cost: Object::new(),

@@ -5,11 +5,11 @@ use super::limits::Limits;
 use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
-    Cause, Effect, EffectId, EffectKind, Event, Recorded, Reply, Seq, TimerKey, Timestamp,
-    WorkflowId,
+    Cause, Effect, EffectId, EffectKind, Event, InterruptId, Recorded, Reply, Seq, TimerKey,
+    Timestamp, WorkflowId,
 };
 
 /// Everything from outside that a decision may look at.
@@ -48,10 +48,14 @@ pub(crate) struct Turn<'a> {
     pub(crate) run: Run,
     pub(crate) cx: &'a Context<'a>,
     pub(crate) now: Timestamp,
+    /// The question the run waited for when the turn began.
+    pub(crate) waited_for: Option<InterruptId>,
     timers_before: BTreeMap<TimerKey, Timestamp>,
     effects_before: BTreeMap<EffectId, Effect>,
     events: Vec<Recorded>,
     one_shots: Vec<Effect>,
+    /// Triggers whose channel was written in this turn, in order.
+    pub(crate) written: VecDeque<String>,
     pub(crate) starts: u32,
     /// A definition the engine has not seen; ends the turn without a decision.
     pub(crate) needs: Option<WorkflowId>,
@@ -64,10 +68,12 @@ impl<'a> Turn<'a> {
             // A clock that stepped back must not make the log run backwards.
             now: cx.now.max(run.state.last_at),
             cx,
+            waited_for: run.awaited(),
             timers_before: wanted_timers(run, cx.limits),
             effects_before: wanted_effects(run),
             events: Vec::new(),
             one_shots: Vec::new(),
+            written: VecDeque::new(),
             starts: 0,
             needs: None,
         }
@@ -104,7 +110,8 @@ impl<'a> Turn<'a> {
         });
     }
 
-    pub(crate) fn finish(self, reply: Reply) -> Decision {
+    pub(crate) fn finish(mut self, reply: Reply) -> Decision {
+        self.mirror_to_parent();
         let timers_after = wanted_timers(&self.run, self.cx.limits);
         let mut effects_after = wanted_effects(&self.run);
         let timers = difference(&self.timers_before, &timers_after);

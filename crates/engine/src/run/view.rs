@@ -1,8 +1,10 @@
 //! A run as readers see it. Unmasked: what leaves the house is masked by the wire's projection.
 
 use super::state::Run;
+use crate::node::Kind;
 use tandem_record::{
-    ArtifactView, ChildView, InterruptView, NodeId, NodeStatus, NodeView, Object, RunView, Seq,
+    ArtifactView, ChildView, ClosedInterrupt, InterruptId, InterruptView, NodeId, NodeStatus,
+    NodeView, Object, RunView, Seq,
 };
 
 impl Run {
@@ -76,15 +78,40 @@ impl Run {
 
     fn interrupts(&self) -> Vec<InterruptView> {
         let nodes = self.def.nodes.iter().zip(&self.state.nodes);
-        nodes
+        let mut open: Vec<_> = nodes
             .filter(|(_, state)| state.status == NodeStatus::Suspended)
+            .collect();
+        open.sort_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since));
+        open.into_iter()
             .filter_map(|(node, state)| {
+                let open = state.suspended.as_ref()?;
                 Some(InterruptView {
                     node: node.id.clone(),
-                    interrupt: state.suspended.as_ref()?.interrupt.clone(),
+                    interrupt: open.interrupt.clone(),
+                    status: open.status,
+                    votes: open.votes.clone(),
+                    mirrors: open.mirrors.clone(),
                 })
             })
             .collect()
+    }
+
+    /// Open questions of this run's own nodes, oldest first.
+    pub fn open_questions(&self) -> Vec<InterruptView> {
+        let mut open = self.interrupts();
+        open.retain(|q| q.mirrors.is_none());
+        open
+    }
+
+    /// How a question ended, if it did.
+    pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
+        self.state.closed.iter().rev().find(|c| c.interrupt == *id)
+    }
+
+    /// Whether a link is too weak to decide at this node.
+    pub fn needs_authenticated_decision(&self, node: &NodeId) -> bool {
+        let kind = self.def.index(node).map(|ix| &self.def.nodes[ix].kind);
+        matches!(kind, Some(Kind::ApprovalGate(gate)) if gate.auth_required)
     }
 
     pub fn artifact(&self, id: &str) -> Option<ArtifactView> {

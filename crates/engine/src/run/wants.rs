@@ -21,6 +21,9 @@ pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp
         return timers;
     }
     timers.insert(TimerKey::RunDeadline, run.duration_limit(limits).1);
+    if run.state.phase == Phase::Paused {
+        return timers;
+    }
     for (ix, node) in run.state.nodes.iter().enumerate() {
         let id = &run.def.nodes[ix].id;
         match node.status {
@@ -59,7 +62,9 @@ pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp
             | NodeStatus::Cancelled => {}
         }
     }
-    for (trigger, due) in &run.state.armed {
+    // A trigger held back by a drain, or by nodes it fired before, waits for them, not for a time.
+    let held_back = |id: &str| run.state.draining.is_some() || run.trigger_is_busy(id);
+    for (trigger, due) in run.state.armed.iter().filter(|(id, _)| !held_back(id)) {
         timers.insert(
             TimerKey::Trigger {
                 id: trigger.clone(),

@@ -49,6 +49,25 @@ CREATE INDEX runs_by_parent    ON runs (tenant, parent)    WHERE parent IS NOT N
 CREATE INDEX runs_by_scope     ON runs (tenant, scope)
     WHERE scope IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled');
 
+-- The inbox: every question asked, with how it ended.
+CREATE TABLE interrupts (
+    position   INTEGER PRIMARY KEY,
+    interrupt  TEXT    NOT NULL UNIQUE,
+    run_id     TEXT    NOT NULL,
+    node       TEXT    NOT NULL,
+    tenant     TEXT    NOT NULL,
+    workspace  TEXT,
+    kind       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    deadline   INTEGER,
+    closed     TEXT,
+    body       TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX interrupts_by_tenant ON interrupts (tenant);
+CREATE INDEX interrupts_by_run    ON interrupts (tenant, run_id);
+CREATE INDEX interrupts_open      ON interrupts (tenant) WHERE closed IS NULL;
+
 CREATE TABLE timers (
     stream TEXT    NOT NULL,
     key    TEXT    NOT NULL,

@@ -14,6 +14,7 @@ pub mod concurrency;
 pub mod definitions;
 pub mod guards;
 pub mod idempotency;
+pub mod interrupts;
 pub mod keys;
 pub mod outbox;
 pub mod runs;
@@ -65,6 +66,7 @@ macro_rules! battery {
                 a_failed_guard_leaves_no_trace, guards_look_before_the_commit_writes;
             idempotency: answers_what_was_committed, a_used_key_conflicts,
                 a_conflicting_commit_records_no_answer, forgets_the_oldest_first;
+            interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_keeps_identity;
             outbox: leases_what_is_due_earliest_first, a_leased_entry_is_not_given_twice,
                 an_expired_lease_is_taken_over, released_entries_come_back_later,
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,

@@ -2,17 +2,19 @@
 
 use super::MemoryStore;
 use super::state::State;
-use crate::commit::{IdempotencyRecord, RunRow};
+use crate::commit::{IdempotencyRecord, InterruptRow, RunRow};
 use crate::fault::Fault;
 use crate::read::{
-    DueTimer, IdempotencyKey, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
-    StoredRun,
+    DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, ListedRun, Listing, Page,
+    Registered, RunFilter, RunPosition, StoredRun,
 };
-use crate::{ReadDefinitions, ReadIdempotency, ReadRuns, ReadTimers};
+use crate::{ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadRuns, ReadTimers};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tandem_record::{DefinitionHash, RunId, StreamId, TenantId, Timestamp, WorkflowId};
+use tandem_record::{
+    DefinitionHash, InterruptId, RunId, StreamId, TenantId, Timestamp, WorkflowId,
+};
 
 fn stored(state: &State, run: &RunId) -> Option<StoredRun> {
     let row = state.runs[*state.run_places.get(run)?].clone();
@@ -96,6 +98,53 @@ impl ReadRuns for MemoryStore {
             .map(|(status, count)| (status.to_owned(), count))
             .collect())
     }
+}
+
+#[async_trait]
+impl ReadInterrupts for MemoryStore {
+    async fn interrupt(
+        &self,
+        tenant: &TenantId,
+        interrupt: &InterruptId,
+    ) -> Result<Option<InterruptRow>, Fault> {
+        let state = self.state()?;
+        let place = state.interrupt_places.get(interrupt);
+        let row = place.map(|place| &state.interrupts[*place]);
+        Ok(row.filter(|row| row.tenant == *tenant).cloned())
+    }
+
+    async fn list_interrupts(
+        &self,
+        tenant: &TenantId,
+        filter: &InterruptFilter,
+        page: &Page,
+    ) -> Result<InterruptListing, Fault> {
+        let state = self.state()?;
+        let mut older = state
+            .interrupts
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(place, row)| (RunPosition(place as i64 + 1), row))
+            .filter(|(position, _)| page.before.is_none_or(|before| *position < before))
+            .filter(|(_, row)| row.tenant == *tenant && asked_for(filter, row));
+        let rows = older
+            .by_ref()
+            .take(page.limit)
+            .map(|(position, row)| (position, row.clone()))
+            .collect();
+        Ok(InterruptListing {
+            rows,
+            more: older.next().is_some(),
+        })
+    }
+}
+
+fn asked_for(filter: &InterruptFilter, row: &InterruptRow) -> bool {
+    filter.open.is_none_or(|open| row.closed.is_none() == open)
+        && filter.kind.as_ref().is_none_or(|kind| row.kind == *kind)
+        && filter.run.as_ref().is_none_or(|run| row.run_id == *run)
+        && (filter.workspace.is_none() || row.workspace == filter.workspace)
 }
 
 fn meaning(state: &State, tenant: Option<&TenantId>, workflow: &WorkflowId) -> Option<Registered> {

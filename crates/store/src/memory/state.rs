@@ -1,8 +1,8 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
 use crate::commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, NewEvent, OutboxChange,
-    OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
+    OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
 };
 use crate::fault::Conflict;
 use crate::keys::KeyRecord;
@@ -10,7 +10,8 @@ use crate::read::IdempotencyKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp,
+    WorkflowId,
 };
 
 #[derive(Default)]
@@ -19,6 +20,9 @@ pub(super) struct State {
     /// In order of creation; a run's place is its position.
     pub(super) runs: Vec<RunRow>,
     pub(super) run_places: HashMap<RunId, usize>,
+    /// In order of asking; a question's place is its position.
+    pub(super) interrupts: Vec<InterruptRow>,
+    pub(super) interrupt_places: HashMap<InterruptId, usize>,
     pub(super) timers: BTreeMap<(StreamId, TimerKey), Timestamp>,
     /// The same timers, by when they are due.
     pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
@@ -123,6 +127,9 @@ impl State {
         if let Some(record) = commit.idempotency {
             self.idempotency.insert(record.key.clone(), record);
         }
+        for row in commit.interrupts {
+            self.project_interrupt(row);
+        }
         for change in commit.registry {
             self.change_registry(change);
         }
@@ -150,6 +157,21 @@ impl State {
             None => {
                 self.run_places.insert(row.run_id.clone(), self.runs.len());
                 self.runs.push(row);
+            }
+        }
+    }
+
+    fn project_interrupt(&mut self, row: InterruptRow) {
+        match self.interrupt_places.get(&row.interrupt) {
+            Some(&place) => {
+                let stored = &mut self.interrupts[place];
+                stored.closed = row.closed;
+                stored.body = row.body;
+            }
+            None => {
+                let place = self.interrupts.len();
+                self.interrupt_places.insert(row.interrupt.clone(), place);
+                self.interrupts.push(row);
             }
         }
     }

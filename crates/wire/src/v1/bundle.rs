@@ -12,7 +12,7 @@ use tandem_record::{Object, Recorded, RunView, Sensitivity, Timestamp};
 pub struct HostInfo {
     pub name: String,
     pub version: String,
-    pub vendor: String,
+    pub vendor: Option<String>,
 }
 
 /// Serialized size a bundle's events may have.
@@ -63,7 +63,7 @@ pub fn debug_bundle(
     let mut bundle = json!({
         "bundleVersion": "1.0",
         "generatedAt": rfc3339(now),
-        "host": {"name": host.name, "version": host.version, "vendor": host.vendor},
+        "host": host_document(host),
         "run": run,
         "metrics": {
             "eventCount": shown.len(),
@@ -81,6 +81,14 @@ pub fn debug_bundle(
         bundle["truncatedReason"] = Value::from(reason);
     }
     bundle
+}
+
+fn host_document(host: &HostInfo) -> Value {
+    let mut document = json!({"name": host.name, "version": host.version});
+    if let Some(vendor) = &host.vendor {
+        document["vendor"] = Value::from(vendor.as_str());
+    }
+    document
 }
 
 /// Spans in the bundle's shape.

@@ -3,34 +3,38 @@
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
-use super::stream;
 use serde_json::{Value, json};
+use tandem_record::Object;
 
-/// What this process serves.
+/// What this process serves, as far as the reader may know.
 #[derive(Debug, Clone)]
-pub struct Wired {
-    pub host_version: String,
+pub struct Wired<'a> {
+    pub host_version: &'a str,
+    pub host_id: &'a str,
     pub engine_version: u32,
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
-    pub max_request_body_bytes: u64,
+    pub max_request_body_bytes: usize,
     /// Published fixtures that are registered for every tenant and whose types are all served.
-    pub fixtures: Vec<String>,
+    pub fixtures: &'a [String],
+    pub pause_resume: bool,
+    pub debug_bundle: bool,
     pub idempotency_seconds: u64,
-    pub effect_identity_seconds: u64,
     pub key_rotation_grace_seconds: Option<u64>,
-    pub otel_protocols: Vec<String>,
-    pub metric_names: Vec<String>,
-    pub node_types: Vec<String>,
-    pub host_routes: bool,
-    /// Test seams are on: spans can be read back.
+    pub auth_scoped: bool,
+    pub sub_workflow_input_mapping: bool,
+    /// Span export is configured and compiled in.
+    pub otel: bool,
+    pub metrics: &'a [&'a str],
+    pub stream_modes: &'a [&'a str],
+    pub node_types: Vec<&'a str>,
+    /// Kinds of question this host asks; empty for a reader who may not answer any.
+    pub interrupt_kinds: &'a [&'a str],
     pub test_seams: bool,
-    /// Kinds of question this host can ask people; empty while it asks none.
-    pub interrupt_kinds: Vec<String>,
 }
 
-/// The public document; everything a bearer may add is in [`scoped`].
-pub fn document(wired: &Wired) -> Value {
+/// The document for one reader.
+pub fn document(wired: &Wired<'_>) -> Value {
     let mut out = Fields::default();
     out.set("protocolVersion", "1.0");
     out.set("protocolVersions", ["1.0"]);
@@ -42,12 +46,12 @@ pub fn document(wired: &Wired) -> Value {
     out.set("eventLogSchemaVersion", EVENT_LOG_SCHEMA_VERSION);
     out.set("minClientVersion", "1.0");
     out.set("supportedTransports", ["rest"]);
-    let envelopes = envelopes(wired);
-    let versions: serde_json::Map<String, Value> = envelopes
+    // The envelopes are a property of the host, not of the reader.
+    out.set("supportedEnvelopes", ENVELOPES);
+    let versions: Object = ENVELOPES
         .iter()
         .map(|e| ((*e).to_owned(), json!(1)))
         .collect();
-    out.set("supportedEnvelopes", envelopes);
     out.set("schemaVersions", versions);
     out.set(
         "limits",
@@ -60,14 +64,16 @@ pub fn document(wired: &Wired) -> Value {
             "maxRequestBodyBytes": wired.max_request_body_bytes,
         }),
     );
-    out.set(
-        "runs",
-        json!({"pauseResume": {
-            "supported": true,
-            "drainPolicies": ["immediate", "drain-current-node"],
-        }}),
-    );
-    out.set("debugBundle", json!({"supported": true}));
+    if wired.pause_resume {
+        let policies = ["immediate", "drain-current-node"];
+        out.set(
+            "runs",
+            json!({"pauseResume": {"supported": true, "drainPolicies": policies}}),
+        );
+    }
+    if wired.debug_bundle {
+        out.set("debugBundle", json!({"supported": true}));
+    }
     out.set(
         "compliance",
         json!({"defaultMode": "mask", "supportedClasses": ["public", "pii"]}),
@@ -77,56 +83,71 @@ pub fn document(wired: &Wired) -> Value {
         json!({
             "supported": true,
             "layer1RetentionSeconds": wired.idempotency_seconds,
-            "layer2RetentionSeconds": wired.effect_identity_seconds,
             "crossRegion": "single-region",
         }),
     );
-    out.set("subWorkflow", json!({"inputMapping": true}));
-    out.set("conversationPrimitive", false);
+    if !wired.interrupt_kinds.is_empty() {
+        out.set(
+            "interrupts",
+            json!({
+                "supportedKinds": wired.interrupt_kinds,
+                "approvalActions": ["accept", "reject", "refine", "edit-accept", "ask"],
+            }),
+        );
+    }
     out.set(
-        "discovery",
-        json!({"authScoped": {"supported": true, "mode": "same-endpoint"}}),
+        "subWorkflow",
+        json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
+    out.set("conversationPrimitive", false);
+    if wired.auth_scoped {
+        out.set(
+            "discovery",
+            json!({"authScoped": {"supported": true, "mode": "same-endpoint"}}),
+        );
+    }
     out.opt("auth", auth(wired));
     out.set("observability", observability(wired));
-    out.set("fixtures", &wired.fixtures);
-    out.set("extensions", json!({"streamModes": stream::SUPPORTED}));
+    if !wired.fixtures.is_empty() {
+        out.set("fixtures", wired.fixtures);
+    }
+    let mut extensions = json!({
+        "hostId": wired.host_id,
+        "streamModes": wired.stream_modes,
+        "nodeTypes": wired.node_types,
+    });
+    if !wired.interrupt_kinds.is_empty() {
+        extensions["interrupts"] = json!({
+            "profiles": INTERRUPT_PROFILES,
+            "signedCallbackTokens": true,
+        });
+    }
+    out.set("extensions", extensions);
     Value::Object(out.0)
 }
 
-/// What a caller with a key sees besides: which node types it may use.
-pub fn scoped(wired: &Wired) -> Value {
-    let mut document = document(wired);
-    if let Some(extensions) = document.get_mut("extensions") {
-        extensions["nodeTypes"] = json!(wired.node_types);
-        if wired.host_routes {
-            extensions["hostPrefix"] = json!("/v1/host/tandem");
-        }
-    }
-    document
-}
+/// Envelope types the host understands.
+const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
+/// Interrupt profiles whose every rule is served.
+const INTERRUPT_PROFILES: [&str; 3] = [
+    "openwop-interrupt-quorum",
+    "openwop-interrupt-auth-required",
+    "openwop-interrupt-cascade-cancel",
+];
 
-fn envelopes(wired: &Wired) -> Vec<&'static str> {
-    let mut envelopes = vec!["error"];
-    if wired
-        .interrupt_kinds
-        .iter()
-        .any(|kind| kind == "clarification")
-    {
-        envelopes.insert(0, "clarification.request");
-    }
-    envelopes
-}
-
-fn auth(wired: &Wired) -> Option<Value> {
+fn auth(wired: &Wired<'_>) -> Option<Value> {
     let grace = wired.key_rotation_grace_seconds?;
+    let mut profiles = vec!["openwop-auth-api-key-rotation"];
+    if !wired.interrupt_kinds.is_empty() {
+        profiles.extend(INTERRUPT_PROFILES);
+    }
     Some(json!({
-        "profiles": ["openwop-auth-api-key-rotation"],
+        "profiles": profiles,
         "rotation": {"supported": true, "minGraceSeconds": grace},
     }))
 }
 
-fn observability(wired: &Wired) -> Value {
+fn observability(wired: &Wired<'_>) -> Value {
     let mut out = Fields::default();
     out.set("namespace", "openwop");
     out.set(
@@ -149,16 +170,16 @@ fn observability(wired: &Wired) -> Value {
             "openwop.event_seq",
         ],
     );
-    let protocols = &wired.otel_protocols;
-    if let Some(first) = protocols.first() {
+    if wired.otel {
+        let protocols = ["http/protobuf", "http/json"];
         out.set(
             "otel",
-            json!({"supported": true, "protocol": first, "exportProtocols": protocols}),
+            json!({"supported": true, "protocol": protocols[0], "exportProtocols": protocols}),
         );
     }
     out.set(
         "metrics",
-        json!({"supported": true, "names": wired.metric_names}),
+        json!({"supported": true, "names": wired.metrics}),
     );
     if wired.test_seams {
         out.set(

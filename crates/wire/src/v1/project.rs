@@ -6,6 +6,7 @@ use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{
     Cause, Event, InterruptView, Object, Recorded, RunId, RunStatus, RunView, Sensitivity,
+    Timestamp,
 };
 
 /// Version of each event's payload contract.
@@ -19,6 +20,15 @@ pub struct SnapshotExtras {
     /// Children with their statuses of this moment.
     pub children: Vec<(RunId, RunStatus)>,
     pub outputs: Option<Object>,
+    /// A signed link to the question the run waits for.
+    pub link: Option<Link>,
+}
+
+/// A signed link that shows and answers one question. Only ever part of an authenticated answer.
+#[derive(Clone)]
+pub struct Link {
+    pub token: String,
+    pub expires_at: Timestamp,
 }
 
 /// The public name of a stored fact.
@@ -100,7 +110,12 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     }
     let children = children(view, extras);
     out.opt("childRuns", (!children.is_empty()).then_some(children));
-    out.opt("interrupt", view.interrupts.first().map(interrupt));
+    out.opt(
+        "interrupt",
+        view.interrupts
+            .first()
+            .map(|open| interrupt(open, extras.link.as_ref())),
+    );
     out.opt("metrics", view.cost.as_ref().map(cost));
     Value::Object(out.0)
 }
@@ -138,7 +153,7 @@ fn children(view: &RunView, extras: &SnapshotExtras) -> Vec<Value> {
         .collect()
 }
 
-fn interrupt(open: &InterruptView) -> Value {
+fn interrupt(open: &InterruptView, link: Option<&Link>) -> Value {
     let mut out = Fields::default();
     out.set("interruptId", &open.interrupt.id);
     out.set("kind", &open.interrupt.kind);
@@ -146,6 +161,20 @@ fn interrupt(open: &InterruptView) -> Value {
     out.set("key", &open.interrupt.key);
     out.set("data", &open.interrupt.data);
     out.opt("resumeSchema", open.interrupt.resume_schema.as_ref());
+    let deadline = open
+        .interrupt
+        .timeout_ms
+        .map(|ms| open.interrupt.requested_at.plus_ms(ms));
+    out.opt("deadline", deadline.map(rfc3339));
+    if let Some((run, node)) = &open.mirrors {
+        out.set("childRunId", run);
+        out.set("childNodeId", node);
+    }
+    if let Some(link) = link {
+        out.set("interruptToken", &link.token);
+        out.set("callbackUrl", format!("/v1/interrupts/{}", link.token));
+        out.set("expiresAt", rfc3339(link.expires_at));
+    }
     Value::Object(out.0)
 }
 

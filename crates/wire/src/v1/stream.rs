@@ -78,10 +78,15 @@ fn is_update(event: &Event) -> bool {
         | Event::NodeSuspended { .. }
         | Event::NodeResumed { .. }
         | Event::InterruptRequested { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::ClarificationRequested { .. }
+        | Event::ApprovalReceived { .. }
+        | Event::ClarificationResolved { .. }
         | Event::InterruptResolved { .. }
         | Event::ArtifactCreated { .. } => true,
         Event::RunPauseRequested { .. }
         | Event::RunCancelRequested { .. }
+        | Event::ApprovalQuestioned { .. }
         | Event::NodeStarted { .. }
         | Event::NodeRetried { .. }
         | Event::VariableChanged { .. }

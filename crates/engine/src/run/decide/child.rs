@@ -5,8 +5,7 @@ use crate::run::state::Phase;
 use crate::run::turn::Turn;
 use serde_json::json;
 use tandem_record::{
-    ChildOutcome, ErrorInfo, Event, Interrupt, NodeId, NodeStatus, Object, Reply, RunId, RunStatus,
-    Seq, Work,
+    ChildOutcome, ErrorInfo, Event, NodeId, NodeStatus, Object, Reply, RunId, RunStatus, Seq, Work,
 };
 
 pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome) -> Reply {
@@ -20,30 +19,24 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
     };
     match outcome {
         ChildOutcome::Waiting {
-            child,
+            asker,
+            node: asking,
             status,
             interrupt,
             kind,
+            ..
         } => {
             // The parent mirrors the wait; the question itself stays with the child.
-            let key = format!("{child}:{interrupt}");
-            let mirrored = Interrupt {
-                id: interrupt.clone(),
-                kind: kind.clone(),
-                key: key.clone(),
-                data: json!({"childRunId": child}),
-                resume_schema: None,
-                timeout_ms: None,
-                requested_at: turn.now,
-            };
+            let cause = resume_mirror(turn, ix, cause);
             turn.emit(
                 Event::NodeSuspended {
                     node: node.clone(),
-                    interrupt: mirrored.id,
+                    key: format!("{asker}:{asking}"),
+                    interrupt,
                     kind,
-                    key,
                     status,
                     reason: Some("child-waiting".to_owned()),
+                    mirrors: Some((asker, asking)),
                 },
                 Some(cause),
             );

@@ -5,10 +5,11 @@ mod child;
 mod create;
 mod effect;
 mod pause;
+mod resolve;
 mod resume;
 mod timer;
 
-use super::refusal::{Refusal, Undecided};
+use super::refusal::Undecided;
 use super::state::{Phase, Run};
 use super::turn::{Context, Decision, Turn};
 use tandem_record::{Command, Reply};
@@ -31,8 +32,15 @@ pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision,
             effect::finished(&mut turn, &effect, outcome)
         }
         Command::ChildReported { node, outcome } => child::reported(&mut turn, &node, outcome),
-        Command::ResolveInterrupt { node, .. } => {
-            return Err(Refusal::InterruptNotFound { node }.into());
+        Command::ResolveInterrupt {
+            node,
+            interrupt,
+            value,
+            by,
+            by_link,
+        } => {
+            let answer = resolve::Answer { value, by, by_link };
+            resolve::resolve(&mut turn, &node, interrupt.as_ref(), answer)?
         }
         Command::Continue => go_on(&mut turn),
     };

@@ -7,15 +7,24 @@ use serde_json::json;
 use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Object, Reply, TimerKey, Work};
 
 pub(super) fn fired(turn: &mut Turn<'_>, key: &TimerKey) -> Reply {
-    let live = matches!(turn.run.state.phase, Phase::Running | Phase::Paused);
-    if !live {
+    let heard = match turn.run.state.phase {
+        Phase::Running => true,
+        // Everything but the run's own bound waits for the resume.
+        Phase::Paused => *key == TimerKey::RunDeadline,
+        Phase::Pending
+        | Phase::Cancelling
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => false,
+    };
+    if !heard {
         return Reply::Unchanged;
     }
     let acted = match key {
         TimerKey::RunDeadline => run_deadline(turn),
         TimerKey::NodeWake { node, attempt } => node_wake(turn, node, *attempt),
         TimerKey::NodeDeadline { node, attempt } => node_deadline(turn, node, *attempt),
-        TimerKey::InterruptDeadline { .. } => false,
+        TimerKey::InterruptDeadline { node } => super::resolve::deadline(turn, node),
         TimerKey::Trigger { id } => trigger(turn, id),
     };
     if !acted {
@@ -65,7 +74,9 @@ fn node_wake(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
         if turn.now < at {
             return false;
         }
-        turn.retry_now(ix);
+        if turn.within_execution_limit(ix) {
+            turn.retry_now(ix);
+        }
         return true;
     }
     let Some(Work::Sleep { until }) = state.work else {
@@ -89,20 +100,16 @@ fn node_deadline(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
     if state.deadline.is_none_or(|deadline| turn.now < deadline) {
         return false;
     }
+    turn.give_up_child(ix);
     let error = ErrorInfo::new("node_timeout", "the node took too long").retryable();
     turn.fail_or_retry(ix, error, cause);
     true
 }
 
-fn trigger(turn: &mut Turn<'_>, id: &str) -> bool {
-    if turn.run.state.phase != Phase::Running {
-        return false;
-    }
-    match turn.run.state.armed.get(id) {
-        Some(due) if turn.now >= *due => {
-            turn.fire_trigger(id);
-            true
-        }
-        _ => false,
-    }
+/// Advancing fires every trigger that is due; here only whether this one is.
+fn trigger(turn: &Turn<'_>, id: &str) -> bool {
+    let due = turn.run.state.armed.get(id);
+    due.is_some_and(|due| turn.now >= *due)
+        && turn.run.state.draining.is_none()
+        && !turn.run.trigger_is_busy(id)
 }

@@ -1,1 +1,30 @@
+//! Machine tables: given a workflow and what happened so far, when a command comes, then these
+//! events, one per line. [`stage::Stage`] checks the machine's invariants after every decision, so
+//! each table proves them too.
 
+mod acts;
+mod flow;
+mod lines;
+mod stage;
+
+mod binding;
+mod bounds;
+mod branching;
+mod cancelling;
+mod channel_triggers;
+mod channels;
+mod children;
+mod children_refused;
+mod decisions;
+mod effects;
+mod linear;
+mod loops;
+mod pausing;
+mod random_graphs;
+mod random_steps;
+mod retries;
+mod test_only;
+mod timers;
+mod transitions;
+mod trigger_rules;
+mod variables;

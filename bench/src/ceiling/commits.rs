@@ -1,0 +1,222 @@
+//! Commits of exactly what a no-op run stores, without a server around them: many callers grouped
+//! into one fsync by a bare loop, the same through our store, and one caller alone.
+
+use crate::client::Failure;
+use crate::load::Latency;
+use crate::options::Options;
+use rusqlite::{Connection, params};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tandem_record::{RunId, StreamId};
+use tandem_store::{Append, Commit, Log, NewEvent, ReadLog, ReadRuns, RunRow, Upkeep};
+use tandem_store_sqlite::SqliteStore;
+use tokio::sync::{mpsc, oneshot};
+
+const CALLERS: usize = 64;
+/// As the store groups them.
+const BATCH: usize = 512;
+
+/// A run as the server stored it.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) bodies: Vec<NewEvent>,
+    row: RunRow,
+}
+
+pub(crate) struct Rate {
+    pub(crate) per_second: f64,
+}
+
+impl Stored {
+    pub(crate) async fn read(directory: &Path, run: &str) -> Result<Self, Failure> {
+        let path = directory.join("tandem.db");
+        let store = SqliteStore::open(path, Default::default())?;
+        let run = RunId::new(run);
+        let slice = store.events(&StreamId::of_run(&run), None, 1000).await?;
+        let row = store.run_of_any_tenant(&run).await?;
+        store.close().await;
+        Ok(Self {
+            bodies: slice
+                .events
+                .into_iter()
+                .map(|event| NewEvent {
+                    at: event.at,
+                    body: event.body,
+                })
+                .collect(),
+            row: row.ok_or("the run is not stored")?.row,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bodies.iter().map(|event| event.body.len()).sum()
+    }
+
+    /// The same run under another id of the same length.
+    fn renamed(&self, number: u64) -> RunRow {
+        let length = self.row.run_id.as_str().len().saturating_sub(4);
+        RunRow {
+            run_id: RunId::new(format!("run-{number:0length$}")),
+            ..self.row.clone()
+        }
+    }
+}
+
+/// A file with one table of events and one of runs, and nothing else to keep up to date.
+fn bare(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    connection.execute_batch(
+        "CREATE TABLE events (run INTEGER, seq INTEGER, at INTEGER, body TEXT,
+             PRIMARY KEY (run, seq)) WITHOUT ROWID;
+         CREATE TABLE runs (no INTEGER PRIMARY KEY, run_id TEXT UNIQUE, tenant TEXT,
+             workflow_id TEXT, definition TEXT, status TEXT, created_at INTEGER,
+             ended_at INTEGER);",
+    )?;
+    Ok(connection)
+}
+
+fn insert(connection: &Connection, stored: &Stored, number: u64) -> rusqlite::Result<()> {
+    let key = i64::try_from(number).expect("numbers count up from 1");
+    let mut event = connection.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3, ?4)")?;
+    for (seq, NewEvent { at, body }) in (0_i64..).zip(&stored.bodies) {
+        event.execute(params![key, seq, at.0, body])?;
+    }
+    let row = stored.renamed(number);
+    let mut run =
+        connection.prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+    run.execute(params![
+        key,
+        row.run_id.as_str(),
+        row.tenant.as_str(),
+        row.workflow_id.as_str(),
+        row.definition.as_str(),
+        row.status.as_str(),
+        row.created_at.0,
+        row.ended_at.map(|at| at.0),
+    ])?;
+    Ok(())
+}
+
+pub(crate) async fn grouped(
+    stored: &Stored,
+    directory: &Path,
+    options: &Options,
+) -> Result<Rate, Failure> {
+    let connection = bare(&directory.join("grouped.db"))?;
+    let (sender, receiver) = mpsc::channel::<(u64, oneshot::Sender<()>)>(CALLERS * 2);
+    let what = stored.clone();
+    let writer = std::thread::spawn(move || write_groups(connection, receiver, &what));
+    let sender = Arc::new(sender);
+    let rate = closed_loop(options.window, move |number| {
+        let sender = Arc::clone(&sender);
+        async move {
+            let (done, wait) = oneshot::channel();
+            sender.send((number, done)).await?;
+            Ok(wait.await?)
+        }
+    })
+    .await?;
+    writer.join().map_err(|_| "the writer broke")??;
+    Ok(rate)
+}
+
+fn write_groups(
+    mut connection: Connection,
+    mut receiver: mpsc::Receiver<(u64, oneshot::Sender<()>)>,
+    stored: &Stored,
+) -> rusqlite::Result<()> {
+    let mut waiting = Vec::with_capacity(BATCH);
+    while receiver.blocking_recv_many(&mut waiting, BATCH) > 0 {
+        let transaction = connection.transaction()?;
+        for (number, _) in &waiting {
+            insert(&transaction, stored, *number)?;
+        }
+        transaction.commit()?;
+        for (_, done) in waiting.drain(..) {
+            // A caller that left at the end of the window does not listen.
+            let _ = done.send(());
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn through_store(
+    stored: &Stored,
+    directory: &Path,
+    options: &Options,
+) -> Result<Rate, Failure> {
+    let path = directory.join("store.db");
+    let store = Arc::new(SqliteStore::open(path, Default::default())?);
+    let (held, stored) = (Arc::clone(&store), stored.clone());
+    let rate = closed_loop(options.window, move |number| {
+        let row = stored.renamed(number);
+        let commit = Commit {
+            appends: vec![Append {
+                stream: StreamId::of_run(&row.run_id),
+                after: None,
+                events: stored.bodies.clone(),
+                run: Some(row),
+                snapshot: None,
+            }],
+            ..Commit::default()
+        };
+        let store = Arc::clone(&held);
+        async move { Ok(store.commit(commit).await?) }
+    })
+    .await?;
+    store.close().await;
+    Ok(rate)
+}
+
+async fn closed_loop<F>(
+    window: Duration,
+    commit: impl Fn(u64) -> F + Clone + Send + 'static,
+) -> Result<Rate, Failure>
+where
+    F: Future<Output = Result<(), Failure>> + Send,
+{
+    let counter = Arc::new(AtomicU64::new(1));
+    let began = Instant::now();
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let (counter, commit) = (Arc::clone(&counter), commit.clone());
+            tokio::spawn(async move {
+                while began.elapsed() < window {
+                    commit(counter.fetch_add(1, Ordering::Relaxed)).await?;
+                }
+                Ok::<_, Failure>(())
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await??;
+    }
+    let done = counter.load(Ordering::Relaxed) - 1;
+    Ok(Rate {
+        per_second: done as f64 / began.elapsed().as_secs_f64(),
+    })
+}
+
+/// One caller, one commit, one fsync, again and again.
+pub(crate) fn single(
+    stored: &Stored,
+    directory: &Path,
+    options: &Options,
+) -> Result<Latency, Failure> {
+    let mut connection = bare(&directory.join("single.db"))?;
+    let began = Instant::now();
+    let mut waits = Vec::new();
+    while began.elapsed() < options.window {
+        let asked = Instant::now();
+        let transaction = connection.transaction()?;
+        insert(&transaction, stored, waits.len() as u64 + 1)?;
+        transaction.commit()?;
+        waits.push(asked.elapsed());
+    }
+    Ok(Latency::of(waits))
+}

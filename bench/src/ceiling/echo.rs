@@ -1,0 +1,85 @@
+//! A server that does nothing but answer, on the same stack, in a process of its own.
+
+use crate::client::{Connection, Failure, get};
+use crate::load::{Until, drive};
+use crate::options::Options;
+use crate::scenario::runs::Exchange;
+use crate::server::free_address;
+use axum::body::Bytes;
+use axum::http::{StatusCode, header};
+use axum::routing::{get as on_get, post};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) struct Echo {
+    pub(crate) per_second: f64,
+}
+
+/// The child: answers every create with what it was given on its standard input.
+pub(crate) fn serve(arguments: &[String]) -> Result<(), Failure> {
+    let [address] = arguments else {
+        return Err("bench echo ADDRESS".into());
+    };
+    let mut answer = Vec::new();
+    std::io::stdin().read_to_end(&mut answer)?;
+    let answer = Bytes::from(answer);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let reply = move |_: Bytes| {
+            let answer = answer.clone();
+            async move {
+                let kind = [(header::CONTENT_TYPE, "application/json")];
+                (StatusCode::CREATED, kind, answer)
+            }
+        };
+        let routes = axum::Router::new()
+            .route("/v1/runs", post(reply))
+            .route("/healthz", on_get(async || "ok"));
+        let listener = tokio::net::TcpListener::bind(address.as_str()).await?;
+        axum::serve(listener, routes).await?;
+        Ok(())
+    })
+}
+
+pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Echo, Failure> {
+    let address = free_address()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["echo", &address.to_string()])
+        .stdin(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().ok_or("no way to speak to the child")?;
+    std::io::Write::write_all(&mut input, &exchange.answer)?;
+    drop(input);
+    let child = Ended(child);
+    let began = Instant::now();
+    loop {
+        if let Ok(mut connection) = Connection::open(address).await
+            && connection.exchange(&get("/healthz")).await.is_ok()
+        {
+            break;
+        }
+        if began.elapsed() > Duration::from_secs(10) {
+            return Err("the echo server does not start".into());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let until = Until::Elapsed(options.window);
+    let loaded = drive(address, 64, until, exchange.request.clone()).await?;
+    drop(child);
+    Ok(Echo {
+        per_second: loaded.per_second(),
+    })
+}
+
+/// Killed when no longer needed, however the measurement ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,6 @@
+//! What is done to the server, one file each.
+
+pub(crate) mod crowd;
+pub(crate) mod runs;
+pub(crate) mod start;
+pub(crate) mod streams;

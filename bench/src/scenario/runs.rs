@@ -1,0 +1,104 @@
+//! Runs from creation to completion. Creation is what callers wait for; the clock stops only when
+//! no run is left unfinished, and a sample is read back to see that it completed.
+
+use crate::client::{Connection, Failure, create, get, text_field};
+use crate::load::{Latency, Loaded, Until, drive, median};
+use crate::options::Options;
+use crate::server::Server;
+use std::time::{Duration, Instant};
+
+const SAMPLE: usize = 200;
+
+pub(crate) struct Runs {
+    pub(crate) per_second: f64,
+    pub(crate) latency: Latency,
+    pub(crate) a_run: String,
+    pub(crate) exchange: Exchange,
+}
+
+/// A request and the answer it got, for the server that does nothing.
+pub(crate) struct Exchange {
+    pub(crate) request: Vec<u8>,
+    pub(crate) answer: Vec<u8>,
+}
+
+pub(crate) async fn measure(
+    server: &Server,
+    workflow: &str,
+    in_flight: usize,
+    options: &Options,
+) -> Result<Runs, Failure> {
+    let request = create(workflow);
+    let warm = Until::Elapsed(options.window / 4);
+    drive(server.address, in_flight, warm, request.clone()).await?;
+
+    let mut rates = Vec::new();
+    let mut latencies = Vec::new();
+    let mut last = Loaded::default();
+    for _ in 0..options.windows {
+        let began = Instant::now();
+        let window = Until::Elapsed(options.window);
+        let loaded = drive(server.address, in_flight, window, request.clone()).await?;
+        all_done(server, workflow).await?;
+        rates.push(loaded.latencies.len() as f64 / began.elapsed().as_secs_f64());
+        latencies.extend_from_slice(&loaded.latencies);
+        last = loaded;
+    }
+    read_back(server, &last.runs).await?;
+    let answer = Connection::open(server.address)
+        .await?
+        .exchange(&request)
+        .await?
+        .body
+        .to_vec();
+    Ok(Runs {
+        per_second: median(rates),
+        latency: Latency::of(latencies),
+        a_run: last.runs.first().ok_or("no run was created")?.clone(),
+        exchange: Exchange { request, answer },
+    })
+}
+
+/// How long one caller waits when there is no other.
+pub(crate) async fn latency_alone(
+    server: &Server,
+    workflow: &str,
+    options: &Options,
+) -> Result<Latency, Failure> {
+    let until = Until::Elapsed(options.window);
+    let loaded = drive(server.address, 1, until, create(workflow)).await?;
+    Ok(Latency::of(loaded.latencies))
+}
+
+/// Waits until no run of the workflow is on its way.
+async fn all_done(server: &Server, workflow: &str) -> Result<(), Failure> {
+    let mut connection = Connection::open(server.address).await?;
+    let began = Instant::now();
+    for status in ["pending", "running"] {
+        let question = get(&format!(
+            "/v1/host/tandem/runs?workflowId={workflow}&status={status}&limit=1"
+        ));
+        while text_field(connection.exchange(&question).await?.body, "runId").is_some() {
+            if began.elapsed() > Duration::from_secs(30) {
+                return Err(format!("runs of {workflow} are {status} after 30 s").into());
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    Ok(())
+}
+
+async fn read_back(server: &Server, runs: &[String]) -> Result<(), Failure> {
+    let mut connection = Connection::open(server.address).await?;
+    let step = (runs.len() / SAMPLE).max(1);
+    for run in runs.iter().step_by(step) {
+        let reply = connection
+            .exchange(&get(&format!("/v1/runs/{run}")))
+            .await?;
+        let status = text_field(reply.body, "status");
+        if status.as_deref() != Some("completed") {
+            return Err(format!("run {run} is {status:?}, not completed").into());
+        }
+    }
+    Ok(())
+}

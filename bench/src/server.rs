@@ -1,0 +1,118 @@
+//! The measured process: `tandem serve` on a database of its own.
+
+use crate::client::{Connection, Failure, KEY, get};
+use crate::workflows;
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// From starting the process to the first 200 of `/healthz`.
+    pub(crate) ready_after: Duration,
+}
+
+impl Server {
+    pub(crate) async fn start(binary: &Path, directory: &Path) -> Result<Self, Failure> {
+        workflows::write(&directory.join("workflows"))?;
+        let address = free_address()?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(directory.join("serve.log"))?;
+        let began = Instant::now();
+        let child = Command::new(binary)
+            .args(["serve", "--listen", &address.to_string()])
+            .arg("--store")
+            .arg(format!("sqlite:{}", directory.join("tandem.db").display()))
+            .arg("--workflows")
+            .arg(directory.join("workflows"))
+            .arg("--test-seams")
+            .env("TANDEM_API_KEY", KEY)
+            .env("RUST_LOG", "warn")
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let mut server = Self {
+            child,
+            address,
+            ready_after: Duration::ZERO,
+        };
+        server.wait_until_ready(began, directory).await?;
+        Ok(server)
+    }
+
+    async fn wait_until_ready(&mut self, began: Instant, directory: &Path) -> Result<(), Failure> {
+        let question = get("/healthz");
+        loop {
+            if let Ok(mut connection) = Connection::open(self.address).await
+                && let Ok(reply) = connection.exchange(&question).await
+                && reply.status == 200
+            {
+                self.ready_after = began.elapsed();
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait()? {
+                let log = std::fs::read_to_string(directory.join("serve.log"))?;
+                return Err(format!("tandem ended with {status}: {log}").into());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err("tandem is not ready after a minute".into());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    pub(crate) fn resident_mb(&self) -> Result<f64, Failure> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib: f64 = line
+            .and_then(|line| line.trim().strip_suffix(" kB"))
+            .and_then(|number| number.trim().parse().ok())
+            .ok_or("no VmRSS")?;
+        Ok(kib / 1024.0)
+    }
+
+    /// SIGTERM, as an operator would.
+    pub(crate) async fn stop(mut self) -> Result<(), Failure> {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status()?;
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Err("tandem did not end within a minute of SIGTERM".into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only when a measurement broke off; after `stop` there is nothing to kill.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+pub(crate) fn free_address() -> Result<SocketAddr, Failure> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+/// What else was going on, for whoever reads the numbers later.
+pub(crate) fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("?").to_owned();
+    format!("{cores} cores, load {load} at the start; client and server share them")
+}

@@ -1,0 +1,124 @@
+//! Signed links: a token that shows one question and may answer it. The signature is the
+//! credential; the fixed algorithm leaves nothing to negotiate.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use tandem_record::{InterruptId, NodeId, RunId, Timestamp};
+
+/// What a link stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkClaims {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+    pub interrupt_id: InterruptId,
+    pub expires_at: Timestamp,
+    pub intent: LinkIntent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkIntent {
+    Resolve,
+    Inspect,
+}
+
+/// Longest token worth looking at.
+const MAX_TOKEN_BYTES: usize = 2048;
+
+/// Signs with the first secret and accepts all of them, so that secrets can be rotated while old
+/// links live on.
+pub struct LinkSigner {
+    secrets: Vec<Vec<u8>>,
+}
+
+impl LinkSigner {
+    /// `secrets` newest first; at least one.
+    pub fn new(secrets: Vec<Vec<u8>>) -> Self {
+        assert!(
+            !secrets.is_empty(),
+            "a signer without a secret signs nothing"
+        );
+        Self { secrets }
+    }
+
+    pub fn sign(&self, claims: &LinkClaims) -> String {
+        let payload = serde_json::to_vec(claims).expect("claims are plain data");
+        let mac = mac(&self.secrets[0], &payload).finalize().into_bytes();
+        format!(
+            "{}.{}",
+            URL_SAFE_NO_PAD.encode(&payload),
+            URL_SAFE_NO_PAD.encode(mac)
+        )
+    }
+
+    /// The claims of a token we signed; anything else is `None`, whatever is wrong with it. The
+    /// comparison takes the same time for every wrong signature.
+    pub fn verify(&self, token: &str) -> Option<LinkClaims> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return None;
+        }
+        let (payload, signature) = token.split_once('.')?;
+        let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let ours = self
+            .secrets
+            .iter()
+            .any(|secret| mac(secret, &payload).verify_slice(&signature).is_ok());
+        ours.then(|| serde_json::from_slice(&payload).ok())
+            .flatten()
+    }
+}
+
+fn mac(secret: &[u8], payload: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    mac.update(payload);
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims() -> LinkClaims {
+        LinkClaims {
+            run_id: RunId::new("run-1"),
+            node_id: NodeId::new("gate"),
+            interrupt_id: InterruptId::new("int-1"),
+            expires_at: Timestamp(1000),
+            intent: LinkIntent::Resolve,
+        }
+    }
+
+    #[test]
+    fn only_what_we_signed_is_read() {
+        let old = LinkSigner::new(vec![b"old".to_vec()]);
+        let rotated = LinkSigner::new(vec![b"new".to_vec(), b"old".to_vec()]);
+        let token = old.sign(&claims());
+        assert_eq!(
+            rotated.verify(&token),
+            Some(claims()),
+            "old links outlive a rotation"
+        );
+        assert_eq!(
+            old.verify(&rotated.sign(&claims())),
+            None,
+            "not the other way round"
+        );
+        let (body, mac) = token.split_once('.').unwrap();
+        for forged in [
+            format!("A{}", &token[1..]),
+            format!("{body}."),
+            format!(".{mac}"),
+            body.to_owned(),
+            String::new(),
+            "x".repeat(5000),
+            format!("{token}x"),
+        ] {
+            assert_eq!(old.verify(&forged), None, "{forged}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the doors are built from, and what they share while they are open.
+
+use crate::http_metrics::HttpMetrics;
+use crate::idempotency::InFlight;
+use crate::problem::Problem;
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
+use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, RateLimiter, Sessions};
+use tandem_record::{RunId, Timestamp};
+use tandem_runtime::{Runtime, StoredRun};
+use tokio::sync::{Semaphore, watch};
+
+/// Everything the host hands over to open the doors.
+pub struct Api {
+    pub runtime: Runtime,
+    pub keyring: Arc<Keyring>,
+    /// One-time links into the console; the host mints them.
+    pub codes: Arc<LoginCodes>,
+    pub sessions: Arc<Sessions>,
+    pub host: Host,
+    pub settings: Settings,
+    /// Workflow ids of the protocol's fixtures that really run; see [`crate::runnable_fixtures`].
+    pub fixtures: Vec<String>,
+    /// May hold metrics of the host's own; those of the runtime and of HTTP are added.
+    pub registry: Registry,
+    /// Becomes true when the host drains: open streams then end, so that connections can.
+    pub stopping: watch::Receiver<bool>,
+    /// Serves `/v1/host/tandem/test/*` and the protocol's sample seams.
+    pub test_seams: bool,
+    pub console: bool,
+    /// Whether spans are exported, for discovery.
+    pub otel: bool,
+    /// Signs and reads links to open questions.
+    pub links: LinkSigner,
+}
+
+/// Who this host says it is.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub name: String,
+    pub version: &'static str,
+    pub host_id: String,
+    /// Where callers reach the host, without a trailing slash; `None` when only locally.
+    pub public_url: Option<String>,
+}
+
+/// Bounds of what the doors take.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub max_body_bytes: usize,
+    /// Sustained requests per second and key; 0 turns the limit off.
+    pub requests_per_second: u32,
+    pub request_burst: u32,
+    /// Failed authentications per second and address.
+    pub failures_per_second: u32,
+    pub failure_burst: u32,
+    /// Mutating requests under way at once; the next is told to come back.
+    pub max_mutations: usize,
+    /// How long answers to idempotency keys are kept. The host expires them; this advertises it.
+    pub idempotency_seconds: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 1024 * 1024,
+            requests_per_second: 20_000,
+            request_burst: 40_000,
+            failures_per_second: 10,
+            failure_burst: 200,
+            max_mutations: 1_024,
+            idempotency_seconds: 24 * 3600,
+        }
+    }
+}
+
+/// The state behind every handler.
+pub(crate) type Shared = Arc<Doors>;
+
+pub(crate) struct Doors {
+    pub(crate) runtime: Runtime,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) codes: Arc<LoginCodes>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) host: Host,
+    pub(crate) settings: Settings,
+    pub(crate) fixtures: Vec<String>,
+    pub(crate) otel: bool,
+    pub(crate) test_seams: bool,
+    pub(crate) links: LinkSigner,
+    pub(crate) stopping: watch::Receiver<bool>,
+    pub(crate) requests: RateLimiter,
+    pub(crate) failures: RateLimiter,
+    pub(crate) mutations: Arc<Semaphore>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) metrics: HttpMetrics,
+}
+
+impl Doors {
+    pub(crate) fn new(api: Api) -> Self {
+        let settings = api.settings;
+        Self {
+            metrics: HttpMetrics::new(api.registry, api.runtime.metrics()),
+            runtime: api.runtime,
+            keyring: api.keyring,
+            codes: api.codes,
+            sessions: api.sessions,
+            host: api.host,
+            settings,
+            fixtures: api.fixtures,
+            otel: api.otel,
+            test_seams: api.test_seams,
+            links: api.links,
+            stopping: api.stopping,
+            requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
+            failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
+            mutations: Arc::new(Semaphore::new(settings.max_mutations)),
+            in_flight: InFlight::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.runtime.clock().now()
+    }
+
+    /// The row of a run this caller may see. Another tenant's run is exactly like none; another
+    /// workspace's run is refused by name, as the protocol has it.
+    pub(crate) async fn visible(
+        &self,
+        caller: &Identity,
+        run: &RunId,
+    ) -> Result<StoredRun, Problem> {
+        let found = self.runtime.find_run(&caller.tenant, run).await?;
+        let stored = found.ok_or_else(|| Problem::not_found("run"))?;
+        if caller.workspace.is_some() && caller.workspace != stored.row.workspace {
+            return Err(Problem::run_forbidden());
+        }
+        Ok(stored)
+    }
+
+    /// Carries a deed to its end even if the caller hangs up. A commit whose caller vanished would
+    /// otherwise be durable but never announced, and its effects would wait for a lease to run out.
+    pub(crate) async fn to_the_end<T: Send + 'static>(
+        &self,
+        deed: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Problem> {
+        match tokio::spawn(deed).await {
+            Ok(outcome) => Ok(outcome),
+            Err(died) => {
+                if died.is_panic() {
+                    self.runtime.metrics().panics.inc();
+                }
+                Err(Problem::internal(&died))
+            }
+        }
+    }
+}

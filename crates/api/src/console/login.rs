@@ -1,0 +1,68 @@
+//! Signing in: with the link the host printed, or with a key.
+
+use super::page::{Detour, bare_chrome, with_status};
+use super::session::{check_origin, field, form, set_cookie};
+use crate::api::{Doors, Shared};
+use crate::caller::peer;
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use tandem_access::{AuthenticateError, Identity, RateKey, Unauthenticated};
+use tandem_console::login_page;
+
+pub(super) async fn show(State(doors): State<Shared>, params: Params) -> Response {
+    let Some(code) = params.get("code") else {
+        return Html(login_page(&bare_chrome(), None)).into_response();
+    };
+    match doors.codes.redeem(code, doors.now()) {
+        Some(identity) => opened(&doors, identity),
+        None => refused(
+            &Problem::from(Unauthenticated::Unknown),
+            "This link was used before or is too old. Start the host again for a new one, or use a key.",
+        ),
+    }
+}
+
+pub(super) async fn sign_in(
+    State(doors): State<Shared>,
+    request: Request,
+) -> Result<Response, Detour> {
+    let (parts, body) = request.into_parts();
+    check_origin(&parts.headers, &doors)?;
+    let fields = form(&parts, body, &doors).await?;
+    let key = field(&fields, "key").trim();
+    let now = doors.now();
+    let now_ms = u64::try_from(now.0).unwrap_or(0);
+    let limited = doors.requests.check(RateKey::credential(key), now_ms);
+    limited.map_err(Problem::from)?;
+    match doors.keyring.authenticate(key, now).await {
+        Ok(identity) => Ok(opened(&doors, identity)),
+        Err(AuthenticateError::Fault(fault)) => Err(fault.into()),
+        Err(AuthenticateError::Unauthenticated(why)) => {
+            if let Some(address) = peer(&parts) {
+                let limited = doors.failures.check(RateKey::address(address), now_ms);
+                limited.map_err(Problem::from)?;
+            }
+            let said = match why {
+                Unauthenticated::Expired => "This key has expired.",
+                Unauthenticated::Revoked => "This key has been revoked.",
+                _ => "This key is not known here.",
+            };
+            Ok(refused(&Problem::from(why), said))
+        }
+    }
+}
+
+fn opened(doors: &Doors, identity: Identity) -> Response {
+    let session = doors.sessions.open(identity, doors.now());
+    let mut response = Redirect::to("/console/runs").into_response();
+    let cookie = set_cookie(doors, &session);
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    response
+}
+
+fn refused(problem: &Problem, said: &str) -> Response {
+    with_status(problem, login_page(&bare_chrome(), Some(said)))
+}

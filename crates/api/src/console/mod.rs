@@ -1,0 +1,69 @@
+//! The console's mount under `/console`: sessions, forms and streams around the pages, which the
+//! console crate renders. Actions go through the same runtime as the API's, with the identity and
+//! the scopes of the key the session was opened with.
+
+mod assets;
+mod login;
+mod page;
+mod run_list;
+mod run_live;
+mod run_page;
+mod run_view;
+mod session;
+mod workflows;
+
+use crate::api::Shared;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::{Redirect, Response};
+use axum::routing::{get, post};
+
+pub(crate) fn routes() -> Router<Shared> {
+    let home = || async { Redirect::to("/console/runs") };
+    Router::new()
+        .route("/", get(home))
+        .route("/console", get(home))
+        .route("/console/", get(home))
+        .route("/console/login", get(login::show).post(login::sign_in))
+        .route("/console/assets/{name}", get(assets::file))
+        .route("/console/runs", get(run_list::show))
+        .route("/console/runs/live", get(run_list::live))
+        .route("/console/runs/{runId}", get(run_page::show))
+        .route("/console/runs/{runId}/live", get(run_live::live))
+        .route("/console/runs/{runId}/{action}", post(run_page::act))
+        .route("/console/workflows", get(workflows::list))
+        .route("/console/workflows/{workflowId}", get(workflows::show))
+        .route(
+            "/console/workflows/{workflowId}/runs",
+            post(workflows::start),
+        )
+        .route("/console/{*rest}", get(page::nothing))
+        .layer(middleware::from_fn(guard))
+}
+
+/// Everything a page needs comes from this origin, and nothing else may frame it, run in it or be
+/// told where it was.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                      connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+async fn guard(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let set: [(HeaderName, &'static str); 4] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in set {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // Pages show what one key may see; only assets say otherwise.
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,86 @@
+//! A run's page kept up to date: each new event, then the state they led to, then the end.
+
+use super::page::Detour;
+use super::run_view;
+use super::session::SignedIn;
+use crate::api::Shared;
+use crate::follow::Follower;
+use crate::params::Params;
+use crate::sse::{self, Frame, Show, write_frame};
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use std::sync::Arc;
+use tandem_access::{Identity, Scope};
+use tandem_console::{event_json, state_json};
+use tandem_record::{Recorded, RunId, Seq};
+use tandem_runtime::{Definition, Unfolded};
+use tandem_wire::v1::project::SnapshotExtras;
+
+pub(super) async fn live(
+    State(doors): State<Shared>,
+    reader: SignedIn,
+    Path(run): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Detour> {
+    reader.may(Scope::RunsRead)?;
+    let stored = doors.visible(&reader, &RunId::from(run)).await?;
+    // A browser that reconnects by itself sends the id; the page's own cursor is older then.
+    let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+    let seen = resumed.or(params.get("after"));
+    let follower = Follower::new(&doors, &stored, None);
+    let show = Page {
+        run: doors.runtime.unfolded(&stored).await?,
+        definition: doors.runtime.pinned(&stored).await?,
+        after: seen.and_then(|text| text.parse().ok()).map(Seq),
+        csrf: reader.csrf(),
+        reader: Identity::clone(&reader),
+    };
+    Ok(sse::stream(follower, show, None))
+}
+
+struct Page {
+    run: Unfolded,
+    definition: Arc<Definition>,
+    after: Option<Seq>,
+    reader: Identity,
+    csrf: String,
+}
+
+impl Show for Page {
+    fn show(&mut self, events: &[Recorded]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for recorded in events {
+            self.run.0.evolve(recorded);
+            if Some(recorded.seq) > self.after {
+                let row = run_view::event(self.run.0.id(), recorded, &self.definition);
+                frames.push(Frame {
+                    seq: recorded.seq,
+                    name: "event".to_owned(),
+                    data: event_json(&row),
+                    urgent: false,
+                });
+            }
+        }
+        if let Some(newest) = frames.last().map(|frame| frame.seq) {
+            let (view, extras) = (self.run.0.view(), SnapshotExtras::default());
+            let csrf = self.csrf.clone();
+            let state = run_view::state(&view, &self.definition, &extras, &self.reader, csrf);
+            frames.push(Frame {
+                seq: newest,
+                name: "state".to_owned(),
+                data: state_json(&state),
+                urgent: false,
+            });
+        }
+        frames
+    }
+
+    fn farewell(&mut self) -> Option<String> {
+        let mut out = String::new();
+        // Without data a browser would not hand the message to the page.
+        write_frame(&mut out, None, "end", "{}");
+        Some(out)
+    }
+}

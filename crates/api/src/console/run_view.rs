@@ -1,0 +1,107 @@
+//! A run as its page shows it. What a reader may see of values is decided by the wire's
+//! projection, here as everywhere.
+
+use serde_json::Value;
+use std::collections::HashMap;
+use tandem_access::{Identity, Scope};
+use tandem_console::{EventRow, GraphEdge, GraphNode, GraphView, NodeState, RunPageView};
+use tandem_record::{NodeStatus, Recorded, RunId, RunStatus, RunView};
+use tandem_runtime::Definition;
+use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::v1::time::rfc3339;
+
+/// Everything but the events.
+pub(super) fn state(
+    view: &RunView,
+    definition: &Definition,
+    extras: &SnapshotExtras,
+    reader: &Identity,
+    csrf: String,
+) -> RunPageView {
+    let snapshot = project::snapshot(view, &definition.sensitivity, extras);
+    let error = &snapshot["error"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let controls = reader.may(Scope::RunsCancel).is_ok();
+    let status = view.status;
+    RunPageView {
+        run_id: view.run_id.to_string(),
+        workflow_id: view.workflow_id.to_string(),
+        status: status.as_str().to_owned(),
+        created_at: rfc3339(view.created_at),
+        started_at: Some(rfc3339(view.created_at)),
+        ended_at: view.ended_at.map(rfc3339),
+        parent_run_id: view.parent.as_ref().map(|p| p.run_id.to_string()),
+        error: (!error.is_null()).then(|| (text(&error["code"]), text(&error["message"]))),
+        graph: graph(definition, Some(view)),
+        events: Vec::new(),
+        events_omitted: 0,
+        variables_json: pretty(&snapshot["variables"]),
+        last_sequence: Some(view.head.0),
+        can_cancel: controls && !status.is_terminal() && status != RunStatus::Cancelling,
+        can_pause: controls && status == RunStatus::Running,
+        can_resume: controls && status == RunStatus::Paused,
+        child_runs: view
+            .children
+            .iter()
+            .map(|child| {
+                let fresh = extras.children.iter().find(|(id, _)| *id == child.run_id);
+                let status = fresh.map_or(child.status, |(_, status)| *status);
+                (child.run_id.to_string(), status.as_str().to_owned())
+            })
+            .collect(),
+        csrf,
+    }
+}
+
+pub(super) fn event(run: &RunId, recorded: &Recorded, definition: &Definition) -> EventRow {
+    let doc = project::event(run, recorded, &definition.sensitivity);
+    EventRow {
+        sequence: recorded.seq.0,
+        at: rfc3339(recorded.at),
+        kind: doc["type"].as_str().unwrap_or_default().to_owned(),
+        node_id: recorded.event.node().map(ToString::to_string),
+        payload_json: pretty(&doc["payload"]),
+    }
+}
+
+/// A workflow's graph, coloured by a run if one is given.
+pub(super) fn graph(definition: &Definition, run: Option<&RunView>) -> GraphView {
+    let states: HashMap<&str, NodeState> = run
+        .iter()
+        .flat_map(|view| &view.nodes)
+        .map(|node| (node.node.as_str(), node_state(node.status)))
+        .collect();
+    let document = &definition.document;
+    let nodes = document.nodes.iter().map(|node| GraphNode {
+        id: node.id.to_string(),
+        name: node.name.clone(),
+        type_id: node.type_id.clone(),
+        state: states.get(node.id.as_str()).copied().unwrap_or_default(),
+    });
+    let edges = document.edges.iter().map(|edge| GraphEdge {
+        source: edge.source_node_id.to_string(),
+        target: edge.target_node_id.to_string(),
+        label: edge.label.clone(),
+        conditional: edge.condition.is_some(),
+    });
+    GraphView {
+        nodes: nodes.collect(),
+        edges: edges.collect(),
+    }
+}
+
+fn node_state(status: NodeStatus) -> NodeState {
+    match status {
+        NodeStatus::Pending => NodeState::Pending,
+        NodeStatus::Running => NodeState::Running,
+        NodeStatus::Suspended => NodeState::Suspended,
+        NodeStatus::Completed => NodeState::Completed,
+        NodeStatus::Failed => NodeState::Failed,
+        NodeStatus::Skipped => NodeState::Skipped,
+        NodeStatus::Cancelled => NodeState::Cancelled,
+    }
+}
+
+pub(super) fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

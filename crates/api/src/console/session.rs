@@ -1,0 +1,133 @@
+//! Who a browser is: a cookie for reading, a cookie and a form's token for changing.
+//!
+//! A change also has to come from a page of this origin. Browsers say so in `Origin`, or, because
+//! our pages send no referrer, hide it as `null` and say so in `Sec-Fetch-Site` instead.
+
+use super::page::Detour;
+use crate::api::{Doors, Shared};
+use crate::body;
+use crate::problem::Problem;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
+use std::ops::Deref;
+use tandem_access::{Identity, OpenedSession, RateKey, Session};
+
+const COOKIE: &str = "tandem_session";
+
+/// A signed-in reader.
+pub(super) struct SignedIn(Session);
+
+impl SignedIn {
+    pub(super) fn csrf(&self) -> String {
+        self.0.csrf.expose().to_owned()
+    }
+}
+
+impl Deref for SignedIn {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.0.identity
+    }
+}
+
+impl FromRequestParts<Shared> for SignedIn {
+    type Rejection = Detour;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Detour> {
+        let id = cookie(&parts.headers).ok_or(Detour::SignIn)?;
+        let now = doors.now();
+        let now_ms = u64::try_from(now.0).unwrap_or(0);
+        let limited = doors.requests.check(RateKey::credential(id), now_ms);
+        limited.map_err(Problem::from)?;
+        let session = doors.sessions.get(id, now).ok_or(Detour::SignIn)?;
+        Ok(Self(session))
+    }
+}
+
+/// A form sent by a page of ours to a signed-in browser.
+pub(super) struct Posted {
+    pub(super) by: SignedIn,
+    fields: Vec<(String, String)>,
+}
+
+impl Posted {
+    pub(super) fn field(&self, name: &str) -> &str {
+        field(&self.fields, name)
+    }
+}
+
+impl FromRequest<Shared> for Posted {
+    type Rejection = Detour;
+
+    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Detour> {
+        let (mut parts, body) = request.into_parts();
+        let by = SignedIn::from_request_parts(&mut parts, doors).await?;
+        check_origin(&parts.headers, doors)?;
+        let fields = form(&parts, body, doors).await?;
+        if !by.0.csrf_matches(field(&fields, "csrf")) {
+            let message = "The form is from another session; reload the page and try again.";
+            return Err(Problem::forbidden(message).into());
+        }
+        Ok(Self { by, fields })
+    }
+}
+
+pub(super) async fn form(
+    parts: &Parts,
+    body: axum::body::Body,
+    doors: &Doors,
+) -> Result<Vec<(String, String)>, Problem> {
+    let bytes = body::read(&parts.headers, body, doors.settings.max_body_bytes).await?;
+    Ok(url::form_urlencoded::parse(&bytes).into_owned().collect())
+}
+
+pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
+    let found = fields.iter().find(|(n, _)| n == name);
+    found.map_or("", |(_, value)| value.as_str())
+}
+
+pub(super) fn check_origin(headers: &HeaderMap, doors: &Doors) -> Result<(), Problem> {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let foreign = Problem::forbidden("The form was sent from another site.");
+    match text(header::ORIGIN.as_str()) {
+        Some(origin) if origin != "null" => {
+            let ours = doors.host.public_url.as_deref() == Some(origin);
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            let same = authority.is_some() && authority == text(header::HOST.as_str());
+            if ours || same { Ok(()) } else { Err(foreign) }
+        }
+        _ => match text("sec-fetch-site") {
+            None | Some("same-origin" | "none") => Ok(()),
+            Some(_) => Err(foreign),
+        },
+    }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let sent = headers.get_all(header::COOKIE).iter();
+    sent.filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find_map(|(name, value)| (name == COOKIE).then_some(value))
+}
+
+/// The cookie of a new session. Kept from scripts, from other sites and from the API's paths.
+pub(super) fn set_cookie(doors: &Doors, opened: &OpenedSession) -> HeaderValue {
+    let over_tls = doors
+        .host
+        .public_url
+        .as_deref()
+        .is_some_and(|url| url.starts_with("https://"));
+    let secure = if over_tls { "; Secure" } else { "" };
+    let id = opened.id.expose();
+    let text = format!("{COOKIE}={id}; Path=/console; HttpOnly; SameSite=Strict{secure}");
+    let mut value = HeaderValue::try_from(text).expect("a session id is base64url");
+    value.set_sensitive(true);
+    value
+}

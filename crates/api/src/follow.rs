@@ -1,0 +1,80 @@
+//! Reading a log as it grows. Holds a cursor and a bell: nothing is queued for a slow reader, and
+//! a lost ring costs latency, never an event.
+
+use crate::api::Doors;
+use tandem_record::{Recorded, RunId, Seq};
+use tandem_runtime::{Fault, Runtime, StoredRun};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Events read in one go.
+pub(crate) const PAGE: usize = 512;
+
+pub(crate) struct Follower {
+    runtime: Runtime,
+    run: RunId,
+    cursor: Option<Seq>,
+    bell: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    ended: bool,
+}
+
+pub(crate) enum News {
+    Events(Vec<Recorded>),
+    /// Nothing happened until the time given.
+    Quiet,
+    /// The terminal event was handed out before.
+    Over,
+    /// The host is going down; the reader finds the rest at another time.
+    Closing,
+}
+
+impl Follower {
+    /// Follows a run from after `cursor`. The bell is taken before anything is read, so no event
+    /// can fall in between.
+    pub(crate) fn new(doors: &Doors, run: &StoredRun, cursor: Option<Seq>) -> Self {
+        let row = &run.row;
+        Self {
+            bell: doors.runtime.bell().listen(&row.run_id),
+            runtime: doors.runtime.clone(),
+            run: row.run_id.clone(),
+            cursor,
+            stopping: doors.stopping.clone(),
+            ended: row.status.is_terminal() && cursor >= Some(run.head),
+        }
+    }
+
+    /// The next events, as soon as there are some.
+    pub(crate) async fn next(&mut self, until: Instant) -> Result<News, Fault> {
+        loop {
+            if self.ended {
+                return Ok(News::Over);
+            }
+            self.bell.mark_unchanged();
+            let page = self.runtime.events(&self.run, self.cursor, PAGE).await?;
+            let events = page.map(|page| page.events).unwrap_or_default();
+            if let Some(last) = events.last() {
+                self.cursor = Some(last.seq);
+                self.ended = last.event.is_terminal();
+                return Ok(News::Events(events));
+            }
+            tokio::select! {
+                rung = self.bell.changed() => {
+                    if rung.is_err() {
+                        // The bell was taken away; a new one still rings for what comes.
+                        self.bell = self.runtime.bell().listen(&self.run);
+                    }
+                }
+                () = tokio::time::sleep_until(until) => return Ok(News::Quiet),
+                () = stopped(&mut self.stopping) => return Ok(News::Closing),
+            }
+        }
+    }
+}
+
+/// Resolves when the host drains; never, when nobody can say so any more.
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    if stopping.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,141 @@
+//! What Prometheus is told about HTTP, beside the runtime's own numbers. Labels are route templates
+//! and status classes, so that the number of series is bounded by the routes there are.
+
+use axum::http::{Method, StatusCode};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::time::Duration;
+use tandem_runtime::Metrics;
+
+/// The names discovery advertises, in the protocol's spelling.
+pub(crate) const ADVERTISED: [&str; 10] = [
+    "openwop.run.created",
+    "openwop.run.completed",
+    "openwop.run.active",
+    "openwop.run.duration",
+    "openwop.node.completed",
+    "openwop.node.attempts",
+    "openwop.activity.invocations",
+    "openwop.activity.duration",
+    "openwop.cap.exceeded",
+    "openwop.queue.depth",
+];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answered {
+    method: &'static str,
+    route: String,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Route {
+    route: String,
+}
+
+#[derive(Clone)]
+struct Buckets;
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new([
+            0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+        ])
+    }
+}
+
+pub(crate) struct HttpMetrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    seconds: Family<Route, Histogram, Buckets>,
+    queue_depth: Gauge,
+}
+
+impl HttpMetrics {
+    pub(crate) fn new(mut registry: Registry, runtime: &Metrics) -> Self {
+        runtime.register(&mut registry);
+        let requests = Family::<Answered, Counter>::default();
+        let seconds = Family::new_with_constructor(Buckets);
+        let queue_depth = Gauge::default();
+        registry.register(
+            "tandem_http_requests",
+            "Requests answered, by route and status class",
+            requests.clone(),
+        );
+        registry.register_with_unit(
+            "tandem_http_request_duration",
+            "Time to the head of the answer, by route",
+            Unit::Seconds,
+            seconds.clone(),
+        );
+        registry.register(
+            "openwop_queue_depth",
+            "Effects waiting to be performed",
+            queue_depth.clone(),
+        );
+        Self {
+            registry,
+            requests,
+            seconds,
+            queue_depth,
+        }
+    }
+
+    pub(crate) fn answered(
+        &self,
+        method: &Method,
+        route: &str,
+        status: StatusCode,
+        elapsed: Duration,
+    ) {
+        let answered = Answered {
+            method: method_name(method),
+            route: route.to_owned(),
+            status: class(status),
+        };
+        self.requests.get_or_create(&answered).inc();
+        let route = Route {
+            route: route.to_owned(),
+        };
+        self.seconds
+            .get_or_create(&route)
+            .observe(elapsed.as_secs_f64());
+    }
+
+    /// The whole registry as Prometheus text.
+    pub(crate) fn text(&self, queue_depth: u64) -> String {
+        self.queue_depth
+            .set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry).expect("writing into a string cannot fail");
+        out
+    }
+}
+
+/// Methods are the caller's to invent; labels are not.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        Method::PATCH => "PATCH",
+        _ => "other",
+    }
+}
+
+fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}

@@ -1,0 +1,176 @@
+//! Names of requests that may come twice: the storage key, the digest of what was asked, and the
+//! table of keys under way in this process.
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use tandem_record::TenantId;
+use tandem_runtime::IdempotencyKey;
+use tokio::sync::OwnedMutexGuard;
+
+/// One key of one tenant at one operation. The caller's text is not kept.
+pub(crate) fn storage_key(tenant: &TenantId, operation: &str, key: &str) -> IdempotencyKey {
+    IdempotencyKey(hex(&Sha256::digest(format!("{tenant}:{operation}:{key}"))))
+}
+
+/// What was asked: the path with its parameters, and the body in canonical form, so that a retry
+/// which merely spells the same JSON differently is still a retry.
+pub(crate) fn digest(path: &str, body: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(path.as_bytes());
+    hash.update([0]);
+    match serde_json::from_slice::<Value>(body) {
+        Ok(parsed) => {
+            let mut canonical = String::with_capacity(body.len());
+            write_sorted(&parsed, &mut canonical);
+            hash.update(canonical.as_bytes());
+        }
+        // Leaving an optional body out is the same as sending an empty object.
+        Err(_) if body.is_empty() => hash.update(b"{}"),
+        Err(_) => hash.update(body),
+    }
+    hex(&hash.finalize())
+}
+
+/// JSON with sorted keys. Numbers stay as they were parsed: two different large integers must not
+/// become the same request, as they would in a canonical form built on doubles.
+fn write_sorted(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort_unstable();
+            out.push('{');
+            for name in names {
+                let _ = write!(out, "{},", Value::from(name.as_str()));
+                write_sorted(&fields[name], out);
+                out.push(';');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write_sorted(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        scalar => {
+            let _ = write!(out, "{scalar}");
+        }
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+type Lock = Arc<tokio::sync::Mutex<()>>;
+
+/// Keys under way here. The second request with a key waits for the first and then finds its
+/// answer; requests in other processes meet in the store instead.
+#[derive(Default, Clone)]
+pub(crate) struct InFlight(Arc<Mutex<HashMap<IdempotencyKey, Lock>>>);
+
+/// The right to act under a key, until dropped.
+pub(crate) struct Held {
+    table: InFlight,
+    key: IdempotencyKey,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl InFlight {
+    pub(crate) async fn hold(&self, key: &IdempotencyKey) -> Held {
+        let lock = Arc::clone(self.0.lock().entry(key.clone()).or_default());
+        let mut held = Held {
+            table: self.clone(),
+            key: key.clone(),
+            guard: None,
+        };
+        held.guard = Some(lock.lock_owned().await);
+        held
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        let mut table = self.table.0.lock();
+        // Whoever waits holds the lock's Arc too; the last one out removes it.
+        if table
+            .get(&self.key)
+            .is_some_and(|lock| Arc::strong_count(lock) == 1)
+        {
+            table.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_storage_key_is_the_published_one() {
+        let key = storage_key(&TenantId::new("tenant-a"), "POST /v1/runs", "key-1");
+        assert_eq!(
+            key.0,
+            "473d7352930ab5231ae887bd92535c2ca559ab9cfe4e43f8db4b309afc80097a"
+        );
+    }
+
+    #[test]
+    fn a_digest_follows_meaning_not_spelling() {
+        let of = |body: &str| digest("/v1/runs", body.as_bytes());
+        assert_eq!(
+            of(r#"{"a":1,"b":{"c":2,"d":[3]}}"#),
+            of(r#" {"b":{"d":[3],"c":2},"a":1}"#)
+        );
+        assert_eq!(of(""), of("{}"));
+        for (one, other) in [
+            (r#"{"a":1}"#, r#"{"a":2}"#),
+            (r#"{"a":9007199254740992}"#, r#"{"a":9007199254740993}"#),
+            (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#),
+            (r#"{"a":"1"}"#, r#"{"a":1}"#),
+            ("{bad", "{worse"),
+        ] {
+            assert_ne!(of(one), of(other));
+        }
+        assert_ne!(
+            digest("/v1/runs/a/cancel", b""),
+            digest("/v1/runs/b/cancel", b"")
+        );
+    }
+
+    #[tokio::test]
+    async fn one_holds_a_key_at_a_time_and_nothing_stays_behind() {
+        let table = InFlight::default();
+        let key = IdempotencyKey("k".to_owned());
+        let first = table.hold(&key).await;
+        let waiting = tokio::spawn({
+            let (table, key) = (table.clone(), key.clone());
+            async move { drop(table.hold(&key).await) }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.await.unwrap();
+        // A waiter that gave up leaves nothing behind either.
+        let first = table.hold(&key).await;
+        let late = tokio::time::timeout(std::time::Duration::ZERO, table.hold(&key));
+        assert!(late.await.is_err());
+        drop(first);
+        assert_eq!(table.len(), 0);
+    }
+}

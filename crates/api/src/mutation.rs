@@ -1,0 +1,227 @@
+//! Requests that change something: their body, their place among those under way, and the promise
+//! that one idempotency key means one deed.
+//!
+//! Order: the caller is known and allowed before the body is read; an earlier answer is looked up
+//! before the body is judged; the answer is stored in the commit that does the deed. Refusals that
+//! a retry may change are never stored.
+
+use crate::api::{Doors, Shared};
+use crate::body;
+use crate::idempotency::{self, Held};
+use crate::problem::Problem;
+use crate::said::{Said, replay};
+use crate::verb;
+use axum::extract::{FromRequest, MatchedPath, Request};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_access::Identity;
+use tandem_record::{Command, Reply, RunId};
+use tandem_runtime::{
+    Answer, Answering, IdempotencyKey, IdempotencyRecord, NewRun, StoredResponse, SubmitError,
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+const MAX_KEY_CHARS: usize = 255;
+/// How long a request waits for its twin before it is told to come back.
+const TWIN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a route puts an accepted command into words.
+pub(crate) type Say = fn(&RunId, &Reply) -> Said;
+
+pub(crate) struct Mutation {
+    body: Bytes,
+    /// The caller's own text; never logged, never stored.
+    key: Option<String>,
+    /// Method and route template: what a key is good for.
+    operation: String,
+    /// The path as it came, parameters included.
+    path: String,
+    _place: OwnedSemaphorePermit,
+}
+
+impl FromRequest<Shared> for Mutation {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Problem> {
+        let place = Arc::clone(&doors.mutations)
+            .try_acquire_owned()
+            .map_err(|_| Problem::busy())?;
+        let (parts, body) = request.into_parts();
+        let body = body::read(&parts.headers, body, doors.settings.max_body_bytes).await?;
+        let key = parts.headers.get("idempotency-key").map(|value| {
+            let text = value.to_str().unwrap_or_default();
+            let sound = (1..=MAX_KEY_CHARS).contains(&text.chars().count());
+            sound.then(|| text.to_owned()).ok_or_else(|| {
+                let message = format!("must have 1 to {MAX_KEY_CHARS} visible characters");
+                Problem::invalid("Idempotency-Key", message)
+            })
+        });
+        let template = parts.extensions.get::<MatchedPath>();
+        let template = template.map_or_else(String::new, |path| verb::outside(path.as_str()));
+        Ok(Self {
+            body,
+            key: key.transpose()?,
+            operation: format!("{} {template}", parts.method),
+            path: parts.uri.path().to_owned(),
+            _place: place,
+        })
+    }
+}
+
+/// Whether a request is to be carried out.
+pub(crate) enum Begun {
+    Now(Ticket),
+    /// It was answered before; this is the answer.
+    Before(Response),
+}
+
+/// The right to carry a request out once.
+pub(crate) struct Ticket(Option<Kept>);
+
+struct Kept {
+    key: IdempotencyKey,
+    digest: String,
+    /// Keeps twins of this request waiting until the deed is done.
+    _held: Held,
+}
+
+impl Mutation {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        body::parse(&self.body)
+    }
+
+    pub(crate) fn optional_json<T: DeserializeOwned + Default>(&self) -> Result<T, Problem> {
+        body::parse_optional(&self.body)
+    }
+
+    /// Looks for an earlier answer. Twins of a request under way wait here for its answer.
+    pub(crate) async fn begin(&self, doors: &Doors, caller: &Identity) -> Result<Begun, Problem> {
+        let Some(text) = &self.key else {
+            return Ok(Begun::Now(Ticket(None)));
+        };
+        let key = idempotency::storage_key(&caller.tenant, &self.operation, text);
+        let digest = idempotency::digest(&self.path, &self.body);
+        let held = tokio::time::timeout(TWIN_PATIENCE, doors.in_flight.hold(&key))
+            .await
+            .map_err(|_| Problem::key_in_flight())?;
+        if let Some(before) = earlier(doors, &key, &digest).await? {
+            return Ok(Begun::Before(before));
+        }
+        Ok(Begun::Now(Ticket(Some(Kept {
+            key,
+            digest,
+            _held: held,
+        }))))
+    }
+}
+
+async fn earlier(
+    doors: &Doors,
+    key: &IdempotencyKey,
+    digest: &str,
+) -> Result<Option<Response>, Problem> {
+    match doors.runtime.answered(key).await? {
+        Some(record) if record.digest == digest => Ok(Some(replay(record.response))),
+        Some(_) => Err(Problem::key_mismatch()),
+        None => Ok(None),
+    }
+}
+
+impl Ticket {
+    /// Puts a command to a run and answers.
+    pub(crate) async fn submit(
+        self,
+        doors: &Shared,
+        caller: &Identity,
+        run: RunId,
+        command: Command,
+        say: Say,
+    ) -> Result<Response, Problem> {
+        let answering = self.answering(move |answer| match answer {
+            Answer::Replied(run, reply) => Some(say(run, reply).stored()),
+            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            Answer::Created(_) => None,
+        });
+        let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+        self.carry_out(doors, async move {
+            let reply = runtime.submit(&tenant, &run, command, answering).await?;
+            Ok(say(&run, &reply).into_response())
+        })
+        .await
+    }
+
+    /// Creates a run and answers.
+    pub(crate) async fn create(
+        self,
+        doors: &Shared,
+        new: NewRun,
+        say: fn(&RunId) -> Said,
+    ) -> Result<Response, Problem> {
+        let answering = self.answering(move |answer| match answer {
+            Answer::Created(run) => Some(say(run).stored()),
+            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            Answer::Replied(..) => None,
+        });
+        let runtime = doors.runtime.clone();
+        self.carry_out(doors, async move {
+            let run = runtime.create_run(new, answering).await?;
+            Ok(say(&run).into_response())
+        })
+        .await
+    }
+
+    /// Answers a deed that is already done. Only for deeds that may be done twice: a crash right
+    /// before this forgets the answer, and the retry does the deed again.
+    pub(crate) async fn done(self, doors: &Doors, said: Said) -> Result<Response, Problem> {
+        if let Some(kept) = self.0 {
+            let record = IdempotencyRecord {
+                key: kept.key,
+                digest: kept.digest,
+                response: said.stored(),
+                recorded_at: doors.now(),
+            };
+            doors.runtime.keep_answer(record).await?;
+        }
+        Ok(said.into_response())
+    }
+
+    fn answering(
+        &self,
+        render: impl Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync + 'static,
+    ) -> Option<Answering> {
+        self.0.as_ref().map(|kept| Answering {
+            key: kept.key.clone(),
+            digest: kept.digest.clone(),
+            render: Arc::new(render),
+        })
+    }
+
+    async fn carry_out(
+        self,
+        doors: &Shared,
+        deed: impl Future<Output = Result<Response, SubmitError>> + Send + 'static,
+    ) -> Result<Response, Problem> {
+        let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
+        let outcome = doors.to_the_end(async move {
+            let outcome = deed.await;
+            // Only now may a twin look for the answer, whether or not the caller still waits.
+            drop(self);
+            outcome
+        });
+        match (outcome.await?, named) {
+            (Ok(response), _) => Ok(response),
+            // Another process was quicker with the same key.
+            (Err(SubmitError::AnsweredBefore), Some((key, digest))) => {
+                let before = earlier(doors, &key, &digest).await?;
+                before.ok_or_else(Problem::key_in_flight)
+            }
+            (Err(SubmitError::ScopeBusy(active)), _) => {
+                Err(Problem::scope_busy(active.as_ref(), &doors.host.host_id))
+            }
+            (Err(other), _) => Err(other.into()),
+        }
+    }
+}

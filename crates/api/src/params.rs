@@ -1,0 +1,63 @@
+//! Query parameters, read one by one so that each route decides when to complain: lookups of a run
+//! come before complaints about parameters.
+
+use crate::problem::Problem;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::convert::Infallible;
+use std::ops::RangeInclusive;
+
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        Ok(Self(pairs.into_owned().collect()))
+    }
+}
+
+impl Params {
+    /// The first value under a name; an empty one counts as absent.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(n, _)| n == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|v| !v.is_empty())
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn number(
+        &self,
+        name: &str,
+        bounds: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let number = text.parse().ok().filter(|n| bounds.contains(n));
+        number.map(Some).ok_or_else(|| {
+            let (low, high) = (bounds.start(), bounds.end());
+            let wanted = if *high == u64::MAX {
+                format!("must be a whole number of at least {low}")
+            } else {
+                format!("must be a whole number from {low} to {high}")
+            };
+            Problem::invalid(name, wanted)
+        })
+    }
+
+    /// Refuses names a route does not know: an ignored filter would answer another question.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        let unknown = self.0.iter().find(|(n, _)| !known.contains(&n.as_str()));
+        match unknown {
+            Some((name, _)) => {
+                let message = format!("is not a parameter here; known are {}", known.join(", "));
+                Err(Problem::invalid(name, message))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Every way this crate says no. The only place that knows which HTTP status an error has.
+//!
+//! A problem is the protocol's closed envelope `{error, message, details?}` and, where waiting
+//! helps, a `Retry-After`. Faults of the host carry a correlation id that is also in the log, and
+//! nothing else about the inside. How the errors of other crates become problems is in
+//! [`translate`].
+
+mod advice;
+mod translate;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::fmt::Display;
+use tandem_access::Scope;
+use tandem_record::{Object, RunId, RunStatus, Timestamp};
+use tandem_runtime::StoredResponse;
+use tandem_wire::v1::error::ErrorEnvelope;
+use tandem_wire::v1::{stream, time::rfc3339};
+
+/// Seconds after which a busy host is worth asking again.
+pub(crate) const BUSY_SECONDS: u64 = 1;
+/// Seconds after which a scope may be free again; runs rarely end sooner.
+const SCOPE_SECONDS: u64 = 5;
+
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    details: Object,
+    retry_after: Option<u64>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            details: Object::new(),
+            retry_after: None,
+        }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    fn after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    // --- 400 ---
+
+    /// Something in the request does not fit; each error names its place as a JSON pointer or as
+    /// the name of a header or parameter.
+    pub(crate) fn validation(errors: Vec<(String, String)>) -> Self {
+        let message = match errors.as_slice() {
+            [] => "The request is not valid.".to_owned(),
+            [(path, message)] => format!("{} {message}.", place(path)),
+            [(path, message), rest @ ..] => {
+                format!("{} {message} (and {} more).", place(path), rest.len())
+            }
+        };
+        let errors: Vec<Value> = errors
+            .into_iter()
+            .map(|(path, message)| json!({"path": path, "message": message}))
+            .collect();
+        Self::new(StatusCode::BAD_REQUEST, "validation_error", message).with("errors", errors)
+    }
+
+    pub(crate) fn invalid(path: &str, message: impl Into<String>) -> Self {
+        Self::validation(vec![(path.to_owned(), message.into())])
+    }
+
+    pub(crate) fn too_many_run_ids(limit: usize) -> Self {
+        Self::invalid("/runIds", format!("must hold 1 to {limit} run ids"))
+            .with("maxRunIds", limit as u64)
+    }
+
+    pub(crate) fn unversioned(path: &str) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "validation_error",
+            "Paths of the API start with /v1/.",
+        )
+        .with("path", path)
+    }
+
+    pub(crate) fn unsupported_stream_mode() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "unsupported_stream_mode",
+            "This stream mode, or this combination of modes, is not served.",
+        )
+        .with("supported", json!(stream::SUPPORTED))
+    }
+
+    pub(crate) fn unsupported_engine_version(served: u32) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "unsupported_force_engine_version",
+            format!("Only engine version {served} is served."),
+        )
+        .with("supported", json!([served]))
+    }
+
+    // --- 403 ---
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    pub(crate) fn scope_missing(scope: Scope) -> Self {
+        Self::forbidden("Key lacks the required scope.").with("scopeRequired", scope.as_str())
+    }
+
+    pub(crate) fn run_forbidden() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "run_forbidden",
+            "The run belongs to another workspace.",
+        )
+    }
+
+    pub(crate) fn engine_version_forbidden() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "force_engine_version_forbidden",
+            "Only test keys may force an engine version.",
+        )
+    }
+
+    pub(crate) fn mock_provider_forbidden(requested: Option<&str>) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "mock_provider_forbidden",
+            "This host serves no mock providers.",
+        )
+        .with("requestedProvider", requested)
+        .with("supportedProviders", json!([]))
+    }
+
+    // --- 404, 405 ---
+
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            format!("There is no such {what}."),
+        )
+    }
+
+    pub(crate) fn workflow_not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "workflow_not_found",
+            "There is no such workflow.",
+        )
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "The path exists, but not with this method.",
+        )
+    }
+
+    // --- 409, 413 ---
+
+    pub(crate) fn key_mismatch() -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "idempotency_key_mismatch",
+            "The idempotency key was used before with a different request.",
+        )
+    }
+
+    pub(crate) fn key_in_flight() -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "idempotency_in_flight",
+            "Another request with this idempotency key is under way.",
+        )
+        .with("retryAfter", BUSY_SECONDS)
+        .after(BUSY_SECONDS)
+    }
+
+    pub(crate) fn scope_busy(active: Option<&RunId>, host: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "run_already_active",
+            "Another run of this scope has not ended yet.",
+        )
+        .with("activeRunId", active.map(RunId::as_str))
+        .with("activeHost", host)
+        .with("retryAfter", SCOPE_SECONDS)
+        .after(SCOPE_SECONDS)
+    }
+
+    /// A run in this state does not take the command.
+    fn wrong_state(message: String, status: RunStatus, paused_at: Option<Timestamp>) -> Self {
+        let code = if status.is_terminal() {
+            "run_terminal"
+        } else {
+            "conflict"
+        };
+        let problem =
+            Self::new(StatusCode::CONFLICT, code, message).with("runStatus", status.as_str());
+        match paused_at {
+            Some(at) => problem.with("pausedAt", rfc3339(at)),
+            None => problem,
+        }
+    }
+
+    pub(crate) fn already_resolved(outcome: &str, by: Option<&str>, at: Timestamp) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "interrupt_already_resolved",
+            "The question was decided before.",
+        )
+        .with("outcome", outcome)
+        .with("decidedBy", by)
+        .with("decidedAt", rfc3339(at))
+    }
+
+    pub(crate) fn interrupt_not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "interrupt_not_found",
+            "There is no such question.",
+        )
+    }
+
+    pub(crate) fn interrupt_gone() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "interrupt_gone",
+            "The question died with its run.",
+        )
+    }
+
+    pub(crate) fn link_expired() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "interrupt_expired",
+            "The link is too old; read the run again for a fresh one.",
+        )
+    }
+
+    pub(crate) fn artifact_changed(shown: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "artifact_changed",
+            "What you decided on is not what is asked now; look at it again.",
+        )
+        .with("digest", shown)
+    }
+
+    pub(crate) fn payload_too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "payload_too_large",
+            format!("The body is larger than {limit} bytes."),
+        )
+        .with("maxRequestBodyBytes", limit as u64)
+    }
+
+    // --- 501, 503, 500 ---
+
+    pub(crate) fn capability_not_provided(capability: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "capability_not_provided",
+            format!("This host does not provide {capability}."),
+        )
+        .with("requiredCapability", capability)
+        .correlated()
+    }
+
+    pub(crate) fn busy() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "service_unavailable",
+            "The host is busy; try again shortly.",
+        )
+        .with("retryAfter", BUSY_SECONDS)
+        .after(BUSY_SECONDS)
+        .correlated()
+    }
+
+    /// Trouble of the host itself. The cause goes to the log, an id to find it goes to the caller.
+    pub(crate) fn internal(cause: &dyn Display) -> Self {
+        let problem = Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "Something went wrong inside the host; details.correlationId finds it in the log.",
+        )
+        .correlated();
+        let correlation_id = problem.details["correlationId"].as_str();
+        tracing::error!(correlation_id, %cause, "request failed");
+        problem
+    }
+
+    fn correlated(self) -> Self {
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        self.with("correlationId", id)
+    }
+
+    // --- for those who tell it otherwise than as a response ---
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Whether the host is at fault and not the request.
+    pub(crate) fn is_of_the_host(&self) -> bool {
+        self.status.is_server_error()
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// The answer to keep under an idempotency key. `None` for what a retry may change: invalid
+    /// and unauthorized requests, and everything that says when to come back.
+    pub(crate) fn stored(&self) -> Option<StoredResponse> {
+        let kept = self.status.is_client_error()
+            && self.retry_after.is_none()
+            && !matches!(
+                self.status,
+                StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            );
+        kept.then(|| StoredResponse {
+            status: self.status(),
+            body: self.body(),
+        })
+    }
+
+    fn body(&self) -> String {
+        let envelope = ErrorEnvelope {
+            error: self.code.into(),
+            message: self.message.clone(),
+            details: (!self.details.is_empty()).then(|| self.details.clone()),
+        };
+        serde_json::to_string(&envelope).expect("an envelope is plain data with text keys")
+    }
+}
+
+fn place(path: &str) -> &str {
+    if path.is_empty() { "The body" } else { path }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (
+            self.status,
+            [(header::CONTENT_TYPE, "application/json")],
+            self.body(),
+        )
+            .into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

@@ -1,0 +1,175 @@
+//! The errors of other crates as problems. Exhaustive on purpose: a new refusal must find its
+//! status here before it compiles.
+
+use super::Problem;
+use axum::http::StatusCode;
+use std::fmt::Display;
+use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
+use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError};
+
+impl From<Unauthenticated> for Problem {
+    fn from(why: Unauthenticated) -> Self {
+        let code = match why {
+            Unauthenticated::Missing | Unauthenticated::Malformed | Unauthenticated::Unknown => {
+                "unauthenticated"
+            }
+            Unauthenticated::Expired => "key_expired",
+            Unauthenticated::Revoked => "key_revoked",
+        };
+        Self::new(StatusCode::UNAUTHORIZED, code, sentence(&why))
+    }
+}
+
+impl From<AuthenticateError> for Problem {
+    fn from(error: AuthenticateError) -> Self {
+        match error {
+            AuthenticateError::Unauthenticated(why) => why.into(),
+            AuthenticateError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        Self::scope_missing(denied.scope)
+    }
+}
+
+impl From<RetryAfter> for Problem {
+    fn from(wait: RetryAfter) -> Self {
+        let seconds = wait.ms.div_ceil(1000).max(1);
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limited",
+            "Too many requests; slow down.",
+        )
+        .with("retryAfterMs", wait.ms)
+        .with("scope", "key")
+        .with("limit", wait.limit)
+        .after(seconds)
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        if fault.code == "disk_full" {
+            tracing::error!(cause = %fault, "the store is full");
+            return Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "storage_full",
+                "The store is full; free space on the host's disk, then try again.",
+            )
+            .correlated();
+        }
+        if fault.retryable || fault.code == "closed" {
+            tracing::warn!(code = fault.code, cause = %fault, "the store is not available");
+            return Self::busy();
+        }
+        Self::internal(&fault)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let message = sentence(&refusal);
+        match refusal {
+            Refusal::Invalid(problems) => {
+                Self::validation(problems.into_iter().map(|p| (p.path, p.message)).collect())
+            }
+            Refusal::CapabilityRequired {
+                capability,
+                type_id,
+                node,
+            } => Self::new(StatusCode::BAD_REQUEST, "capability_required", message)
+                .with("requiredCapability", capability)
+                .with("offendingTypeId", type_id)
+                .with("nodeId", node.as_str()),
+            Refusal::NotPausable { status, paused_at } => {
+                Self::wrong_state(message, status, paused_at)
+            }
+            Refusal::NotPaused { status } => Self::wrong_state(message, status, None),
+            Refusal::InterruptNotFound { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "interrupt_not_found", message)
+            }
+            Refusal::AlreadyResolved(closed) => {
+                let by = closed.by.as_ref().map_or("link", |by| by.as_str());
+                Self::already_resolved(&closed.outcome, Some(by), closed.at)
+            }
+            Refusal::InterruptGone => Self::new(StatusCode::GONE, "interrupt_gone", message),
+            Refusal::ElevationRequired => {
+                Self::new(StatusCode::FORBIDDEN, "auth_elevation_required", message)
+            }
+            Refusal::NotEligible { .. } => Self::forbidden(message),
+            Refusal::CorrelationMismatch { keys } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "correlation_mismatch",
+                message,
+            )
+            .with("keys", keys),
+        }
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::NotFound => Self::not_found("run"),
+            SubmitError::WorkflowNotFound => Self::workflow_not_found(),
+            SubmitError::Refused(refusal) => refusal.into(),
+            // `Ticket` answers these two itself, with the stored answer and the host's name.
+            SubmitError::AnsweredBefore => Self::key_in_flight(),
+            SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
+            SubmitError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<RegisterError> for Problem {
+    fn from(error: RegisterError) -> Self {
+        let problems = match error {
+            RegisterError::Invalid(problems) => problems,
+            RegisterError::Fault(fault) => return fault.into(),
+        };
+        let first = problems.first().cloned();
+        let errors = problems.into_iter().map(|p| (p.path, p.message)).collect();
+        let mut problem = Self::validation(errors);
+        // What the protocol wants named when one thing is to blame.
+        if let Some(first) = first {
+            let node = first.node.map(|n| n.to_string());
+            let named = [
+                ("reason", first.reason.map(str::to_owned)),
+                ("offendingTypeId", first.type_id),
+                ("nodeId", node),
+                ("requiredCapability", first.capability.map(str::to_owned)),
+            ];
+            for (name, value) in named {
+                if let Some(value) = value {
+                    problem = problem.with(name, value);
+                }
+            }
+        }
+        problem
+    }
+}
+
+impl From<KeyError> for Problem {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::NotFound => Self::not_found("key"),
+            KeyError::Dead => Self::new(StatusCode::CONFLICT, "conflict", sentence(&error)),
+            KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
+            KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
+            KeyError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+/// Errors of our crates begin in lower case and end without a stop; messages for people do not.
+fn sentence(error: &dyn Display) -> String {
+    let text = error.to_string();
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => text,
+    }
+}

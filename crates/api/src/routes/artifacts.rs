@@ -1,0 +1,38 @@
+//! Artifacts of a run.
+
+use crate::api::Shared;
+use crate::caller::{ArtifactsRead, Caller};
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+use tandem_record::RunId;
+use tandem_wire::v1::time::rfc3339;
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}/artifacts/{artifactId}", tag = "runs",
+    operation_id = "readArtifact",
+    params(("runId" = String, Path), ("artifactId" = String, Path)),
+    responses((status = 200, description = "The artifact and its content", body = Value))
+)]
+pub(super) async fn read_artifact(
+    State(doors): State<Shared>,
+    caller: Caller<ArtifactsRead>,
+    Path((run, artifact)): Path<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let run = RunId::from(run);
+    doors.visible(&caller, &run).await?;
+    let found = doors
+        .runtime
+        .artifact(&caller.tenant, &run, &artifact)
+        .await?;
+    let found = found.ok_or_else(|| Problem::not_found("artifact"))?;
+    Ok(Json(json!({
+        "artifactId": found.artifact_id,
+        "artifactType": found.artifact_type,
+        "runId": run,
+        "nodeId": found.node,
+        "createdAt": rfc3339(found.created_at),
+        "content": found.content,
+    })))
+}

@@ -1,0 +1,154 @@
+//! Cancelling, pausing and resuming one run.
+
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, RunsCancel};
+use crate::mutation::{Begun, Mutation};
+use crate::problem::Problem;
+use crate::said::Said;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+use tandem_access::Identity;
+use tandem_record::{Command, DrainPolicy, Reply, RunId};
+use tandem_wire::v1::time::rfc3339;
+use utoipa::ToSchema;
+
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reasoned {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Pausing {
+    #[serde(default)]
+    reason: Option<String>,
+    /// `drain-current-node` (the default) or `immediate`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    drain_policy: Option<DrainPolicy>,
+}
+
+/// A command does not say which workspace it comes from, so a bound caller is checked first.
+async fn check_workspace(doors: &Doors, caller: &Identity, run: &RunId) -> Result<(), Problem> {
+    if caller.workspace.is_some() {
+        doors.visible(caller, run).await?;
+    }
+    Ok(())
+}
+
+#[utoipa::path(
+    post, path = "/v1/runs/{runId}/cancel", tag = "runs", operation_id = "cancelRun",
+    params(("runId" = String, Path)), request_body = Reasoned,
+    responses((status = 200, description = "Cancelled, or on its way", body = Value))
+)]
+pub(super) async fn cancel(
+    State(doors): State<Shared>,
+    caller: Caller<RunsCancel>,
+    Path(run): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let Reasoned { reason } = request.optional_json()?;
+    let run = RunId::from(run);
+    check_workspace(&doors, &caller, &run).await?;
+    let command = Command::Cancel {
+        reason,
+        by: Some(caller.principal.clone()),
+        by_parent: None,
+    };
+    ticket
+        .submit(&doors, &caller, run, command, say_cancelled)
+        .await
+}
+
+fn say_cancelled(run: &RunId, reply: &Reply) -> Said {
+    let Reply::Cancel {
+        status,
+        already_terminal,
+    } = reply
+    else {
+        unreachable!("a cancel is answered as one, not with {reply:?}");
+    };
+    let mut body = json!({"runId": run, "status": status.as_str()});
+    if *already_terminal {
+        body["alreadyTerminal"] = json!(true);
+    }
+    Said::ok(body)
+}
+
+#[utoipa::path(
+    post, path = "/v1/runs/{runId}:pause", tag = "runs", operation_id = "pauseRun",
+    params(("runId" = String, Path)), request_body = Pausing,
+    responses((status = 202, description = "Paused, or pausing after the current node", body = Value))
+)]
+pub(super) async fn pause(
+    State(doors): State<Shared>,
+    caller: Caller<RunsCancel>,
+    Path(run): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let asked: Pausing = request.optional_json()?;
+    let run = RunId::from(run);
+    check_workspace(&doors, &caller, &run).await?;
+    let command = Command::Pause {
+        reason: asked.reason,
+        policy: asked.drain_policy.unwrap_or(DrainPolicy::DrainCurrentNode),
+    };
+    ticket
+        .submit(&doors, &caller, run, command, say_paused)
+        .await
+}
+
+fn say_paused(run: &RunId, reply: &Reply) -> Said {
+    let Reply::Paused { at } = reply else {
+        unreachable!("a pause is answered as one, not with {reply:?}");
+    };
+    Said::accepted(json!({"runId": run, "status": "paused", "pausedAt": rfc3339(*at)}))
+}
+
+#[utoipa::path(
+    post, path = "/v1/runs/{runId}:resume", tag = "runs", operation_id = "resumeRun",
+    params(("runId" = String, Path)), request_body = Reasoned,
+    responses((status = 202, description = "Running again", body = Value))
+)]
+pub(super) async fn resume(
+    State(doors): State<Shared>,
+    caller: Caller<RunsCancel>,
+    Path(run): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let Reasoned { reason } = request.optional_json()?;
+    let run = RunId::from(run);
+    check_workspace(&doors, &caller, &run).await?;
+    ticket
+        .submit(
+            &doors,
+            &caller,
+            run,
+            Command::Resume { reason },
+            say_resumed,
+        )
+        .await
+}
+
+fn say_resumed(run: &RunId, reply: &Reply) -> Said {
+    let Reply::Resumed { at } = reply else {
+        unreachable!("a resume is answered as one, not with {reply:?}");
+    };
+    Said::accepted(json!({"runId": run, "status": "running", "resumedAt": rfc3339(*at)}))
+}

@@ -1,0 +1,206 @@
+//! `POST /v1/runs`.
+
+use crate::api::Shared;
+use crate::caller::{Caller, RunsCreate};
+use crate::mutation::{Begun, Mutation};
+use crate::problem::Problem;
+use crate::said::Said;
+use crate::trace::Trace;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+use tandem_access::Identity;
+use tandem_record::{Object, RunId, RunOptions, RunRequest, Transport, WorkflowId};
+use tandem_runtime::NewRun;
+use utoipa::ToSchema;
+
+/// The version of the engine's rules a test key may name; the only one there is.
+const ENGINE_VERSION: u32 = 1;
+const MAX_ID_CHARS: usize = 128;
+
+/// The body, closed: the run's part and the options' part side by side.
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Asked {
+    #[serde(default)]
+    workflow_id: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    inputs: Option<Object>,
+    #[serde(default)]
+    tenant_id: Option<String>,
+    #[serde(default)]
+    scope_id: Option<String>,
+    #[serde(default)]
+    callback_url: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    configurable: Option<Object>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    metadata: Option<Object>,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    eval_suite_ref: Option<String>,
+    #[serde(default)]
+    agent_id: Option<String>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/runs", tag = "runs", operation_id = "createRun", request_body = Asked,
+    params(("Idempotency-Key" = Option<String>, Header),
+           ("X-Dedup" = Option<String>, Header, description = "`enforce`: one live run per scopeId")),
+    responses((status = 201, description = "The run exists", body = Value))
+)]
+pub(super) async fn create_run(
+    State(doors): State<Shared>,
+    caller: Caller<RunsCreate>,
+    Extension(trace): Extension<Trace>,
+    headers: HeaderMap,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let asked: Asked = request.json()?;
+    check_engine_version(&caller, &headers)?;
+    let exclusive = headers
+        .get("x-dedup")
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
+    let new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    ticket.create(&doors, new, created).await
+}
+
+/// How the creation of a run is acknowledged.
+fn created(run: &RunId) -> Said {
+    Said::created(json!({
+        "runId": run,
+        "status": "pending",
+        "eventsUrl": format!("/v1/runs/{run}/events"),
+        "statusUrl": format!("/v1/runs/{run}"),
+    }))
+}
+
+fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(value) = headers.get("x-force-engine-version") else {
+        return Ok(());
+    };
+    if !caller.test_key {
+        return Err(Problem::engine_version_forbidden());
+    }
+    match value.to_str().ok().and_then(|text| text.parse().ok()) {
+        Some(ENGINE_VERSION) => Ok(()),
+        Some(_) => Err(Problem::unsupported_engine_version(ENGINE_VERSION)),
+        None => {
+            let message = "must be a whole number of at least 0";
+            Err(Problem::invalid("X-Force-Engine-Version", message))
+        }
+    }
+}
+
+impl Asked {
+    /// A run with inputs and nothing else.
+    pub(crate) fn plain(workflow_id: String, inputs: Object) -> Self {
+        Self {
+            workflow_id: Some(workflow_id),
+            inputs: Some(inputs),
+            ..Self::default()
+        }
+    }
+
+    /// The run to create, once everything that is about HTTP was checked. The engine judges inputs
+    /// and options.
+    pub(crate) fn into_run(
+        self,
+        caller: &Identity,
+        trace: &Trace,
+        exclusive_scope: bool,
+        transport: Transport,
+    ) -> Result<NewRun, Problem> {
+        self.check(exclusive_scope)?;
+        if self.tenant_id.is_some_and(|t| t != caller.tenant.as_str()) {
+            return Err(Problem::forbidden("The key belongs to another tenant."));
+        }
+        let mock = self
+            .configurable
+            .as_ref()
+            .and_then(|c| c.get("mockProvider"));
+        if let Some(mock) = mock {
+            return Err(Problem::mock_provider_forbidden(mock["id"].as_str()));
+        }
+        Ok(NewRun {
+            workflow_id: WorkflowId::from(self.workflow_id.unwrap_or_default()),
+            request: RunRequest {
+                owner: caller.owner(),
+                inputs: self.inputs.unwrap_or_default(),
+                erased_defaults: Vec::new(),
+                options: RunOptions {
+                    configurable: self.configurable,
+                    tags: self.tags,
+                    metadata: self.metadata,
+                },
+                scope_id: self.scope_id,
+                callback_url: self.callback_url,
+                parent: None,
+                transport,
+                trace: Some(trace.for_run()),
+            },
+            exclusive_scope,
+        })
+    }
+
+    fn check(&self, exclusive_scope: bool) -> Result<(), Problem> {
+        match self.mode.as_deref() {
+            Some("eval") => return Err(Problem::capability_not_provided("agents.evalSuite")),
+            Some(_) => return Err(Problem::invalid("/mode", "can only be \"eval\"")),
+            None => {}
+        }
+        let mut errors = Vec::new();
+        let mut wrong = |path: &str, message: &str| {
+            errors.push((path.to_owned(), message.to_owned()));
+        };
+        let named = |id: &Option<String>| {
+            id.as_ref()
+                .is_some_and(|id| (1..=MAX_ID_CHARS).contains(&id.chars().count()))
+        };
+        if !named(&self.workflow_id) {
+            wrong("/workflowId", "must be an id of 1 to 128 characters");
+        }
+        if self.scope_id.is_some() && !named(&self.scope_id) {
+            wrong("/scopeId", "must be an id of 1 to 128 characters");
+        }
+        if exclusive_scope && self.scope_id.is_none() {
+            wrong("/scopeId", "is needed with X-Dedup: enforce");
+        }
+        if self
+            .callback_url
+            .as_deref()
+            .is_some_and(|url| !is_web_url(url))
+        {
+            wrong("/callbackUrl", "must be an absolute http or https URL");
+        }
+        if self.eval_suite_ref.is_some() {
+            wrong("/evalSuiteRef", "belongs to mode \"eval\"");
+        }
+        if self.agent_id.is_some() {
+            wrong("/agentId", "belongs to mode \"eval\"");
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Problem::validation(errors))
+        }
+    }
+}
+
+fn is_web_url(text: &str) -> bool {
+    url::Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}

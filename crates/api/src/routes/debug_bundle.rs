@@ -1,0 +1,61 @@
+//! `GET /v1/runs/{runId}/debug-bundle`: one run, redacted, to attach to a bug report.
+
+use super::poll::events_up_to;
+use super::runs::{observe, snapshot_extras};
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, RunsRead};
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use tandem_access::Identity;
+use tandem_record::RunId;
+use tandem_wire::v1::bundle::{self, HostInfo};
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}/debug-bundle", tag = "runs", operation_id = "readDebugBundle",
+    params(("runId" = String, Path), ("maxEvents" = Option<u64>, Query)),
+    responses((status = 200, description = "Snapshot, log, spans and counts", body = Value))
+)]
+pub(super) async fn read_bundle(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    Path(run): Path<String>,
+    params: Params,
+) -> Result<Response, Problem> {
+    let run = RunId::from(run);
+    doors.visible(&caller, &run).await?;
+    let max_events = params.number("maxEvents", 0..=u64::MAX)?;
+    let max_events = max_events.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let bundle = collect(&doors, &caller, &run, max_events).await?;
+    let headers = [(header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Json(bundle)).into_response())
+}
+
+pub(super) async fn collect(
+    doors: &Doors,
+    caller: &Identity,
+    run: &RunId,
+    max_events: Option<usize>,
+) -> Result<Value, Problem> {
+    let observed = observe(doors, caller, run).await?;
+    let extras = snapshot_extras(doors, caller, &observed).await?;
+    let events = events_up_to(doors, run, None, observed.view.head).await?;
+    let host = HostInfo {
+        name: doors.host.name.clone(),
+        version: doors.host.version.to_owned(),
+        vendor: None,
+    };
+    Ok(bundle::debug_bundle(
+        &host,
+        &observed.view,
+        &observed.definition.sensitivity,
+        &events,
+        &extras,
+        doors.now(),
+        max_events,
+    ))
+}

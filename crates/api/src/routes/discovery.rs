@@ -1,0 +1,100 @@
+//! `GET /.well-known/openwop`: what this host can do, generated from what is wired.
+//!
+//! Without a credential the public view; with one, the view of that key: families it has no scope
+//! for are left out, so a weaker key always sees a subset of a stronger one.
+
+use crate::api::{Doors, Shared};
+use crate::caller;
+use crate::http_metrics::ADVERTISED;
+use crate::idempotency::hex;
+use crate::problem::Problem;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tandem_access::{Scope, ScopeSet};
+use tandem_wire::v1::capabilities::{self, Wired};
+use tandem_wire::v1::stream;
+
+/// How long an old key works beside its successor, at least: until it is revoked, so longer than
+/// any caller needs to count on.
+const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
+
+/// Kinds of question the served node types ask.
+const INTERRUPT_KINDS: [&str; 4] = ["approval", "clarification", "external-event", "custom"];
+
+#[utoipa::path(
+    get, path = "/.well-known/openwop", tag = "discovery", operation_id = "discover",
+    responses((status = 200, description = "The capabilities document", body = Value),
+              (status = 304, description = "Unchanged since the given ETag"))
+)]
+pub(super) async fn discover(
+    State(doors): State<Shared>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let (scopes, cache) = if parts.headers.contains_key(header::AUTHORIZATION) {
+        let identity = caller::authenticate(&parts, &doors).await?;
+        (identity.scopes, "private, max-age=300")
+    } else {
+        (ScopeSet::everything(), "public, max-age=300")
+    };
+    let body = document(&doors, scopes).to_string();
+    let etag = format!("\"{}\"", &hex(&Sha256::digest(&body))[..32]);
+    let known = matches(&parts.headers, &etag);
+    let mut response = if known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
+    let etag = HeaderValue::try_from(etag).expect("hexadecimal digits fit into a header");
+    headers.insert(header::ETAG, etag);
+    Ok(response)
+}
+
+fn matches(headers: &HeaderMap, etag: &str) -> bool {
+    let sent = headers.get_all(header::IF_NONE_MATCH).iter();
+    sent.filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .map(|tag| tag.trim().trim_start_matches("W/"))
+        .any(|tag| tag == etag || tag == "*")
+}
+
+fn document(doors: &Doors, scopes: ScopeSet) -> Value {
+    let limits = doors.runtime.limits();
+    let may = |scope: Scope| scopes.contains(scope);
+    let fixtures: &[String] = if may(Scope::RunsCreate) {
+        &doors.fixtures
+    } else {
+        &[]
+    };
+    capabilities::document(&Wired {
+        host_version: doors.host.version,
+        host_id: &doors.host.host_id,
+        engine_version: tandem_runtime::ENGINE_VERSION,
+        max_node_executions: limits.max_node_executions,
+        max_run_duration_ms: limits.max_run_duration_ms,
+        max_request_body_bytes: doors.settings.max_body_bytes,
+        fixtures,
+        pause_resume: may(Scope::RunsCancel),
+        debug_bundle: may(Scope::RunsRead),
+        idempotency_seconds: doors.settings.idempotency_seconds,
+        key_rotation_grace_seconds: Some(ROTATION_GRACE_SECONDS),
+        auth_scoped: true,
+        sub_workflow_input_mapping: true,
+        otel: doors.otel,
+        metrics: &ADVERTISED,
+        stream_modes: &stream::SUPPORTED,
+        node_types: tandem_runtime::advertised_types().collect(),
+        interrupt_kinds: if may(Scope::ApprovalsRespond) {
+            &INTERRUPT_KINDS
+        } else {
+            &[]
+        },
+        test_seams: doors.test_seams,
+    })
+}

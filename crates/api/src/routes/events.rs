@@ -1,0 +1,157 @@
+//! `GET /v1/runs/{runId}/events`: the log as a stream, or at once as JSON.
+
+use super::poll::whole_log;
+use crate::api::Shared;
+use crate::caller::{Caller, RunsRead};
+use crate::follow::Follower;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::sse::{self, Frame, Show};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_record::{Event, Recorded, RunId, Seq};
+use tandem_runtime::{Definition, StoredRun, Unfolded};
+use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::v1::stream::Modes;
+
+const MAX_BUFFER_MS: u64 = 5_000;
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}/events", tag = "events", operation_id = "streamEvents",
+    params(("runId" = String, Path),
+           ("streamMode" = Option<String>, Query, description = "updates, values, messages, debug, or a list"),
+           ("bufferMs" = Option<u64>, Query, description = "0 to 5000: collect events into batches"),
+           ("Last-Event-ID" = Option<String>, Header)),
+    responses((status = 200, description = "The log, as a stream or, if JSON is accepted, at once",
+               body = String, content_type = "text/event-stream"))
+)]
+pub(super) async fn stream_events(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    Path(run): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let run = RunId::from(run);
+    let stored = doors.visible(&caller, &run).await?;
+    let modes = Modes::parse(params.get("streamMode").unwrap_or("updates"))
+        .map_err(|_| Problem::unsupported_stream_mode())?;
+    let buffer_ms = params.number("bufferMs", 0..=MAX_BUFFER_MS)?.unwrap_or(0);
+    if wants_json(&headers) {
+        return Ok(Json(whole_log(&doors, &stored, None).await?).into_response());
+    }
+    let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
+    let cursor = last_event_id(&headers, &stored);
+    let definition = doors.runtime.pinned(&stored).await?;
+    if modes.is_values() {
+        // Every state is folded from the start; what the reader has seen is folded unseen.
+        let follower = Follower::new(&doors, &stored, None);
+        let show = Values {
+            run: doors.runtime.unfolded(&stored).await?,
+            definition,
+            after: cursor,
+        };
+        return Ok(sse::stream(follower, show, window));
+    }
+    let follower = Follower::new(&doors, &stored, cursor);
+    let show = Events {
+        run,
+        modes,
+        definition,
+    };
+    Ok(sse::stream(follower, show, window))
+}
+
+/// JSON only for those who ask for it and not for a stream.
+fn wants_json(headers: &HeaderMap) -> bool {
+    let accepts = |kind: &str| {
+        headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|list| list.to_ascii_lowercase().contains(kind))
+    };
+    accepts("application/json") && !accepts("text/event-stream")
+}
+
+/// Where a returning reader left off: a sequence or an event id of this run. Anything else starts
+/// from the beginning, as does a place the log has not reached.
+fn last_event_id(headers: &HeaderMap, stored: &StoredRun) -> Option<Seq> {
+    let text = headers.get("last-event-id")?.to_str().ok()?.trim();
+    let prefix = format!("evt-{}-", stored.row.run_id);
+    let number = text.strip_prefix(&prefix).unwrap_or(text);
+    let seq = Seq(number.parse().ok()?);
+    (seq <= stored.head).then_some(seq)
+}
+
+/// Waiting for the rest of a batch would only delay whoever has to act.
+fn is_urgent(event: &Event) -> bool {
+    event.is_terminal() || matches!(event, Event::NodeSuspended { .. })
+}
+
+struct Events {
+    run: RunId,
+    modes: Modes,
+    definition: Arc<Definition>,
+}
+
+impl Show for Events {
+    fn show(&mut self, events: &[Recorded]) -> Vec<Frame> {
+        let shown = events.iter().filter(|e| self.modes.shows(&e.event));
+        shown
+            .map(|recorded| {
+                let doc = project::event(&self.run, recorded, &self.definition.sensitivity);
+                Frame {
+                    seq: recorded.seq,
+                    name: doc["type"].as_str().unwrap_or("message").to_owned(),
+                    data: doc.to_string(),
+                    urgent: is_urgent(&recorded.event),
+                }
+            })
+            .collect()
+    }
+}
+
+struct Values {
+    run: Unfolded,
+    definition: Arc<Definition>,
+    /// What the reader has seen; a snapshot of that place comes first.
+    after: Option<Seq>,
+}
+
+impl Values {
+    fn snapshot(&self) -> Value {
+        let extras = SnapshotExtras {
+            children: Vec::new(),
+            outputs: self.run.0.outputs().cloned(),
+            link: None,
+        };
+        project::snapshot(&self.run.0.view(), &self.definition.sensitivity, &extras)
+    }
+}
+
+impl Show for Values {
+    fn show(&mut self, events: &[Recorded]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for recorded in events {
+            self.run.0.evolve(recorded);
+            let seq = Some(recorded.seq);
+            let shown =
+                seq == self.after || (seq > self.after && Modes::values_trigger(&recorded.event));
+            if shown {
+                frames.push(Frame {
+                    seq: recorded.seq,
+                    name: "state.snapshot".to_owned(),
+                    data: self.snapshot().to_string(),
+                    urgent: is_urgent(&recorded.event),
+                });
+            }
+        }
+        frames
+    }
+}

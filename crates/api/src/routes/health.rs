@@ -1,0 +1,42 @@
+//! Whether the process lives, whether it can work, and how it fares. Without credentials: a probe
+//! has none, and nothing here is about anybody. Expose `/metrics` only where the operator listens.
+
+use crate::api::Shared;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+#[utoipa::path(
+    get, path = "/healthz", tag = "operations", operation_id = "alive",
+    responses((status = 200, description = "The process answers", body = Value))
+)]
+pub(super) async fn alive() -> Json<Value> {
+    Json(json!({"status": "ok"}))
+}
+
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations", operation_id = "ready",
+    responses((status = 200, description = "The store takes writes", body = Value))
+)]
+pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Problem> {
+    if *doors.stopping.borrow() {
+        return Err(Problem::busy());
+    }
+    doors.runtime.store().ping().await?;
+    Ok(Json(json!({"status": "ready"})))
+}
+
+#[utoipa::path(
+    get, path = "/metrics", tag = "operations", operation_id = "metrics",
+    responses((status = 200, description = "Metrics as Prometheus text", body = String,
+               content_type = "application/openmetrics-text"))
+)]
+pub(super) async fn metrics(State(doors): State<Shared>) -> Result<Response, Problem> {
+    let depth = doors.runtime.store().depth().await?;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let headers = [(header::CONTENT_TYPE, content_type)];
+    Ok((headers, doors.metrics.text(depth)).into_response())
+}

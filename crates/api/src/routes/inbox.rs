@@ -1,0 +1,199 @@
+//! The inbox: every open question of the tenant's runs, and deciding one by its id.
+
+use super::interrupts::say_resolved;
+use super::list_runs::{cursor, position};
+use crate::api::{Doors, Shared};
+use crate::caller::{ApprovalsRespond, Caller, RunsRead};
+use crate::mutation::{Begun, Mutation};
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_access::Identity;
+use tandem_record::{Command, InterruptId, RunId, Timestamp};
+use tandem_runtime::{InterruptFilter, InterruptRow, Page};
+use tandem_wire::v1::time::rfc3339;
+use utoipa::ToSchema;
+
+const KNOWN: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 200;
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/interrupts", tag = "interrupts", operation_id = "listInterrupts",
+    params(("status" = Option<String>, Query), ("kind" = Option<String>, Query),
+           ("runId" = Option<String>, Query), ("limit" = Option<u64>, Query),
+           ("cursor" = Option<String>, Query)),
+    responses((status = 200, description = "Questions, newest first", body = Value))
+)]
+pub(super) async fn list(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    params.only(&KNOWN)?;
+    let open = match params.get("status") {
+        None | Some("open") => Some(true),
+        Some("closed") => Some(false),
+        Some("any") => None,
+        Some(_) => return Err(Problem::invalid("status", "must be open, closed or any")),
+    };
+    let limit = params.number("limit", 1..=MAX_LIMIT)?;
+    let before = params.get("cursor").map(position).transpose()?;
+    // Conversations are not served yet, so a session has no questions.
+    if params.get("sessionId").is_some() {
+        return Ok(Json(json!({"interrupts": []})));
+    }
+    let filter = InterruptFilter {
+        open,
+        kind: params.get("kind").map(str::to_owned),
+        run: params.get("runId").map(RunId::new),
+        workspace: caller.workspace.clone(),
+    };
+    let page = Page {
+        before,
+        limit: usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
+    };
+    let listing = doors
+        .runtime
+        .questions(&caller.tenant, &filter, &page)
+        .await?;
+    let items: Vec<Value> = listing.rows.iter().map(|(_, row)| item(row)).collect();
+    let mut body = json!({"interrupts": items});
+    if let Some((place, _)) = listing.rows.last().filter(|_| listing.more) {
+        body["nextCursor"] = json!(cursor(*place));
+    }
+    Ok(Json(body))
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/interrupts/{interruptId}", tag = "interrupts",
+    operation_id = "readInterrupt", params(("interruptId" = String, Path)),
+    responses((status = 200, description = "One question, open or closed", body = Value))
+)]
+pub(super) async fn read(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    Ok(Json(item(&find(&doors, &caller, id).await?)))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Decision {
+    resume_value: Value,
+    /// What was shown when the decision was made; a mismatch is refused.
+    #[serde(default)]
+    digest: Option<String>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/interrupts/{interruptId}:resolve", tag = "interrupts",
+    operation_id = "resolveInterruptById",
+    params(("interruptId" = String, Path)), request_body = Decision,
+    responses((status = 200, description = "Decided, or a vote counted", body = Value))
+)]
+pub(super) async fn resolve(
+    State(doors): State<Shared>,
+    caller: Caller<ApprovalsRespond>,
+    Path(id): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let decision: Decision = request.json()?;
+    let row = find(&doors, &caller, id).await?;
+    if row.closed.is_none() && decision.digest.is_some() {
+        let shown = shown(&row);
+        let digest = shown["digest"].as_str().unwrap_or_default();
+        if decision.digest.as_deref() != Some(digest) {
+            return Err(Problem::artifact_changed(digest));
+        }
+    }
+    let command = Command::ResolveInterrupt {
+        node: row.node,
+        interrupt: Some(row.interrupt),
+        value: decision.resume_value,
+        by: Some(caller.principal.clone()),
+        by_link: false,
+    };
+    ticket
+        .submit(&doors, &caller, row.run_id, command, say_resolved)
+        .await
+}
+
+async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptRow, Problem> {
+    let id = InterruptId::from(id);
+    let found = doors.runtime.question(&caller.tenant, &id).await?;
+    let row = found.ok_or_else(Problem::interrupt_not_found)?;
+    if caller.workspace.is_some() && caller.workspace != row.workspace {
+        return Err(Problem::run_forbidden());
+    }
+    Ok(row)
+}
+
+/// What the row keeps of what was shown.
+fn shown(row: &InterruptRow) -> Value {
+    serde_json::from_str(&row.body).unwrap_or_default()
+}
+
+fn item(row: &InterruptRow) -> Value {
+    let shown = shown(row);
+    let data = &shown["data"];
+    let mut item = json!({
+        "interruptId": row.interrupt,
+        "kind": row.kind,
+        "runId": row.run_id,
+        "nodeId": row.node,
+        "status": if row.closed.is_some() { "closed" } else { "open" },
+        "title": title(&row.kind, data),
+        "key": shown["key"],
+        "data": data,
+        "digest": shown["digest"],
+        "createdAt": rfc3339(row.created_at),
+        "actions": actions(&row.kind, data),
+    });
+    if let Some(deadline) = row.deadline {
+        item["deadline"] = json!(rfc3339(deadline));
+    }
+    for key in ["resumeSchema", "outcome", "decidedBy"] {
+        if !shown[key].is_null() {
+            item[key] = shown[key].clone();
+        }
+    }
+    if let Some(at) = shown["decidedAt"].as_i64() {
+        item["decidedAt"] = json!(rfc3339(Timestamp(at)));
+    }
+    if shown["votes"]
+        .as_array()
+        .is_some_and(|votes| !votes.is_empty())
+    {
+        item["votes"] = shown["votes"].clone();
+    }
+    item
+}
+
+fn title(kind: &str, data: &Value) -> String {
+    let text = match kind {
+        "clarification" => &data["questions"][0]["question"],
+        "external-event" => &data["eventType"],
+        "custom" => &data["customKind"],
+        _ => &data["title"],
+    };
+    text.as_str().unwrap_or(kind).to_owned()
+}
+
+fn actions(kind: &str, data: &Value) -> Value {
+    match kind {
+        "approval" => data["actions"].clone(),
+        "clarification" => json!(["answer"]),
+        "external-event" => json!(["deliver"]),
+        _ => json!(["resolve"]),
+    }
+}

@@ -1,0 +1,234 @@
+//! API keys of the caller's tenant.
+//!
+//! A secret is in exactly one answer. It is never stored, so making a key is the one change an
+//! idempotency key does not cover: a repeated request makes another key, and the first can be
+//! revoked. Nobody hands out more than they hold: not in scopes, not beyond their workspace, and
+//! not from a test key to a live one.
+
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, Keys};
+use crate::mutation::Mutation;
+use crate::problem::Problem;
+use crate::said::Said;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_access::{Identity, KeyRecord, NewKey, Scope, ScopeSet, Secret};
+use tandem_record::{Timestamp, WorkspaceId};
+use tandem_wire::v1::time::rfc3339;
+use utoipa::ToSchema;
+
+const MAX_NAME_CHARS: usize = 128;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Wanted {
+    name: String,
+    scopes: Vec<String>,
+    #[serde(default)]
+    roles: Vec<String>,
+    #[serde(default)]
+    workspace: Option<String>,
+    /// RFC 3339; never, when left out.
+    #[serde(default)]
+    expires_at: Option<String>,
+    #[serde(default)]
+    test: bool,
+}
+
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Rotation {
+    #[serde(default)]
+    expires_at: Option<String>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/keys", tag = "keys", operation_id = "createKey",
+    request_body = Wanted,
+    description = "Makes a key. The secret is in this answer and nowhere else, so an \
+                   Idempotency-Key is not honoured here: a repeated request makes another key.",
+    responses((status = 201, description = "The key and its secret", body = Value))
+)]
+pub(super) async fn create(
+    State(doors): State<Shared>,
+    caller: Caller<Keys>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let wanted: Wanted = request.json()?;
+    let new = wanted.into_key(&caller)?;
+    let (keyring, now) = (doors.keyring.clone(), doors.now());
+    let (record, secret) = doors
+        .to_the_end(async move { keyring.mint(new, now).await })
+        .await??;
+    Ok(with_secret(&record, &secret).into_response())
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/keys", tag = "keys", operation_id = "listKeys",
+    responses((status = 200, description = "Keys of the tenant, oldest first, without secrets", body = Value))
+)]
+pub(super) async fn list(
+    State(doors): State<Shared>,
+    caller: Caller<Keys>,
+) -> Result<Json<Value>, Problem> {
+    let keys: Vec<Value> = reachable(&doors, &caller)
+        .await?
+        .iter()
+        .map(shown)
+        .collect();
+    Ok(Json(json!({"keys": keys})))
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/keys/{keyId}", tag = "keys", operation_id = "readKey",
+    params(("keyId" = String, Path)),
+    responses((status = 200, description = "The key, without its secret", body = Value))
+)]
+pub(super) async fn read(
+    State(doors): State<Shared>,
+    caller: Caller<Keys>,
+    Path(key): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    Ok(Json(shown(&find(&doors, &caller, &key).await?)))
+}
+
+#[utoipa::path(
+    delete, path = "/v1/host/tandem/keys/{keyId}", tag = "keys", operation_id = "revokeKey",
+    params(("keyId" = String, Path)),
+    responses((status = 204, description = "Revoked; sessions opened with it have ended"))
+)]
+pub(super) async fn revoke(
+    State(doors): State<Shared>,
+    caller: Caller<Keys>,
+    Path(key): Path<String>,
+    _request: Mutation,
+) -> Result<Response, Problem> {
+    let record = find(&doors, &caller, &key).await?;
+    let (keyring, now, id) = (doors.keyring.clone(), doors.now(), record.key_id);
+    let sessions = doors.sessions.clone();
+    doors
+        .to_the_end(async move {
+            let revoked = keyring.revoke(&record.tenant, &id, now).await;
+            sessions.close_of_key(&id);
+            revoked
+        })
+        .await??;
+    Ok(Said::nothing().into_response())
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/keys/{keyId}:rotate", tag = "keys", operation_id = "rotateKey",
+    params(("keyId" = String, Path)), request_body = Rotation,
+    description = "Makes a second key for the same principal; the old one works until it is \
+                   revoked or expires. An Idempotency-Key is not honoured here either.",
+    responses((status = 201, description = "The new key and its secret", body = Value))
+)]
+pub(super) async fn rotate(
+    State(doors): State<Shared>,
+    caller: Caller<Keys>,
+    Path(key): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let Rotation { expires_at } = request.optional_json()?;
+    let expires_at = expires_at.as_deref().map(instant).transpose()?;
+    let record = find(&doors, &caller, &key).await?;
+    let old = Identity::of_key(&record);
+    // The answer holds a working secret of that key's powers.
+    check_grant(&caller, old.scopes, old.test_key)?;
+    let (keyring, now) = (doors.keyring.clone(), doors.now());
+    let (record, secret) = doors
+        .to_the_end(async move {
+            let (tenant, id) = (&record.tenant, &record.key_id);
+            keyring.rotate(tenant, id, expires_at, now).await
+        })
+        .await??;
+    Ok(with_secret(&record, &secret).into_response())
+}
+
+impl Wanted {
+    fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
+        if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
+            return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
+        }
+        let mut scopes = Vec::with_capacity(self.scopes.len());
+        for (i, name) in self.scopes.iter().enumerate() {
+            let scope = Scope::parse(name)
+                .ok_or_else(|| Problem::invalid(&format!("/scopes/{i}"), "is not a scope"))?;
+            scopes.push(scope);
+        }
+        let scopes: ScopeSet = scopes.into_iter().collect();
+        check_grant(caller, scopes, self.test)?;
+        let workspace = self.workspace.map(WorkspaceId::from);
+        if caller.workspace.is_some() && workspace.is_some() && workspace != caller.workspace {
+            return Err(Problem::forbidden("The key is bound to another workspace."));
+        }
+        Ok(NewKey {
+            name: self.name,
+            tenant: caller.tenant.clone(),
+            workspace: workspace.or_else(|| caller.workspace.clone()),
+            principal: None,
+            scopes,
+            roles: self.roles,
+            expires_at: self.expires_at.as_deref().map(instant).transpose()?,
+            test: self.test,
+        })
+    }
+}
+
+fn check_grant(caller: &Identity, scopes: ScopeSet, test: bool) -> Result<(), Problem> {
+    if let Some(missing) = scopes.iter().find(|scope| !caller.scopes.contains(*scope)) {
+        return Err(Problem::scope_missing(missing));
+    }
+    if caller.test_key && !test {
+        return Err(Problem::forbidden("A test key can only make test keys."));
+    }
+    Ok(())
+}
+
+/// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.
+async fn reachable(doors: &Doors, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
+    let mut keys = doors.keyring.list(Some(&caller.tenant)).await?;
+    if caller.workspace.is_some() {
+        keys.retain(|key| key.workspace == caller.workspace);
+    }
+    Ok(keys)
+}
+
+async fn find(doors: &Doors, caller: &Identity, key_id: &str) -> Result<KeyRecord, Problem> {
+    let found = reachable(doors, caller)
+        .await?
+        .into_iter()
+        .find(|key| key.key_id == key_id);
+    found.ok_or_else(|| Problem::not_found("key"))
+}
+
+fn instant(text: &str) -> Result<Timestamp, Problem> {
+    let parsed = text.parse::<jiff::Timestamp>();
+    let at = parsed.map_err(|_| Problem::invalid("/expiresAt", "must be an RFC 3339 time"))?;
+    Ok(Timestamp(at.as_millisecond()))
+}
+
+fn with_secret(record: &KeyRecord, secret: &Secret) -> Said {
+    let mut body = shown(record);
+    body["secret"] = json!(secret.expose());
+    Said::created(body)
+}
+
+fn shown(record: &KeyRecord) -> Value {
+    json!({
+        "keyId": record.key_id,
+        "name": record.name,
+        "tenant": record.tenant,
+        "workspace": record.workspace,
+        "principal": record.principal,
+        "scopes": record.scopes,
+        "roles": record.roles,
+        "test": Identity::of_key(record).test_key,
+        "createdAt": rfc3339(record.created_at),
+        "expiresAt": record.expires_at.map(rfc3339),
+        "revokedAt": record.revoked_at.map(rfc3339),
+    })
+}

@@ -1,0 +1,141 @@
+//! Signed links: the token is the credential. Looking never decides; deciding works once.
+//!
+//! Order of checks, so that a stranger learns nothing: signature, question known, decided or dead,
+//! expired, intent, then whatever the engine has against the answer.
+
+use super::interrupts::{Answer, say_resolved};
+use crate::api::{Doors, Shared};
+use crate::mutation::Mutation;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
+use tandem_record::{Command, InterruptView, RunId, Timestamp};
+use tandem_runtime::InterruptRow;
+use tandem_wire::v1::project::Link;
+use tandem_wire::v1::time::rfc3339;
+
+/// A link lives for one to two of these, and stays the same within one.
+const WINDOW_MS: u64 = 15 * 60 * 1000;
+
+#[utoipa::path(
+    get, path = "/v1/interrupts/{token}", tag = "interrupts", operation_id = "inspectInterrupt",
+    params(("token" = String, Path)), security(()),
+    responses((status = 200, description = "The open question", body = Value))
+)]
+pub(super) async fn inspect(
+    State(doors): State<Shared>,
+    Path(token): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let (claims, row) = open(&doors, &token).await?;
+    let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let mut body = json!({
+        "interruptId": row.interrupt,
+        "kind": row.kind,
+        "key": shown["key"],
+        "data": shown["data"],
+        "digest": shown["digest"],
+        "requestedAt": rfc3339(row.created_at),
+        "expiresAt": rfc3339(claims.expires_at),
+        "resolved": false,
+    });
+    if !shown["resumeSchema"].is_null() {
+        body["resumeSchema"] = shown["resumeSchema"].clone();
+    }
+    if let Some(deadline) = row.deadline {
+        body["deadline"] = json!(rfc3339(deadline));
+    }
+    Ok(Json(body))
+}
+
+#[utoipa::path(
+    post, path = "/v1/interrupts/{token}", tag = "interrupts", operation_id = "answerInterrupt",
+    params(("token" = String, Path)), security(()), request_body = Answer,
+    responses((status = 200, description = "Decided, or a vote counted", body = Value))
+)]
+pub(super) async fn answer(
+    State(doors): State<Shared>,
+    Path(token): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let (claims, row) = open(&doors, &token).await?;
+    if claims.intent != LinkIntent::Resolve {
+        return Err(Problem::forbidden("This link may look, but not decide."));
+    }
+    let Answer { resume_value } = request.json()?;
+    let command = Command::ResolveInterrupt {
+        node: row.node,
+        interrupt: Some(row.interrupt),
+        value: resume_value,
+        by: None,
+        by_link: true,
+    };
+    let (runtime, run) = (doors.runtime.clone(), row.run_id);
+    let reply = doors
+        .to_the_end(async move {
+            let reply = runtime.submit(&row.tenant, &run, command, None).await;
+            reply.map(|reply| (run, reply))
+        })
+        .await?;
+    let (run, reply) = reply?;
+    Ok(say_resolved(&run, &reply).into_response())
+}
+
+/// The question a token stands for, if it may still be looked at.
+async fn open(doors: &Doors, token: &str) -> Result<(LinkClaims, InterruptRow), Problem> {
+    let claims = doors
+        .links
+        .verify(token)
+        .ok_or_else(Problem::interrupt_not_found)?;
+    let run = doors.runtime.find_any_run(&claims.run_id).await?;
+    let run = run.ok_or_else(Problem::interrupt_not_found)?;
+    let found = doors
+        .runtime
+        .question(&run.row.tenant, &claims.interrupt_id)
+        .await?;
+    let row = found.ok_or_else(Problem::interrupt_not_found)?;
+    if let Some(outcome) = &row.closed {
+        if outcome == "cancelled" {
+            return Err(Problem::interrupt_gone());
+        }
+        let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
+        let by = shown["decidedBy"].as_str();
+        let at = Timestamp(shown["decidedAt"].as_i64().unwrap_or_default());
+        return Err(Problem::already_resolved(outcome, by.or(Some("link")), at));
+    }
+    if doors.now() >= claims.expires_at {
+        return Err(Problem::link_expired());
+    }
+    Ok((claims, row))
+}
+
+/// A link to the question a run waits for. A reader who may not answer gets one that only shows.
+pub(crate) fn link(doors: &Doors, caller: &Identity, run: &RunId, open: &InterruptView) -> Link {
+    let asked = open.interrupt.requested_at;
+    let windows = doors.now().ms_since(asked) / WINDOW_MS + 2;
+    let end = asked.plus_ms(windows * WINDOW_MS);
+    let deadline = open.interrupt.timeout_ms.map(|ms| asked.plus_ms(ms));
+    let expires_at = deadline.map_or(end, |deadline| deadline.min(end));
+    let (run_id, node_id) = open
+        .mirrors
+        .clone()
+        .unwrap_or_else(|| (run.clone(), open.node.clone()));
+    let may_answer = caller.may(Scope::ApprovalsRespond).is_ok();
+    let claims = LinkClaims {
+        run_id,
+        node_id,
+        interrupt_id: open.interrupt.id.clone(),
+        expires_at,
+        intent: if may_answer {
+            LinkIntent::Resolve
+        } else {
+            LinkIntent::Inspect
+        },
+    };
+    Link {
+        token: doors.links.sign(&claims),
+        expires_at,
+    }
+}

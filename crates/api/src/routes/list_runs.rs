@@ -1,0 +1,124 @@
+//! Listing runs, newest first. The cursor is a place in the order of creation, so pages neither
+//! repeat nor skip a run while others are created.
+
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, RunsRead};
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Value, json};
+use tandem_access::Identity;
+use tandem_record::{RunId, RunStatus, WorkflowId};
+use tandem_runtime::{Page, RunFilter, RunPosition, RunRow};
+use tandem_wire::v1::time::rfc3339;
+
+const KNOWN: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "cursor"];
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 200;
+
+#[utoipa::path(
+    get, path = "/v1/runs", tag = "runs", operation_id = "listRuns",
+    params(("status" = Option<String>, Query), ("workflowId" = Option<String>, Query),
+           ("parentRunId" = Option<String>, Query), ("limit" = Option<u64>, Query),
+           ("cursor" = Option<String>, Query)),
+    responses((status = 200, description = "Runs, newest first", body = Value))
+)]
+pub(super) async fn list_runs(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    listing(&doors, &caller, &params).await
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/runs", tag = "runs", operation_id = "listRunsOfHost",
+    params(("status" = Option<String>, Query), ("workflowId" = Option<String>, Query),
+           ("parentRunId" = Option<String>, Query), ("limit" = Option<u64>, Query),
+           ("cursor" = Option<String>, Query)),
+    responses((status = 200, description = "The same as `GET /v1/runs`", body = Value))
+)]
+pub(super) async fn list_runs_of_host(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    listing(&doors, &caller, &params).await
+}
+
+async fn listing(
+    doors: &Doors,
+    caller: &Identity,
+    params: &Params,
+) -> Result<Json<Value>, Problem> {
+    params.only(&KNOWN)?;
+    let status = match params.get("status") {
+        Some(text) => Some(RunStatus::parse(text).ok_or_else(|| {
+            let known: Vec<&str> = RunStatus::ALL.iter().map(|s| s.as_str()).collect();
+            Problem::invalid("status", format!("must be one of {}", known.join(", ")))
+        })?),
+        None => None,
+    };
+    let limit = params.number("limit", 1..=MAX_LIMIT)?;
+    let before = match params.get("cursor") {
+        Some(text) => Some(position(text)?),
+        None => None,
+    };
+    let filter = RunFilter {
+        status,
+        workflow: params.get("workflowId").map(WorkflowId::new),
+        parent: params.get("parentRunId").map(RunId::new),
+        workspace: caller.workspace.clone(),
+    };
+    let page = Page {
+        before,
+        limit: usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
+    };
+    let listing = doors
+        .runtime
+        .list_runs(&caller.tenant, &filter, &page)
+        .await?;
+    let rows: Vec<Value> = listing.runs.iter().map(|listed| row(&listed.row)).collect();
+    let mut body = json!({"runs": rows});
+    let last = listing.runs.last().filter(|_| listing.more);
+    if let Some(last) = last {
+        body["nextCursor"] = json!(cursor(last.position));
+    }
+    Ok(Json(body))
+}
+
+pub(crate) fn cursor(position: RunPosition) -> String {
+    format!("r{}", position.0)
+}
+
+pub(crate) fn position(cursor: &str) -> Result<RunPosition, Problem> {
+    let number = cursor.strip_prefix('r').and_then(|text| text.parse().ok());
+    number
+        .map(RunPosition)
+        .ok_or_else(|| Problem::invalid("cursor", "is not one this host gave out"))
+}
+
+fn row(row: &RunRow) -> Value {
+    let mut owner = json!({"tenant": row.tenant});
+    if let Some(workspace) = &row.workspace {
+        owner["workspace"] = json!(workspace);
+    }
+    let mut shown = json!({
+        "runId": row.run_id,
+        "workflowId": row.workflow_id,
+        "status": row.status.as_str(),
+        "createdAt": rfc3339(row.created_at),
+        "owner": owner,
+    });
+    if let Some(at) = row.ended_at {
+        shown["endedAt"] = json!(rfc3339(at));
+    }
+    if let Some(parent) = &row.parent {
+        shown["parentRunId"] = json!(parent);
+    }
+    if let Some(code) = &row.error_code {
+        shown["error"] = json!({"code": code});
+    }
+    shown
+}

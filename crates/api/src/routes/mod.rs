@@ -1,0 +1,76 @@
+//! The routes, one file per resource. Each handler is declared once: its annotation is both what
+//! the router matches and what the description of the API says.
+
+mod absent;
+mod artifacts;
+mod bulk_cancel;
+mod control;
+mod create_run;
+mod debug_bundle;
+mod discovery;
+mod events;
+mod health;
+mod inbox;
+mod interrupts;
+mod keys;
+mod links;
+mod list_runs;
+mod poll;
+mod registry;
+mod runs;
+mod test_seams;
+
+use crate::api::Shared;
+use crate::verb::inside;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) use absent::{no_method, no_route};
+pub(crate) use create_run::Asked;
+pub(crate) use list_runs::{cursor, position};
+pub(crate) use poll::events_up_to;
+pub(crate) use runs::snapshot_extras;
+
+/// Everything described in the API's own description.
+pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> OpenApiRouter<Shared> {
+    let router = router
+        .routes(routes!(discovery::discover))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+        .routes(routes!(registry::read))
+        .routes(routes!(registry::post))
+        .routes(routes!(registry::list))
+        .routes(routes!(registry::put, registry::read_own, registry::delete))
+        .routes(routes!(create_run::create_run, list_runs::list_runs))
+        .routes(routes!(list_runs::list_runs_of_host))
+        .routes(routes!(runs::read_run))
+        .routes(routes!(events::stream_events))
+        .routes(routes!(poll::poll_events))
+        .routes(routes!(control::cancel))
+        .routes(routes!(bulk_cancel::bulk_cancel))
+        .routes(inside(routes!(control::pause)))
+        .routes(inside(routes!(control::resume)))
+        .routes(routes!(artifacts::read_artifact))
+        .routes(routes!(debug_bundle::read_bundle))
+        .routes(routes!(interrupts::resolve_at_node))
+        .routes(routes!(links::inspect, links::answer))
+        .routes(routes!(inbox::list))
+        .routes(routes!(inbox::read))
+        .routes(inside(routes!(inbox::resolve)))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::read, keys::revoke))
+        .routes(inside(routes!(keys::rotate)));
+    if !test_seams {
+        return router;
+    }
+    router
+        .routes(routes!(test_seams::move_clock))
+        .routes(routes!(test_seams::arm_crash))
+        .routes(routes!(test_seams::read_spans))
+}
+
+/// Paths of the protocol this host answers only to say that it does not serve them.
+pub(crate) fn undescribed(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+    absent::routes(router)
+}

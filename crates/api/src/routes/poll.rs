@@ -1,0 +1,108 @@
+//! `GET /v1/runs/{runId}/events/poll`, and the log at once.
+//!
+//! A page shows the log exactly up to the row it was read with, so its status never runs ahead of
+//! its events.
+
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, RunsRead};
+use crate::follow::{PAGE, stopped};
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tandem_record::{Recorded, RunId, Seq};
+use tandem_runtime::{Fault, StoredRun};
+use tandem_wire::v1::project;
+use tokio::time::Instant;
+
+/// Without an explicit timeout the hold stays well below what clients give up after.
+const DEFAULT_HOLD_SECONDS: u64 = 10;
+const MAX_HOLD_SECONDS: u64 = 60;
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}/events/poll", tag = "events", operation_id = "pollEvents",
+    params(("runId" = String, Path),
+           ("lastSequence" = Option<u64>, Query, description = "The highest sequence already seen"),
+           ("timeout" = Option<u64>, Query, description = "Seconds to wait for news, 1 to 60")),
+    responses((status = 200, description = "What follows the cursor", body = Value))
+)]
+pub(super) async fn poll_events(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    Path(run): Path<String>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let run = RunId::from(run);
+    let mut bell = doors.runtime.bell().listen(&run);
+    let mut stored = doors.visible(&caller, &run).await?;
+    let seen = params.number("lastSequence", 0..=u64::MAX)?;
+    let seen = match seen {
+        Some(seen) => Some(seen),
+        None => params.number("since", 0..=u64::MAX)?,
+    };
+    let after = seen.map(Seq);
+    let hold = params.number("timeout", 1..=MAX_HOLD_SECONDS)?;
+    let until = Instant::now() + Duration::from_secs(hold.unwrap_or(DEFAULT_HOLD_SECONDS));
+    let mut stopping = doors.stopping.clone();
+    while after >= Some(stored.head) && !stored.row.status.is_terminal() {
+        tokio::select! {
+            rung = bell.changed() => {
+                if rung.is_err() {
+                    bell = doors.runtime.bell().listen(&run);
+                }
+            }
+            () = tokio::time::sleep_until(until) => break,
+            () = stopped(&mut stopping) => break,
+        }
+        stored = doors.visible(&caller, &run).await?;
+    }
+    Ok(Json(whole_log(&doors, &stored, after).await?))
+}
+
+/// Everything after the cursor, in the poll shape.
+pub(super) async fn whole_log(
+    doors: &Doors,
+    stored: &StoredRun,
+    after: Option<Seq>,
+) -> Result<Value, Fault> {
+    let definition = doors.runtime.pinned(stored).await?;
+    let run = &stored.row.run_id;
+    let events: Vec<Value> = events_up_to(doors, run, after, stored.head)
+        .await?
+        .iter()
+        .map(|recorded| project::event(run, recorded, &definition.sensitivity))
+        .collect();
+    let ended = stored.row.status.is_terminal();
+    Ok(json!({
+        "runId": run,
+        "events": events,
+        "isComplete": ended,
+        "lastEventSeq": stored.head,
+        "runStatus": stored.row.status.as_str(),
+        "isTerminal": ended,
+    }))
+}
+
+/// Events after the cursor and not beyond `head`.
+pub(crate) async fn events_up_to(
+    doors: &Doors,
+    run: &RunId,
+    after: Option<Seq>,
+    head: Seq,
+) -> Result<Vec<Recorded>, Fault> {
+    let mut events: Vec<Recorded> = Vec::new();
+    let mut after = after;
+    while after < Some(head) {
+        let Some(page) = doors.runtime.events(run, after, PAGE).await? else {
+            break;
+        };
+        let Some(last) = page.events.last() else {
+            break;
+        };
+        after = Some(last.seq);
+        events.extend(page.events.into_iter().filter(|e| e.seq <= head));
+    }
+    Ok(events)
+}

@@ -1,0 +1,177 @@
+//! Workflow documents: reading what an id means, and the host's registry.
+//!
+//! A document put here belongs to the caller's tenant. Putting the same document twice changes
+//! nothing, so an answer kept after the deed is safe to lose.
+
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, ManifestRead, Workflows};
+use crate::mutation::{Begun, Mutation, Ticket};
+use crate::problem::Problem;
+use crate::said::Said;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tandem_access::Identity;
+use tandem_record::WorkflowId;
+use tandem_runtime::{Permissions, Registered, Registration};
+use tandem_wire::v1::time::rfc3339;
+
+#[utoipa::path(
+    get, path = "/v1/workflows/{workflowId}", tag = "workflows", operation_id = "readWorkflow",
+    params(("workflowId" = String, Path)),
+    responses((status = 200, description = "The workflow definition", body = Value))
+)]
+pub(super) async fn read(
+    State(doors): State<Shared>,
+    caller: Caller<ManifestRead>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    definition(&doors, &caller, id).await
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/workflows/{workflowId}", tag = "workflows",
+    operation_id = "readRegistered", params(("workflowId" = String, Path)),
+    responses((status = 200, description = "The workflow definition", body = Value))
+)]
+pub(super) async fn read_own(
+    State(doors): State<Shared>,
+    caller: Caller<ManifestRead>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    definition(&doors, &caller, id).await
+}
+
+async fn definition(doors: &Doors, caller: &Identity, id: String) -> Result<Response, Problem> {
+    let found = doors
+        .runtime
+        .workflow(&caller.tenant, &WorkflowId::from(id))
+        .await?;
+    let registered = found.ok_or_else(Problem::workflow_not_found)?;
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    Ok((headers, registered.document.to_string()).into_response())
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/workflows", tag = "workflows", operation_id = "listWorkflows",
+    responses((status = 200, description = "Every workflow the caller may run", body = Value))
+)]
+pub(super) async fn list(
+    State(doors): State<Shared>,
+    caller: Caller<ManifestRead>,
+) -> Result<Json<Value>, Problem> {
+    let registered = doors.runtime.workflows(&caller.tenant).await?;
+    let rows: Vec<Value> = registered.iter().map(row).collect();
+    Ok(Json(json!({"workflows": rows})))
+}
+
+fn row(registered: &Registered) -> Value {
+    // Stored documents were checked, so they parse; a row without a name is better than no list.
+    let document: Value = serde_json::from_str(&registered.document).unwrap_or_default();
+    json!({
+        "workflowId": registered.workflow,
+        "name": document["name"],
+        "version": document["version"],
+        "hash": registered.hash,
+        "shared": registered.shared,
+        "registeredAt": rfc3339(registered.registered_at),
+    })
+}
+
+#[utoipa::path(
+    put, path = "/v1/host/tandem/workflows/{workflowId}", tag = "workflows",
+    operation_id = "putWorkflow", params(("workflowId" = String, Path)), request_body = Value,
+    responses((status = 201, description = "New", body = Value),
+              (status = 200, description = "Changed, or the same as before", body = Value))
+)]
+pub(super) async fn put(
+    State(doors): State<Shared>,
+    caller: Caller<Workflows>,
+    Path(id): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let document: Value = request.json()?;
+    if document["id"].as_str().is_some_and(|named| named != id) {
+        let message = format!("must be the id in the path, {id:?}");
+        return Err(Problem::invalid("/id", message));
+    }
+    register(&doors, &caller, ticket, document).await
+}
+
+#[utoipa::path(
+    post, path = "/v1/workflows", tag = "workflows", operation_id = "registerWorkflow",
+    request_body = Value,
+    responses((status = 201, description = "New", body = Value),
+              (status = 200, description = "Changed, or the same as before", body = Value))
+)]
+pub(super) async fn post(
+    State(doors): State<Shared>,
+    caller: Caller<Workflows>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let document: Value = request.json()?;
+    register(&doors, &caller, ticket, document).await
+}
+
+async fn register(
+    doors: &Shared,
+    caller: &Identity,
+    ticket: Ticket,
+    document: Value,
+) -> Result<Response, Problem> {
+    let permissions = Permissions {
+        conformance_role: caller.has_role("conformance"),
+    };
+    let workflow_id = document["id"].clone();
+    let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+    let outcome = doors
+        .to_the_end(async move {
+            runtime
+                .register(Some(&tenant), &document, permissions)
+                .await
+        })
+        .await??;
+    let body = |outcome: &str| json!({"workflowId": workflow_id, "registration": outcome});
+    let said = match outcome {
+        Registration::Created => Said::created(body("created")),
+        Registration::Changed => Said::ok(body("changed")),
+        Registration::Unchanged => Said::ok(body("unchanged")),
+    };
+    ticket.done(doors, said).await
+}
+
+#[utoipa::path(
+    delete, path = "/v1/host/tandem/workflows/{workflowId}", tag = "workflows",
+    operation_id = "deleteWorkflow", params(("workflowId" = String, Path)),
+    responses((status = 204, description = "The id means nothing any more; runs keep their version"))
+)]
+pub(super) async fn delete(
+    State(doors): State<Shared>,
+    caller: Caller<Workflows>,
+    Path(id): Path<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+    let id = WorkflowId::from(id);
+    let was_there = doors
+        .to_the_end(async move { runtime.unregister(&tenant, &id).await })
+        .await??;
+    if !was_there {
+        return Err(Problem::workflow_not_found());
+    }
+    ticket.done(&doors, Said::nothing()).await
+}

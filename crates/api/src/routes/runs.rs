@@ -1,0 +1,72 @@
+//! Reading one run.
+
+use super::links::link;
+use crate::api::{Doors, Shared};
+use crate::caller::{Caller, RunsRead};
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::Value;
+use tandem_access::Identity;
+use tandem_record::RunId;
+use tandem_runtime::{Fault, Observed};
+use tandem_wire::v1::project::{self, SnapshotExtras};
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}", tag = "runs", operation_id = "readRun",
+    params(("runId" = String, Path)),
+    responses((status = 200, description = "The run as it stands", body = Value))
+)]
+pub(super) async fn read_run(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    Path(run): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let observed = observe(&doors, &caller, &RunId::from(run)).await?;
+    let extras = snapshot_extras(&doors, &caller, &observed).await?;
+    let sensitivity = &observed.definition.sensitivity;
+    Ok(Json(project::snapshot(
+        &observed.view,
+        sensitivity,
+        &extras,
+    )))
+}
+
+/// A run the caller may see, folded.
+pub(super) async fn observe(
+    doors: &Doors,
+    caller: &Identity,
+    run: &RunId,
+) -> Result<Observed, Problem> {
+    doors.visible(caller, run).await?;
+    let observed = doors.runtime.observe(&caller.tenant, run).await?;
+    observed.ok_or_else(|| Problem::not_found("run"))
+}
+
+/// What a snapshot shows beyond the run's own log. A parent hears of its children late, so those
+/// not yet reported ended are asked directly.
+pub(crate) async fn snapshot_extras(
+    doors: &Doors,
+    caller: &Identity,
+    observed: &Observed,
+) -> Result<SnapshotExtras, Fault> {
+    let mut children = Vec::new();
+    let unsettled = observed.view.children.iter();
+    for child in unsettled.filter(|child| !child.status.is_terminal()) {
+        let found = doors
+            .runtime
+            .find_run(&caller.tenant, &child.run_id)
+            .await?;
+        if let Some(found) = found {
+            children.push((child.run_id.clone(), found.row.status));
+        }
+    }
+    let waits = observed.view.status.is_waiting();
+    let open = observed.view.interrupts.first().filter(|_| waits);
+    let link = open.map(|open| link(doors, caller, &observed.view.run_id, open));
+    Ok(SnapshotExtras {
+        children,
+        outputs: observed.outputs.clone(),
+        link,
+    })
+}

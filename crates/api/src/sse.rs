@@ -1,0 +1,184 @@
+//! Server-sent events: frames, keep-alives, batches, and the ends of streams.
+//!
+//! A stream is pulled by the connection: what a slow reader does not take is not even read from
+//! the log.
+
+use crate::follow::{Follower, News};
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::time::Duration;
+use tandem_record::{Recorded, Seq};
+use tokio::time::Instant;
+
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// One thing to show.
+pub(crate) struct Frame {
+    pub(crate) seq: Seq,
+    pub(crate) name: String,
+    /// JSON on one line.
+    pub(crate) data: String,
+    /// Never held back by a batch: a reader acts on it.
+    pub(crate) urgent: bool,
+}
+
+/// What a reader sees of a page of events.
+pub(crate) trait Show: Send + 'static {
+    fn show(&mut self, events: &[Recorded]) -> Vec<Frame>;
+    /// Said after the terminal event.
+    fn farewell(&mut self) -> Option<String> {
+        None
+    }
+}
+
+/// A run's log as an event stream; with `window`, in batches of that length.
+pub(crate) fn stream(follower: Follower, show: impl Show, window: Option<Duration>) -> Response {
+    let streaming = Streaming {
+        follower,
+        show,
+        batch: window.map(Batch::new),
+        over: false,
+    };
+    let frames = stream::unfold(streaming, |mut streaming| async move {
+        let chunk = streaming.chunk().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(chunk)), streaming))
+    });
+    response(Body::from_stream(frames))
+}
+
+/// The head every event stream has.
+pub(crate) fn response(body: Body) -> Response {
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    let set = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+        // Proxies of the nginx family otherwise hold frames back.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in set {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+pub(crate) const KEEP_ALIVE_FRAME: &str = ":keepalive\n\n";
+
+pub(crate) fn next_keep_alive() -> Instant {
+    Instant::now() + KEEP_ALIVE
+}
+
+pub(crate) fn write_frame(out: &mut String, id: Option<Seq>, name: &str, data: &str) {
+    if let Some(id) = id {
+        let _ = writeln!(out, "id: {id}");
+    }
+    let _ = write!(out, "event: {name}\ndata: {data}\n\n");
+}
+
+struct Streaming<S> {
+    follower: Follower,
+    show: S,
+    batch: Option<Batch>,
+    over: bool,
+}
+
+impl<S: Show> Streaming<S> {
+    /// The next bytes; `None` at the end.
+    async fn chunk(&mut self) -> Option<String> {
+        let mut out = String::new();
+        while !self.over && out.is_empty() {
+            let keep_alive = next_keep_alive();
+            let flush_at = self.batch.as_ref().and_then(Batch::due);
+            let news = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
+            match news {
+                Ok(News::Events(events)) => {
+                    let frames = self.show.show(&events);
+                    match &mut self.batch {
+                        Some(batch) => batch.take(frames, &mut out),
+                        None => write_frames(&frames, &mut out),
+                    }
+                }
+                Ok(News::Quiet) => match &mut self.batch {
+                    Some(batch) if flush_at.is_some() => batch.flush(&mut out),
+                    _ => out.push_str(KEEP_ALIVE_FRAME),
+                },
+                Ok(News::Over) => {
+                    self.end(&mut out);
+                    out.extend(self.show.farewell());
+                }
+                Ok(News::Closing) => self.end(&mut out),
+                Err(fault) => {
+                    // The reader comes back with its last id and misses nothing.
+                    tracing::warn!(cause = %fault, "a stream ends early");
+                    self.end(&mut out);
+                }
+            }
+        }
+        (!out.is_empty()).then_some(out)
+    }
+
+    fn end(&mut self, out: &mut String) {
+        self.over = true;
+        if let Some(batch) = &mut self.batch {
+            batch.flush(out);
+        }
+    }
+}
+
+fn write_frames(frames: &[Frame], out: &mut String) {
+    for frame in frames {
+        write_frame(out, Some(frame.seq), &frame.name, &frame.data);
+    }
+}
+
+/// Frames held back until their window closes.
+struct Batch {
+    window: Duration,
+    held: Vec<Frame>,
+    due: Option<Instant>,
+}
+
+impl Batch {
+    fn new(window: Duration) -> Self {
+        Self {
+            window,
+            held: Vec::new(),
+            due: None,
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn take(&mut self, frames: Vec<Frame>, out: &mut String) {
+        let urgent = frames.iter().any(|frame| frame.urgent);
+        self.held.extend(frames);
+        if urgent {
+            self.flush(out);
+        } else if !self.held.is_empty() && self.due.is_none() {
+            self.due = Some(Instant::now() + self.window);
+        }
+    }
+
+    /// Everything held, as one frame named by its newest event.
+    fn flush(&mut self, out: &mut String) {
+        self.due = None;
+        let held = std::mem::take(&mut self.held);
+        let Some(newest) = held.last().map(|frame| frame.seq) else {
+            return;
+        };
+        let items: Vec<String> = held.into_iter().map(|frame| frame.data).collect();
+        write_frame(
+            out,
+            Some(newest),
+            "batch",
+            &format!("[{}]", items.join(",")),
+        );
+    }
+}

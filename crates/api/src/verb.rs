@@ -1,0 +1,148 @@
+//! Verbs on the last path segment: `/v1/runs/{runId}:pause`.
+//!
+//! axum cannot match a parameter with a suffix. So a route is declared under its real path, kept in
+//! the router under `/v1/runs/{runId}/@pause`, and a request is moved there before routing. The
+//! description of the API shows the real path again.
+//!
+//! The segment is split at its last colon, which may be percent-encoded. Whatever follows it is a
+//! verb, known or not: an unknown verb finds no route and is not found.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::Uri;
+use axum::response::Response;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::Service;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::UtoipaMethodRouter;
+
+/// Between the id and the verb inside the router. A caller who writes it reaches the same route,
+/// with the same checks; it is merely nobody's spelling.
+const INSIDE: &str = "}/@";
+const OUTSIDE: &str = "}:";
+
+/// A documented route, moved to where the router can match it.
+pub(crate) fn inside<S>(
+    (schemas, mut paths, methods): UtoipaMethodRouter<S>,
+) -> UtoipaMethodRouter<S> {
+    paths.paths = std::mem::take(&mut paths.paths)
+        .into_iter()
+        .map(|(path, item)| (path.replace(OUTSIDE, INSIDE), item))
+        .collect();
+    (schemas, paths, methods)
+}
+
+/// The template of a route as callers know it.
+pub(crate) fn outside(template: &str) -> String {
+    template.replace(INSIDE, OUTSIDE)
+}
+
+/// Puts the real paths into the description and says which collections have verbs.
+pub(crate) fn document(openapi: &mut OpenApi) -> Vec<String> {
+    let paths = std::mem::take(&mut openapi.paths.paths);
+    let mut prefixes: Vec<String> = paths
+        .keys()
+        .filter_map(|path| {
+            let (before, _) = path.split_once(INSIDE)?;
+            let (prefix, _) = before.rsplit_once('{')?;
+            Some(prefix.to_owned())
+        })
+        .collect();
+    prefixes.sort();
+    prefixes.dedup();
+    openapi.paths.paths = paths
+        .into_iter()
+        .map(|(path, item)| (outside(&path), item))
+        .collect();
+    prefixes
+}
+
+/// Moves requests with a verb before the router sees them.
+#[derive(Clone)]
+pub(crate) struct Verbs {
+    router: Router,
+    prefixes: Arc<[String]>,
+}
+
+impl Verbs {
+    pub(crate) fn new(router: Router, prefixes: Vec<String>) -> Self {
+        Self {
+            router,
+            prefixes: prefixes.into(),
+        }
+    }
+}
+
+impl Service<Request> for Verbs {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = <Router as Service<Request>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request>::poll_ready(&mut self.router, cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        if let Some(moved) = moved(request.uri(), &self.prefixes) {
+            *request.uri_mut() = moved;
+        }
+        self.router.call(request)
+    }
+}
+
+fn moved(uri: &Uri, prefixes: &[String]) -> Option<Uri> {
+    let path = moved_path(uri.path(), prefixes)?;
+    let mut parts = uri.clone().into_parts();
+    let path_and_query = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    parts.path_and_query = Some(path_and_query.parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+fn moved_path(path: &str, prefixes: &[String]) -> Option<String> {
+    if !path.starts_with("/v1/") {
+        return None;
+    }
+    let (before, last) = path.rsplit_once('/')?;
+    let plain = last.replace("%3A", ":").replace("%3a", ":");
+    let of_collection = prefixes
+        .iter()
+        .any(|prefix| prefix.strip_suffix('/') == Some(before));
+    match plain.rsplit_once(':') {
+        Some((id, verb)) if of_collection => Some(format!("{before}/{id}/@{verb}")),
+        Some(_) if plain != last => Some(format!("{before}/{plain}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_colon_of_the_last_segment_parts_id_and_verb() {
+        let prefixes = vec!["/v1/runs/".to_owned()];
+        let moved = |path: &str| moved_path(path, &prefixes);
+        assert_eq!(
+            moved("/v1/runs/r:pause").as_deref(),
+            Some("/v1/runs/r/@pause")
+        );
+        assert_eq!(
+            moved("/v1/runs/r%3Apause").as_deref(),
+            Some("/v1/runs/r/@pause")
+        );
+        assert_eq!(moved("/v1/runs/a:b:c").as_deref(), Some("/v1/runs/a:b/@c"));
+        assert_eq!(
+            moved("/v1/runs%3abulk-cancel").as_deref(),
+            Some("/v1/runs:bulk-cancel")
+        );
+        assert_eq!(moved("/v1/runs:bulk-cancel"), None);
+        assert_eq!(moved("/v1/runs/r/events"), None);
+        assert_eq!(moved("/v1/workflows/a:b"), None);
+        assert_eq!(moved("/console/runs/r:pause"), None);
+    }
+}

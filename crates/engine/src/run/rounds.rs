@@ -1,0 +1,108 @@
+//! Loops: when a round is over, whether another follows, and what it is given.
+
+use super::start::{Entry, Step};
+use super::turn::Turn;
+use crate::expression::truthy;
+use crate::graph::binding::RunScope;
+use crate::node::{Kind, LoopConfig};
+use serde_json::{Value, json};
+use tandem_record::{ErrorInfo, Object, Seq};
+
+/// One entry of a loop head.
+pub(super) struct Round {
+    iteration: u64,
+    /// Whether the body runs (again).
+    pub(super) wanted: bool,
+    item: Option<Value>,
+    item_variable: Option<String>,
+}
+
+impl Turn<'_> {
+    /// A loop head runs again when all of its body has settled, inner loops to their last round.
+    pub(super) fn next_round(&self) -> Option<(usize, Entry)> {
+        let nodes = self.run.def.nodes.iter().enumerate();
+        nodes.into_iter().find_map(|(ix, node)| {
+            let (Kind::Loop(_), Some(repeats)) = (&node.kind, &node.repeats) else {
+                return None;
+            };
+            let over = |n: &usize| {
+                let state = &self.run.state.nodes[*n];
+                let inner = matches!(self.run.def.nodes[*n].kind, Kind::Loop(_));
+                state.status.is_settled() && !(inner && state.between_rounds())
+            };
+            let round_over =
+                self.run.state.nodes[ix].between_rounds() && repeats.body.iter().all(over);
+            round_over.then(|| {
+                let resets = repeats.body.clone();
+                let entry = Entry {
+                    resets,
+                    ..Entry::default()
+                };
+                (ix, entry)
+            })
+        })
+    }
+
+    /// What a loop head is about to do, seen from before it starts.
+    pub(super) fn round(
+        &self,
+        ix: usize,
+        config: &LoopConfig,
+        inputs: &Object,
+    ) -> Result<Round, ErrorInfo> {
+        let before = &self.run.state.nodes[ix];
+        let last = before.outputs.as_ref().filter(|_| before.between_rounds());
+        let last = last
+            .and_then(|o| o.get("iteration"))
+            .and_then(Value::as_u64);
+        let round = last.map_or(0, |n| n + 1);
+        let items = inputs.get("items").and_then(Value::as_array);
+        let wanted = match (&config.condition, items, config.times) {
+            (Some(condition), _, _) => truthy(&condition.evaluate(&RunScope::new(&self.run))),
+            (None, Some(items), _) => round < items.len() as u64,
+            (None, None, Some(times)) => round < times,
+            (None, None, None) => round < config.max_iterations,
+        };
+        let bounded = config.condition.is_some() || items.is_some() || config.times.is_some();
+        if wanted && bounded && round >= config.max_iterations {
+            return Err(ErrorInfo::new(
+                "loop_limit_exceeded",
+                format!(
+                    "the loop ran {} times and is not done",
+                    config.max_iterations
+                ),
+            ));
+        }
+        let item = items.and_then(|i| i.get(usize::try_from(round).unwrap_or(usize::MAX)));
+        Ok(Round {
+            iteration: round,
+            wanted,
+            item: item.filter(|_| wanted).cloned(),
+            item_variable: config.item_variable.clone(),
+        })
+    }
+
+    pub(super) fn begin_round(
+        &mut self,
+        ix: usize,
+        round: Result<Round, ErrorInfo>,
+        cause: Seq,
+    ) -> Step {
+        let round = match round {
+            Ok(round) => round,
+            Err(error) => return Step::Fail(error),
+        };
+        let mut outputs = Object::from_iter([
+            ("iteration".to_owned(), json!(round.iteration)),
+            ("done".to_owned(), json!(!round.wanted)),
+        ]);
+        if let Some(item) = round.item {
+            if let Some(name) = &round.item_variable {
+                let node = self.run.def.nodes[ix].id.clone();
+                self.set_variable(name, Some(item.clone()), &node, cause);
+            }
+            outputs.insert("item".to_owned(), item);
+        }
+        Step::Complete(outputs)
+    }
+}

@@ -1,0 +1,146 @@
+//! Bounds of a run: node executions, duration, and what a caller may ask for.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::{Value, json};
+use tandem_record::TimerKey;
+
+fn six() -> Flow {
+    flow("six")
+        .noops("n1 n2 n3 n4 n5 n6")
+        .path("n1 n2 n3 n4 n5 n6")
+}
+
+#[test]
+fn the_node_over_the_limit_never_starts() {
+    let mut run = Stage::new(six()).configured(json!({"recursionLimit": 3}));
+    run.create(json!({}));
+    run.then(
+        "
+            run.started
+            node.started n1
+            node.completed n1
+            node.started n2
+            node.completed n2
+            node.started n3
+            node.completed n3
+            cap.breached node-executions 4>3 n4
+            run.failed recursion_limit_exceeded
+        ",
+    );
+}
+
+#[test]
+fn the_hosts_limit_holds_over_a_larger_wish() {
+    let mut run = Stage::new(six()).configured(json!({"recursionLimit": 1000}));
+    run.limits.max_node_executions = 2;
+    run.create(json!({}));
+    run.then(
+        "
+            run.started
+            node.started n1
+            node.completed n1
+            node.started n2
+            node.completed n2
+            cap.breached node-executions 3>2 n3
+            run.failed recursion_limit_exceeded
+        ",
+    );
+}
+
+#[test]
+fn a_limit_that_is_just_enough_is_enough() {
+    let mut run = Stage::new(six()).configured(json!({"recursionLimit": 6}));
+    run.create(json!({}));
+    assert!(run.status().is_terminal() && run.run().error().is_none());
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_stopped_hard() {
+    let mut run = Stage::new(flow("slow").delay("nap", 30_000).http("call", json!({})))
+        .configured(json!({"runTimeoutMs": 1_000}));
+    run.create(json!({}));
+    let mut run = run.given();
+    run.elapse(1_000);
+    run.then(
+        "
+            cap.breached run-duration 1001>1000
+            node.cancelled nap upstream-failed
+            node.cancelled call upstream-failed
+            run.failed run_timeout
+        ",
+    );
+    let details = run.run().error().and_then(|e| e.details.clone());
+    assert_eq!(details, Some(json!({"elapsedMs": 1_001})));
+}
+
+#[test]
+fn a_late_deadline_tells_the_time_that_really_passed() {
+    let mut run = Stage::started(
+        flow("slow")
+            .settings(json!({"timeout": 500}))
+            .delay("nap", 30_000),
+    )
+    .given();
+    run.now = run.now.plus_ms(2_000);
+    run.fire(TimerKey::RunDeadline);
+    run.then(
+        "
+            cap.breached run-duration 2000>500
+            node.cancelled nap upstream-failed
+            run.failed run_timeout
+        ",
+    );
+}
+
+#[test]
+fn a_deadline_that_fires_early_changes_nothing() {
+    let mut run = Stage::started(
+        flow("slow")
+            .settings(json!({"timeout": 500}))
+            .delay("nap", 30_000),
+    )
+    .given();
+    run.now = run.now.plus_ms(499);
+    run.fire(TimerKey::RunDeadline);
+    run.then("");
+}
+
+#[test]
+fn the_smallest_bound_on_duration_wins() {
+    let cases = [
+        (json!({"timeout": 700}), json!({}), 700),
+        (json!({"timeout": 700}), json!({"runTimeoutMs": 300}), 300),
+        (json!({"timeout": 200}), json!({"runTimeoutMs": 300}), 200),
+        (json!({"timeout": 0}), json!({}), 9_000),
+    ];
+    for (settings, configurable, bound) in cases {
+        let mut run = Stage::new(flow("slow").settings(settings).delay("nap", 30_000))
+            .configured(configurable);
+        run.limits.max_run_duration_ms = 9_000;
+        run.create(json!({}));
+        run.elapse(bound - 1);
+        assert!(!run.status().is_terminal(), "{bound} came early");
+        run.elapse(1);
+        assert!(run.status().is_terminal(), "{bound} did not strike");
+    }
+}
+
+#[test]
+fn bounds_must_be_positive_whole_numbers() {
+    let wrong: [(&str, Value); 5] = [
+        ("recursionLimit", json!(0)),
+        ("recursionLimit", json!("3")),
+        ("runTimeoutMs", json!(-5)),
+        ("runTimeoutMs", json!(1.5)),
+        ("maxLoopIterations", json!(0)),
+    ];
+    for (key, value) in wrong {
+        let mut run = Stage::new(six()).configured(json!({key: value}));
+        let Err(Refusal::Invalid(problems)) = run.try_create(json!({})) else {
+            panic!("{key} {value} was accepted");
+        };
+        assert_eq!(problems[0].path, format!("/configurable/{key}"));
+    }
+}

@@ -1,0 +1,200 @@
+//! Cancel, in every phase of a run.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use serde_json::{Value, json};
+use tandem_record::DrainPolicy::{DrainCurrentNode, Immediate};
+use tandem_record::{Command, Reply, RunId, RunStatus};
+
+fn busy() -> Flow {
+    flow("busy").http("call", json!({})).delay("nap", 1_000)
+}
+
+fn cancelled(already_terminal: bool, status: RunStatus) -> Reply {
+    Reply::Cancel {
+        status,
+        already_terminal,
+    }
+}
+
+#[test]
+fn while_running() {
+    let mut run = Stage::started(busy()).given();
+    assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelled));
+    run.then(
+        "
+            node.cancelled call run-cancelled
+            node.cancelled nap run-cancelled
+            run.cancelled
+        ",
+    );
+    assert_eq!(run.outbox().count(), 0);
+}
+
+#[test]
+fn while_a_pause_drains() {
+    let mut run = Stage::started(busy());
+    run.pause(DrainCurrentNode).expect("running");
+    let mut run = run.given();
+    run.cancel();
+    run.then(
+        "
+            node.cancelled call run-cancelled
+            node.cancelled nap run-cancelled
+            run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn while_paused() {
+    let mut run = Stage::started(busy());
+    run.pause(Immediate).expect("running");
+    let mut run = run.given();
+    run.cancel();
+    run.then(
+        "
+            run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn after_the_end() {
+    let mut run = Stage::started(flow("done").noops("n")).given();
+    assert_eq!(run.cancel(), cancelled(true, RunStatus::Completed));
+    let mut run = Stage::started(flow("bad").fail("n", "broken"));
+    assert_eq!(run.cancel(), cancelled(true, RunStatus::Failed));
+    let mut run = Stage::started(busy());
+    run.cancel();
+    assert_eq!(run.cancel(), cancelled(true, RunStatus::Cancelled));
+}
+
+fn family(config: Value) -> Stage {
+    let flow = flow("parent")
+        .call("call", "child", config)
+        .delay("nap", 1_000);
+    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    run.create(json!({}));
+    run.given()
+}
+
+#[test]
+fn a_parent_waits_for_its_child_to_go_first() {
+    let mut run = family(json!({}));
+    assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelling));
+    run.then(
+        "
+            run.cancel-requested
+            node.cancelled nap run-cancelled
+            > cancel child
+        ",
+    );
+    assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelling));
+    run.then("");
+    run.child_ended("call", RunStatus::Cancelled, json!({}));
+    run.then(
+        "
+            node.cancelled call run-cancelled
+            run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn a_child_that_completed_in_the_race_does_not_save_its_parent() {
+    let mut run = family(json!({"outputMapping": {"x": "y"}}));
+    run.cancel();
+    let mut run = run.given();
+    run.child_ended("call", RunStatus::Completed, json!({"y": 1}));
+    run.then(
+        "
+            node.cancelled call run-cancelled
+            run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn a_detached_child_lives_on() {
+    let mut run = family(json!({"propagateCancellation": false}));
+    assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelled));
+    run.then(
+        "
+            node.cancelled call run-cancelled
+            node.cancelled nap run-cancelled
+            run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn two_children_are_both_awaited() {
+    let flow = flow("parent")
+        .call("one", "child", json!({}))
+        .call("two", "child", json!({}));
+    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    run.create(json!({}));
+    run.cancel();
+    run.child_ended("two", RunStatus::Cancelled, json!({}));
+    assert_eq!(run.status(), RunStatus::Cancelling);
+    run.child_ended("one", RunStatus::Cancelled, json!({}));
+    assert_eq!(run.status(), RunStatus::Cancelled);
+}
+
+#[test]
+fn while_paused_with_a_child_under_way() {
+    let mut run = family(json!({}));
+    run.pause(Immediate).expect("running");
+    let mut run = run.given();
+    run.cancel();
+    run.then(
+        "
+            run.cancel-requested
+            > cancel child
+        ",
+    );
+    assert_eq!(run.run().view().paused_at, None);
+    run.child_ended("call", RunStatus::Cancelled, json!({}));
+    assert_eq!(run.status(), RunStatus::Cancelled);
+}
+
+#[test]
+fn by_its_parent() {
+    let mut run = Stage::started(busy()).given();
+    run.when(Command::Cancel {
+        reason: Some("ignored".to_owned()),
+        by: None,
+        by_parent: Some(RunId::new("run-parent")),
+    });
+    run.then(
+        "
+            node.cancelled call run-cancelled
+            node.cancelled nap run-cancelled
+            run.cancelled parent-cancelled by run-parent
+        ",
+    );
+}
+
+#[test]
+fn a_failing_parent_takes_its_children_down_without_waiting() {
+    let flow = flow("parent")
+        .call("call", "child", json!({}))
+        .delay("nap", 10)
+        .fail("f", "broken")
+        .path("nap f");
+    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    run.create(json!({}));
+    let mut run = run.given();
+    run.elapse(10);
+    run.then(
+        r#"
+            node.completed nap {"waitedMs":10}
+            node.started f
+            node.failed f broken
+            node.cancelled call upstream-failed
+            run.failed broken f
+            > cancel child
+        "#,
+    );
+}

@@ -1,0 +1,129 @@
+//! Decisions as such: cut short, repeated, and asked for what they cannot know yet.
+
+use super::flow::flow;
+use super::stage::Stage;
+use crate::run::{Context, Definitions, Limits, Lookup, Refusal, Undecided, create};
+use serde_json::json;
+use tandem_record::{Command, EffectKind, NodeId, Reply, RunId, RunStatus, Timestamp, WorkflowId};
+
+#[test]
+fn a_long_chain_is_decided_in_pieces() {
+    let mut run = Stage::new(flow("chain").noops("a b c d e").path("a b c d e"));
+    run.limits.max_starts_per_decision = 2;
+    run.create(json!({}));
+    run.then(
+        "
+            run.started
+            node.started a
+            node.completed a
+            node.started b
+            node.completed b
+            > continue
+        ",
+    );
+    run.when(Command::Continue);
+    run.then(
+        "
+            node.started c
+            node.completed c
+            node.started d
+            node.completed d
+            > continue
+        ",
+    );
+    run.when(Command::Continue);
+    run.then(
+        "
+            node.started e
+            node.completed e
+            run.completed
+        ",
+    );
+    assert_eq!(run.when(Command::Continue), Reply::Unchanged);
+    let kinds: Vec<&EffectKind> = run.outbox().map(|e| &e.kind).collect();
+    assert_eq!(
+        kinds,
+        [&EffectKind::Continue, &EffectKind::Continue],
+        "each under its own id"
+    );
+}
+
+#[test]
+fn a_loop_of_many_rounds_is_decided_in_pieces() {
+    let flow = flow("spin")
+        .node("loop", "core.loop", json!({"times": 50}))
+        .path("loop loop");
+    let mut run = Stage::new(flow);
+    run.limits.max_starts_per_decision = 8;
+    run.create(json!({}));
+    let mut decisions = 1;
+    while run.status() == RunStatus::Running {
+        let before = run.log().len();
+        run.when(Command::Continue);
+        assert!(
+            run.log().len() - before <= 2 * 8 + 1,
+            "one decision grew too large"
+        );
+        decisions += 1;
+    }
+    assert_eq!((run.status(), decisions), (RunStatus::Completed, 7));
+}
+
+#[test]
+fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
+    struct Unread;
+    impl Definitions for Unread {
+        fn current(&self, _: &WorkflowId) -> Lookup {
+            Lookup::NotLoaded
+        }
+    }
+    let def = flow("parent")
+        .noops("a")
+        .call("call", "child", json!({}))
+        .path("a call")
+        .compile();
+    let request = Stage::new(flow("any").noops("n")).request;
+    let context = Context {
+        now: Timestamp(5),
+        limits: &Limits::default(),
+        definitions: &Unread,
+    };
+    let undecided = create(&def, RunId::new("run-1"), request, None, &context);
+    assert_eq!(
+        undecided.expect_err("cannot know"),
+        Undecided::Needs("child".into())
+    );
+}
+
+#[test]
+fn types_the_host_does_not_serve_are_refused_at_creation() {
+    let cases = [
+        ("core.conversationGate", "conversationPrimitive"),
+        ("core.orchestrator.supervisor", "agents.orchestrator"),
+        ("core.dispatch", "agents.dispatch"),
+    ];
+    for (type_id, capability) in cases {
+        let flow = flow("gated")
+            .noops("a")
+            .node("gate", type_id, json!({}))
+            .path("a gate");
+        let refused = Stage::new(flow).try_create(json!({}));
+        let wanted = Refusal::CapabilityRequired {
+            capability,
+            type_id: type_id.to_owned(),
+            node: NodeId::new("gate"),
+        };
+        assert_eq!(refused, Err(wanted));
+    }
+}
+
+#[test]
+fn an_effect_asked_for_twice_is_the_same_effect() {
+    let ids = || {
+        let run = Stage::started(flow("call").http("a", json!({})).http("b", json!({})));
+        let ids: Vec<_> = run.outbox().map(|e| e.id.clone()).collect();
+        ids
+    };
+    assert_eq!(ids(), ids());
+    assert_eq!(ids().len(), 2);
+}

@@ -1,0 +1,257 @@
+//! Events and effects as one line each: the name, the node, and what matters about it.
+
+use serde_json::Value;
+use tandem_record::{
+    ChildOutcome, Effect, EffectKind, ErrorInfo, Event, Object, Recorded, TimerKey, Timestamp, Work,
+};
+
+pub(super) fn event(recorded: &Recorded) -> String {
+    let line = Line(String::new());
+    let at = recorded.at;
+    match &recorded.event {
+        Event::RunStarted { variables, .. } => line.word("run.started").object(variables),
+        Event::RunPauseRequested { .. } => line.word("run.pause-requested"),
+        Event::RunPaused { interrupted, .. } => line
+            .word("run.paused")
+            .words(interrupted.iter().map(|node| format!("cut-off={node}"))),
+        Event::RunResumed { .. } => line.word("run.resumed"),
+        Event::RunCancelRequested { .. } => line.word("run.cancel-requested"),
+        Event::RunCompleted { outputs, .. } => line.word("run.completed").object(outputs),
+        Event::RunFailed {
+            error, failed_node, ..
+        } => line.word("run.failed").error(error).words(failed_node),
+        Event::RunCancelled {
+            reason, by_parent, ..
+        } => line
+            .word("run.cancelled")
+            .words(reason)
+            .words(by_parent.iter().map(|parent| format!("by {parent}"))),
+        Event::NodeStarted {
+            node,
+            attempt,
+            execution,
+            work,
+            deadline,
+            resets,
+            trigger,
+            ..
+        } => {
+            let resets: Vec<&str> = resets.iter().map(|n| n.as_str()).collect();
+            line.word("node.started")
+                .word(node)
+                .number("attempt", *attempt)
+                .number("execution", *execution)
+                .words(work.as_ref().map(|work| waits(work, at)))
+                .words(deadline.map(|d| format!("deadline=+{}", d.ms_since(at))))
+                .words((!resets.is_empty()).then(|| format!("resets={}", resets.join(","))))
+                .words(trigger.iter().map(|t| format!("trigger={t}")))
+        }
+        Event::NodeCompleted {
+            node,
+            outputs,
+            cost,
+            ..
+        } => line
+            .word("node.completed")
+            .word(node)
+            .object(outputs)
+            .words(cost.iter().map(|c| format!("cost={}", text(c)))),
+        Event::NodeFailed {
+            node,
+            error,
+            attempts,
+            ..
+        } => line
+            .word("node.failed")
+            .word(node)
+            .error(error)
+            .words((*attempts > 1).then(|| format!("attempts={attempts}"))),
+        Event::NodeRetried {
+            node,
+            attempt,
+            delay_ms,
+            last_error,
+        } => line
+            .word("node.retried")
+            .word(node)
+            .error(last_error)
+            .number("attempt", *attempt)
+            .word(format!("delay={delay_ms}")),
+        Event::NodeSkipped { node, reason } => line.word("node.skipped").word(node).word(reason),
+        Event::NodeCancelled { node, reason, .. } => {
+            line.word("node.cancelled").word(node).word(reason)
+        }
+        Event::NodeDispatched {
+            node, workflow_id, ..
+        } => line.word("node.dispatched").word(node).word(workflow_id),
+        Event::InterruptRequested { node, .. } => line.word("interrupt.requested").word(node),
+        Event::ApprovalRequested { node, .. } => line.word("approval.requested").word(node),
+        Event::ClarificationRequested { node, .. } => {
+            line.word("clarification.requested").word(node)
+        }
+        Event::ApprovalReceived { node, decision, .. } => line
+            .word("approval.received")
+            .word(node)
+            .word(&decision.action)
+            .words(&decision.voter),
+        Event::ClarificationResolved { node, answers, .. } => line
+            .word("clarification.resolved")
+            .word(node)
+            .object(answers),
+        Event::ApprovalQuestioned { node, question, .. } => {
+            line.word("approval.questioned").word(node).word(question)
+        }
+        Event::NodeSuspended { node, status, .. } => {
+            line.word("node.suspended").word(node).word(status.as_str())
+        }
+        Event::InterruptResolved { node, .. } => line.word("interrupt.resolved").word(node),
+        Event::NodeResumed { node, .. } => line.word("node.resumed").word(node),
+        Event::VariableChanged {
+            name,
+            previous,
+            next,
+            ..
+        } => {
+            let side = |value: &Option<Value>| {
+                let value = value.as_ref();
+                value.map_or_else(|| "unset".to_owned(), Value::to_string)
+            };
+            line.word("variable.changed").word(format!(
+                "{name}: {} -> {}",
+                side(previous),
+                side(next)
+            ))
+        }
+        Event::ChannelWritten {
+            channel,
+            value,
+            reducer,
+            ..
+        } => line
+            .word("channel.written")
+            .word(channel)
+            .word(reducer)
+            .word(value),
+        Event::CapBreached {
+            kind,
+            limit,
+            observed,
+            node,
+        } => line
+            .word("cap.breached")
+            .word(kind.as_str())
+            .word(format!("{observed}>{limit}"))
+            .words(node),
+        Event::ArtifactCreated {
+            artifact_id,
+            artifact_type,
+            ..
+        } => line
+            .word("artifact.created")
+            .word(artifact_id)
+            .word(artifact_type),
+        Event::ModelCapabilityInsufficient { node, .. } => {
+            line.word("model.capability.insufficient").word(node)
+        }
+        Event::LoopbackLimitReached {
+            node, iterations, ..
+        } => line
+            .word("loopback-limit")
+            .word(node)
+            .word(format!("iterations={iterations}")),
+        Event::TriggerArmed { trigger, due } => line
+            .word("trigger.armed")
+            .word(trigger)
+            .word(format!("due=+{}", due.ms_since(at))),
+        Event::LogAppended { message, .. } => line.word("log").word(message),
+    }
+    .0
+}
+
+/// A new effect, marked so that it is not taken for an event.
+pub(super) fn effect(effect: &Effect) -> String {
+    match &effect.kind {
+        EffectKind::Http {
+            node,
+            attempt,
+            request,
+        } => format!(
+            "> http {node} {} {} attempt={attempt}",
+            request.method, request.url
+        ),
+        EffectKind::SecretEcho {
+            node, secret_id, ..
+        } => format!("> secret {node} {secret_id}"),
+        EffectKind::StartChild(start) => format!(
+            "> start {} {} erased={:?}",
+            start.workflow_id,
+            text(&start.request.inputs),
+            start.request.erased_defaults
+        ),
+        EffectKind::NotifyParent { node, outcome, .. } => match outcome {
+            ChildOutcome::Ended {
+                status, variables, ..
+            } => format!(
+                "> tell parent {node} {} {}",
+                status.as_str(),
+                text(variables)
+            ),
+            ChildOutcome::Waiting { .. } => format!("> tell parent {node} waiting"),
+            ChildOutcome::Resumed { .. } => format!("> tell parent {node} resumed"),
+        },
+        EffectKind::CancelChild { .. } => "> cancel child".to_owned(),
+        EffectKind::Continue => "> continue".to_owned(),
+    }
+}
+
+pub(super) fn timer(key: &TimerKey) -> String {
+    match key {
+        TimerKey::RunDeadline => "run-deadline".to_owned(),
+        TimerKey::NodeWake { node, attempt } => format!("wake {node} {attempt}"),
+        TimerKey::NodeDeadline { node, attempt } => format!("deadline {node} {attempt}"),
+        TimerKey::InterruptDeadline { node } => format!("interrupt {node}"),
+        TimerKey::Trigger { id } => format!("trigger {id}"),
+    }
+}
+
+fn waits(work: &Work, at: Timestamp) -> String {
+    match work {
+        Work::Sleep { until } => format!("sleep={}", until.ms_since(at)),
+        Work::Http { .. } => "http".to_owned(),
+        Work::SecretEcho { .. } => "secret".to_owned(),
+        Work::Child { .. } => "child".to_owned(),
+    }
+}
+
+fn text(object: &Object) -> String {
+    Value::Object(object.clone()).to_string()
+}
+
+struct Line(String);
+
+impl Line {
+    fn word(mut self, word: impl ToString) -> Self {
+        if !self.0.is_empty() {
+            self.0.push(' ');
+        }
+        self.0.push_str(&word.to_string());
+        self
+    }
+
+    fn words(self, words: impl IntoIterator<Item: ToString>) -> Self {
+        words.into_iter().fold(self, Self::word)
+    }
+
+    /// Left out when it is zero, the ordinary case.
+    fn number(self, name: &str, n: u32) -> Self {
+        self.words((n > 0).then(|| format!("{name}={n}")))
+    }
+
+    fn object(self, object: &Object) -> Self {
+        self.words((!object.is_empty()).then(|| text(object)))
+    }
+
+    fn error(self, error: &ErrorInfo) -> Self {
+        self.word(&error.code)
+    }
+}

@@ -1,0 +1,219 @@
+//! Pause and resume.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::json;
+use tandem_record::DrainPolicy::{DrainCurrentNode, Immediate};
+use tandem_record::{DrainPolicy, ErrorInfo, RunStatus};
+
+fn busy() -> Flow {
+    flow("busy")
+        .http(
+            "call",
+            json!({"retry": {"maxAttempts": 3, "backoff": "fixed", "backoffMs": 100}}),
+        )
+        .delay("nap", 1_000)
+        .noops("after")
+        .path("call after")
+}
+
+fn trouble() -> ErrorInfo {
+    ErrorInfo::new("external_call_failed", "no answer").retryable()
+}
+
+#[test]
+fn a_drain_lets_running_nodes_finish_and_starts_no_others() {
+    let mut run = Stage::started(busy()).given();
+    run.pause(DrainCurrentNode).expect("running");
+    run.then(
+        "
+            run.pause-requested
+        ",
+    );
+    assert_eq!(run.status(), RunStatus::Running);
+    run.done("call", json!({}));
+    run.then(
+        "
+            node.completed call
+        ",
+    );
+    run.elapse(1_000);
+    run.then(
+        r#"
+            node.completed nap {"waitedMs":1000}
+            run.paused
+        "#,
+    );
+    assert_eq!(run.status(), RunStatus::Paused);
+    run.resume().expect("paused");
+    run.then(
+        r#"
+            run.resumed
+            node.started after
+            node.completed after
+            run.completed {"after":{},"nap":{"waitedMs":1000}}
+        "#,
+    );
+}
+
+#[test]
+fn an_immediate_pause_cuts_nodes_off_and_they_start_afresh() {
+    let mut run = Stage::started(busy()).given();
+    let effect = run.effect_of("call");
+    run.elapse(400);
+    run.pause(Immediate).expect("running");
+    run.then(
+        "
+            run.paused cut-off=call cut-off=nap
+        ",
+    );
+    assert!(run.timers().is_empty());
+    assert_eq!(run.outbox().count(), 0);
+    run.elapse(60_000);
+    run.resume().expect("paused");
+    run.then(
+        "
+            run.resumed
+            node.started call attempt=1 http
+            node.started nap attempt=1 sleep=1000
+            > http call GET http://world.test/ attempt=1
+        ",
+    );
+    assert_eq!(
+        run.effect_of("call"),
+        effect,
+        "the same effect, tried again"
+    );
+    assert_eq!(run.timers(), ["wake nap 1 +1000"]);
+}
+
+#[test]
+fn a_node_cut_off_while_it_waits_to_retry_keeps_its_turn() {
+    let mut run = Stage::started(busy());
+    run.failed("call", trouble());
+    let mut run = run.given();
+    run.pause(Immediate).expect("running");
+    run.resume().expect("paused");
+    run.then(
+        "
+            run.paused cut-off=call cut-off=nap
+            run.resumed
+            node.started call attempt=1 http
+            node.started nap attempt=1 sleep=1000
+            > http call GET http://world.test/ attempt=1
+        ",
+    );
+}
+
+#[test]
+fn a_child_is_not_cut_off_and_may_end_while_its_parent_is_paused() {
+    let flow = flow("parent")
+        .call("call", "child", json!({}))
+        .noops("after")
+        .path("call after");
+    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    run.create(json!({}));
+    let mut run = run.given();
+    run.pause(Immediate).expect("running");
+    run.child_ended("call", RunStatus::Completed, json!({}));
+    assert_eq!(run.status(), RunStatus::Paused);
+    assert_eq!(run.node("after").execution, 0);
+    run.resume().expect("paused");
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_childs_deadline_is_held_back_by_a_pause() {
+    let flow = flow("parent")
+        .settings(json!({"maxRetries": 1}))
+        .call("call", "child", json!({}))
+        .with("settings", json!({"timeoutMs": 100}));
+    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    run.create(json!({}));
+    run.pause(Immediate).expect("running");
+    let mut run = run.given();
+    run.elapse(10_000);
+    run.then("");
+    run.resume().expect("paused");
+    run.elapse(0);
+    run.then(
+        "
+            run.resumed
+            node.retried call node_timeout attempt=1 delay=500
+            > cancel child
+        ",
+    );
+}
+
+#[test]
+fn the_runs_own_deadline_strikes_while_it_is_paused() {
+    let mut run = Stage::new(busy()).configured(json!({"runTimeoutMs": 500}));
+    run.create(json!({}));
+    run.pause(Immediate).expect("running");
+    let mut run = run.given();
+    run.elapse(500);
+    run.then(
+        "
+            cap.breached run-duration 501>500
+            run.failed run_timeout
+        ",
+    );
+}
+
+#[test]
+fn a_pause_between_two_decisions_waits_for_nothing() {
+    let mut run = Stage::new(flow("chain").noops("a b c").path("a b c"));
+    run.limits.max_starts_per_decision = 1;
+    run.create(json!({}));
+    let mut run = run.given();
+    run.pause(DrainCurrentNode).expect("running");
+    run.then(
+        "
+            run.pause-requested
+            run.paused
+        ",
+    );
+}
+
+fn refused(run: &mut Stage, policy: DrainPolicy) -> RunStatus {
+    match run.pause(policy) {
+        Err(Refusal::NotPausable { status, .. }) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_paused_or_over_is_not_paused_again() {
+    let mut run = Stage::started(busy());
+    run.pause(DrainCurrentNode).expect("running");
+    assert_eq!(
+        refused(&mut run, Immediate),
+        RunStatus::Paused,
+        "on its way"
+    );
+    let mut run = Stage::started(busy());
+    run.pause(Immediate).expect("running");
+    assert_eq!(refused(&mut run, Immediate), RunStatus::Paused);
+    run.cancel();
+    assert_eq!(refused(&mut run, Immediate), RunStatus::Cancelled);
+}
+
+#[test]
+fn only_a_paused_run_resumes() {
+    let mut run = Stage::started(busy());
+    assert_eq!(
+        run.resume(),
+        Err(Refusal::NotPaused {
+            status: RunStatus::Running
+        })
+    );
+    run.pause(Immediate).expect("running");
+    run.resume().expect("paused");
+    assert_eq!(
+        run.resume(),
+        Err(Refusal::NotPaused {
+            status: RunStatus::Running
+        })
+    );
+}

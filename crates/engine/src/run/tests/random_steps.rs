@@ -1,0 +1,168 @@
+//! Random workflows under random interleavings of everything that can happen to a run. The stage
+//! checks its invariants after each step; here: every run comes to exactly one end.
+
+use super::flow::flow;
+use super::random_graphs::{RandomFlow, random_flow};
+use super::stage::Stage;
+use proptest::prelude::*;
+use serde_json::json;
+use tandem_record::{
+    ChildOutcome, Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, RunId,
+    RunStatus, TimerKey, WorkflowId,
+};
+
+/// One thing that happens; numbers choose among what is possible then.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Elapse(u64),
+    /// An effect finishes: chosen by the first number, ends by the second.
+    Effect(usize, u8),
+    /// A timer that may not be due, or not even be there.
+    Timer(usize),
+    Cancel,
+    Pause(bool),
+    Resume,
+    Continue,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0_u64..300).prop_map(Step::Elapse),
+        8 => (any::<usize>(), any::<u8>()).prop_map(|(n, end)| Step::Effect(n, end)),
+        1 => any::<usize>().prop_map(Step::Timer),
+        1 => Just(Step::Pause(true)),
+        1 => Just(Step::Pause(false)),
+        3 => Just(Step::Resume),
+        1 => Just(Step::Continue),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let cancel = prop::option::weighted(0.2, Just(Step::Cancel));
+    (prop::collection::vec(step(), 0..40), cancel, any::<usize>()).prop_map(
+        |(mut steps, cancel, at)| {
+            if let Some(cancel) = cancel {
+                steps.insert(at % (steps.len() + 1), cancel);
+            }
+            steps
+        },
+    )
+}
+
+fn take(run: &mut Stage, step: Step) {
+    match step {
+        Step::Elapse(ms) => run.elapse(ms),
+        Step::Effect(n, end) => {
+            let waiting: Vec<Effect> = run.outbox().cloned().collect();
+            if let Some(effect) = waiting.get(n % waiting.len().max(1)) {
+                finish(run, effect, end);
+            }
+        }
+        Step::Timer(n) => {
+            let node = format!("n{}", n % 8);
+            let attempt = u32::try_from(n % 3).expect("small");
+            run.fire(TimerKey::NodeWake {
+                node: node.into(),
+                attempt,
+            });
+        }
+        Step::Cancel => {
+            run.cancel();
+        }
+        Step::Pause(true) => drop(run.pause(DrainPolicy::Immediate)),
+        Step::Pause(false) => drop(run.pause(DrainPolicy::DrainCurrentNode)),
+        Step::Resume => drop(run.resume()),
+        Step::Continue => {
+            run.when(Command::Continue);
+        }
+    }
+}
+
+fn finish(run: &mut Stage, effect: &Effect, end: u8) {
+    match &effect.kind {
+        EffectKind::Http { .. } | EffectKind::SecretEcho { .. } => {
+            let outcome = match end % 4 {
+                0 => EffectOutcome::Failed {
+                    error: ErrorInfo::new("broken", "for good"),
+                },
+                1 => EffectOutcome::Failed {
+                    error: ErrorInfo::new("trouble", "for now").retryable(),
+                },
+                _ => EffectOutcome::Done {
+                    outputs: Default::default(),
+                },
+            };
+            run.finish(effect.id.clone(), outcome);
+        }
+        EffectKind::StartChild(start) => {
+            let status = match end % 4 {
+                0 => RunStatus::Failed,
+                1 => RunStatus::Cancelled,
+                _ => RunStatus::Completed,
+            };
+            let parent = start.request.parent.as_ref().expect("a child has a parent");
+            report(run, parent.node_id.as_str(), &start.child, status);
+            run.performed(&effect.id);
+        }
+        EffectKind::CancelChild { .. } | EffectKind::NotifyParent { .. } => {
+            run.performed(&effect.id);
+        }
+        EffectKind::Continue => {
+            run.performed(&effect.id);
+            run.when(Command::Continue);
+        }
+    }
+}
+
+fn report(run: &mut Stage, node: &str, child: &RunId, status: RunStatus) {
+    run.child_reports(
+        node,
+        ChildOutcome::Ended {
+            child: child.clone(),
+            status,
+            variables: Default::default(),
+            error: None,
+        },
+    );
+}
+
+/// Nobody interferes any more: the world answers, time passes, paused runs go on.
+fn play_out(run: &mut Stage) {
+    for round in 0..200 {
+        if run.status().is_terminal() {
+            return;
+        }
+        drop(run.resume());
+        let waiting: Vec<Effect> = run.outbox().cloned().collect();
+        for effect in waiting {
+            finish(run, &effect, 2);
+        }
+        run.elapse(100);
+        assert!(round < 199, "the run never ends: {:?}", run.timers());
+    }
+}
+
+fn check(random: &RandomFlow, steps: &[Step], starts: u32) {
+    let mut run = Stage::new(random.document()).knows(flow("child").noops("n"));
+    run.limits.max_starts_per_decision = starts;
+    run.limits.max_in_flight = 3;
+    run.limits.max_node_executions = 60;
+    run.create(json!({}));
+    for step in steps {
+        take(&mut run, *step);
+    }
+    play_out(&mut run);
+    let terminal = run.log().iter().filter(|r| r.event.is_terminal()).count();
+    assert_eq!(terminal, 1);
+    assert!(run.log().last().expect("a log").event.is_terminal());
+    assert_eq!(run.run().definition().id(), &WorkflowId::new("random"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_run_comes_to_one_end(random in random_flow(), steps in steps(), starts in 1_u32..20) {
+        check(&random, &steps, starts);
+    }
+}

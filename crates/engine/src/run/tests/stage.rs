@@ -1,0 +1,308 @@
+//! One run on a stage: commands go in at chosen times, lines come out. Keeps the store's side
+//! (timers, outbox, log) by applying each decision, and checks after every one of them that
+//! - sequences have no gap, times do not go back, and nothing follows a terminal event,
+//! - folding the log from the start gives the decision's state, also through JSON,
+//! - the timers and node effects set so far are exactly those the state wants.
+
+use super::flow::Flow;
+use super::lines;
+use crate::definition::Definition;
+use crate::run::{
+    Context, Decision, Definitions, Limits, Lookup, Refusal, Run, State, TimerWish, Undecided,
+    create, decide, wanted_effects, wanted_timers,
+};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tandem_record::{
+    Command, Effect, EffectId, EffectKind, NodeId, Object, Owner, ParentLink, Recorded, Reply,
+    RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey, Timestamp, Transport,
+    WorkflowId,
+};
+
+const START: Timestamp = Timestamp(1_000_000);
+
+pub(super) struct Stage {
+    def: Arc<Definition>,
+    known: HashMap<WorkflowId, Arc<Definition>>,
+    pub(super) limits: Limits,
+    pub(super) now: Timestamp,
+    pub(super) request: RunRequest,
+    run: Option<Run>,
+    log: Vec<Recorded>,
+    timers: BTreeMap<TimerKey, Timestamp>,
+    outbox: BTreeMap<EffectId, Effect>,
+    /// Lines nobody has compared yet.
+    unread: Vec<String>,
+}
+
+impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
+    fn current(&self, workflow: &WorkflowId) -> Lookup {
+        self.get(workflow)
+            .map_or(Lookup::Unknown, |def| Lookup::Known(Arc::clone(def)))
+    }
+}
+
+pub(super) fn object(value: Value) -> Object {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is not an object"),
+    }
+}
+
+impl Stage {
+    pub(super) fn new(flow: Flow) -> Self {
+        let def = flow.compile();
+        let known = HashMap::from([(def.id().clone(), Arc::clone(&def))]);
+        Self {
+            def,
+            known,
+            limits: Limits::default(),
+            now: START,
+            request: RunRequest {
+                owner: Owner {
+                    tenant: TenantId::new("acme"),
+                    workspace: None,
+                    principal: None,
+                },
+                inputs: Object::new(),
+                erased_defaults: Vec::new(),
+                options: RunOptions::default(),
+                scope_id: None,
+                callback_url: None,
+                parent: None,
+                transport: Transport::Rest,
+                trace: None,
+            },
+            run: None,
+            log: Vec::new(),
+            timers: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// A run of `flow` without inputs.
+    pub(super) fn started(flow: Flow) -> Self {
+        let mut stage = Self::new(flow);
+        stage.create(json!({}));
+        stage
+    }
+
+    /// Another workflow that children may be of.
+    pub(super) fn knows(mut self, flow: Flow) -> Self {
+        let def = flow.compile();
+        self.known.insert(def.id().clone(), def);
+        self
+    }
+
+    pub(super) fn configured(mut self, configurable: Value) -> Self {
+        self.request.options.configurable = Some(object(configurable));
+        self
+    }
+
+    /// The run is a child at node `call` of another run.
+    pub(super) fn child_under(mut self, lineage: &[&str], harvest: &[&str]) -> Self {
+        self.request.parent = Some(ParentLink {
+            run_id: RunId::new("run-parent"),
+            node_id: NodeId::new("call"),
+            dispatched_at: Seq(2),
+            lineage: lineage.iter().map(|id| WorkflowId::new(*id)).collect(),
+            harvest: harvest.iter().map(|name| (*name).to_owned()).collect(),
+        });
+        self
+    }
+
+    pub(super) fn create(&mut self, inputs: Value) {
+        self.try_create(inputs).expect("the run may start");
+    }
+
+    pub(super) fn try_create(&mut self, inputs: Value) -> Result<(), Refusal> {
+        self.request.inputs = object(inputs);
+        let context = self.context();
+        let id = RunId::new("run-1");
+        match create(&self.def, id, self.request.clone(), None, &context) {
+            Ok(decision) => {
+                self.take(decision);
+                Ok(())
+            }
+            Err(Undecided::Refused(refusal)) => Err(refusal),
+            Err(Undecided::Needs(id)) => panic!("{id} was looked up already"),
+        }
+    }
+
+    pub(super) fn when(&mut self, command: Command) -> Reply {
+        self.try_when(command).expect("the command is accepted")
+    }
+
+    pub(super) fn try_when(&mut self, command: Command) -> Result<Reply, Refusal> {
+        let fired = match &command {
+            Command::TimerFired(key) => Some(key.clone()),
+            _ => None,
+        };
+        match decide(self.run(), command, &self.context()) {
+            Ok(decision) => {
+                let reply = decision.reply.clone();
+                if let Some(key) = fired {
+                    self.check_fired(&key, &decision);
+                }
+                self.take(decision);
+                Ok(reply)
+            }
+            Err(Undecided::Refused(refusal)) => Err(refusal),
+            Err(Undecided::Needs(id)) => panic!("{id} was looked up already"),
+        }
+    }
+
+    /// Compares what happened since the last comparison.
+    #[track_caller]
+    pub(super) fn then(&mut self, expected: &str) {
+        let expected: Vec<&str> = expected
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
+        let actual = std::mem::take(&mut self.unread);
+        assert!(
+            actual == expected,
+            "\n--- expected\n{}\n--- happened\n{}\n",
+            expected.join("\n"),
+            actual.join("\n")
+        );
+    }
+
+    /// Forgets the lines so far: they are given, not claimed.
+    pub(super) fn given(mut self) -> Self {
+        self.unread.clear();
+        self
+    }
+
+    /// Lets time pass and fires every timer on the millisecond it is due.
+    pub(super) fn elapse(&mut self, ms: u64) {
+        let end = self.now.plus_ms(ms);
+        loop {
+            let next = self.timers.iter().min_by_key(|(_, due)| **due);
+            let Some((key, due)) = next.filter(|(_, due)| **due <= end) else {
+                break;
+            };
+            let (key, due) = (key.clone(), *due);
+            self.now = self.now.max(due);
+            self.fire(key.clone());
+            assert_ne!(
+                self.timers.get(&key),
+                Some(&due),
+                "{key:?} fired and still stands"
+            );
+        }
+        self.now = end;
+    }
+
+    /// Timers that stand, with the time left.
+    pub(super) fn timers(&self) -> Vec<String> {
+        let timers = self.timers.iter();
+        timers
+            .filter(|(key, _)| **key != TimerKey::RunDeadline)
+            .map(|(key, due)| format!("{} +{}", lines::timer(key), due.ms_since(self.now)))
+            .collect()
+    }
+
+    pub(super) fn run(&self) -> &Run {
+        self.run.as_ref().expect("the run was created")
+    }
+
+    pub(super) fn status(&self) -> RunStatus {
+        self.run().status()
+    }
+
+    pub(super) fn node(&self, node: &str) -> &crate::run::state::NodeState {
+        let ix = self
+            .def
+            .index(&NodeId::new(node))
+            .expect("a node of the workflow");
+        &self.run().state.nodes[ix]
+    }
+
+    pub(super) fn log(&self) -> &[Recorded] {
+        &self.log
+    }
+
+    pub(super) fn outbox(&self) -> impl Iterator<Item = &Effect> {
+        self.outbox.values()
+    }
+
+    /// An effect that is no node's was carried out.
+    pub(super) fn performed(&mut self, effect: &EffectId) {
+        self.outbox.remove(effect);
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            now: self.now,
+            limits: &self.limits,
+            definitions: &self.known,
+        }
+    }
+
+    fn take(&mut self, decision: Decision) {
+        let mut refolded = self
+            .run
+            .clone()
+            .unwrap_or_else(|| Run::new(decision.run.id().clone(), Arc::clone(&self.def)));
+        for recorded in &decision.events {
+            assert_eq!(recorded.seq.0, self.log.len() as u64, "a gap in the log");
+            if let Some(last) = self.log.last() {
+                assert!(recorded.at >= last.at, "the log runs backwards");
+                assert!(!last.event.is_terminal(), "an event after the end");
+            }
+            let json = serde_json::to_string(recorded).expect("events are plain data");
+            let read: Recorded = serde_json::from_str(&json).expect("events read back");
+            assert_eq!(&read, recorded);
+            refolded.evolve(&read);
+            self.unread.push(lines::event(recorded));
+            self.log.push(read);
+        }
+        assert_eq!(
+            refolded.state, decision.run.state,
+            "the fold and the decision disagree"
+        );
+        let json = serde_json::to_string(&refolded.state).expect("state is plain data");
+        let read: State = serde_json::from_str(&json).expect("state reads back");
+        assert_eq!(read, refolded.state);
+
+        for wish in decision.timers {
+            match wish {
+                TimerWish::Set { key, due } => self.timers.insert(key, due),
+                TimerWish::Clear { key } => self.timers.remove(&key),
+            };
+        }
+        for effect in &decision.dropped {
+            self.outbox.remove(effect);
+        }
+        for effect in decision.effects {
+            self.unread.push(lines::effect(&effect));
+            self.outbox.insert(effect.id.clone(), effect);
+        }
+        assert_eq!(self.timers, wanted_timers(&refolded, &self.limits));
+        let of_nodes = |effect: &&Effect| {
+            matches!(
+                effect.kind,
+                EffectKind::Http { .. } | EffectKind::SecretEcho { .. }
+            )
+        };
+        let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();
+        assert_eq!(
+            under_way,
+            wanted_effects(&refolded).values().collect::<Vec<_>>()
+        );
+        self.run = Some(refolded);
+    }
+
+    /// A timer that is due and wanted must do something, or it would fire for ever.
+    fn check_fired(&self, key: &TimerKey, decision: &Decision) {
+        let due = self.timers.get(key).filter(|due| **due <= self.now);
+        if due.is_some() {
+            let after = wanted_timers(&decision.run, &self.limits);
+            assert_ne!(after.get(key), due, "{key:?} is due and fired in vain");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Node types of the protocol's own test workflows.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use serde_json::{Value, json};
+
+fn only(type_id: &str, config: Value) -> Flow {
+    flow("conformance-x").node("n", type_id, config)
+}
+
+#[test]
+fn a_host_facility_nobody_has() {
+    Stage::started(only("conformance.requiresMissing", json!({}))).then(
+        "
+            run.started
+            node.failed n capability_not_provided
+            run.failed capability_not_provided n
+        ",
+    );
+}
+
+#[test]
+fn a_model_capability_nobody_has() {
+    Stage::started(only("conformance.modelCapability.insufficient", json!({}))).then(
+        "
+            run.started
+            model.capability.insufficient n
+            node.failed n capability_not_provided
+            run.failed capability_not_provided n
+        ",
+    );
+}
+
+#[test]
+fn a_secret_is_proven_by_its_effect() {
+    let mut run = Stage::started(only("conformance.secret.echo", json!({"secretId": "key"})));
+    run.then(
+        "
+            run.started
+            node.started n secret
+            > secret n key
+        ",
+    );
+    run.done("n", json!({"length": 12}));
+    run.then(
+        r#"
+            variable.changed n: unset -> {"length":12}
+            node.completed n {"length":12}
+            run.completed {"length":12}
+        "#,
+    );
+}
+
+#[test]
+fn costs_are_summed_and_only_known_attributes_kept() {
+    let cost = |usd: f64| {
+        json!({"attrs": {
+            "openwop.cost.usd": usd, "openwop.cost.model": "m", "openwop.cost.secret": "x", "other": 1,
+        }})
+    };
+    let flow = only("conformance.cost.emit", cost(0.25))
+        .node("m", "conformance.cost.emit", cost(0.5))
+        .path("n m");
+    let mut run = Stage::started(flow);
+    run.then(
+        r#"
+            run.started
+            node.started n
+            node.completed n cost={"openwop.cost.model":"m","openwop.cost.usd":0.25}
+            node.started m
+            node.completed m cost={"openwop.cost.model":"m","openwop.cost.usd":0.5}
+            run.completed
+        "#,
+    );
+    let total = run.run().view().cost.map(Value::Object);
+    assert_eq!(
+        total,
+        Some(json!({"openwop.cost.usd": 0.75, "openwop.cost.model": "m"}))
+    );
+}
+
+#[test]
+fn an_artifact_can_be_fetched_by_its_id() {
+    let config = json!({"artifactId": "report", "artifactType": "text", "content": {"t": 1}});
+    let mut run = Stage::started(only("conformance.artifact.emit", config));
+    run.then(
+        r#"
+            run.started
+            node.started n
+            artifact.created report text
+            node.completed n {"artifactId":"report"}
+            run.completed {"artifactId":"report"}
+        "#,
+    );
+    assert_eq!(
+        run.run().artifact("report").map(|a| a.content),
+        Some(json!({"t": 1}))
+    );
+    assert!(run.run().artifact("other").is_none());
+    let run = Stage::started(only("conformance.artifact.emit", json!({})));
+    assert!(run.run().artifact("run-1:n").is_some());
+}
+
+#[test]
+fn a_repeated_message_is_folded_once() {
+    let hook = json!({"emitDuplicateMessageId": true});
+    let flow = only("core.identity", hook.clone()).channel("m", json!({"reducer": "message"}));
+    let run = Stage::started(flow);
+    let channels = run.run().view().channels.expect("declared");
+    assert_eq!(channels["m"].as_array().map(Vec::len), Some(2));
+    let elsewhere = flow_outside(hook);
+    assert_eq!(
+        Stage::started(elsewhere).log().len(),
+        4,
+        "the hook means nothing elsewhere"
+    );
+}
+
+fn flow_outside(hook: Value) -> Flow {
+    flow("ordinary")
+        .node("n", "core.identity", hook)
+        .channel("m", json!({"reducer": "message"}))
+}

@@ -1,0 +1,173 @@
+//! Every status against every command, held against the table in `transitions.md`.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use serde_json::json;
+use tandem_record::{
+    ChildOutcome, Command, DrainPolicy, EffectOutcome, InterruptId, NodeId, Principal, RunStatus,
+    TimerKey,
+};
+
+/// Waits for everything a run can wait for: the world, a time, a child.
+fn busy() -> Flow {
+    flow("busy")
+        .settings(json!({"timeout": 60_000}))
+        .http("call", json!({}))
+        .delay("nap", 100)
+        .call("sub", "child", json!({}))
+}
+
+fn started(flow: Flow) -> Stage {
+    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    run.create(json!({}));
+    run
+}
+
+fn waiting(status: RunStatus) -> Stage {
+    let only_child =
+        flow("busy")
+            .settings(json!({"timeout": 60_000}))
+            .call("sub", "child", json!({}));
+    let mut run = started(only_child);
+    let child = run.child_of("sub");
+    run.child_reports(
+        "sub",
+        ChildOutcome::Waiting {
+            asker: child.clone(),
+            node: NodeId::new("gate"),
+            child,
+            status,
+            interrupt: InterruptId::new("int-1"),
+            kind: "approval".to_owned(),
+        },
+    );
+    run
+}
+
+/// A run in this status. `None` before its first event: no run is stored then.
+fn in_status(status: RunStatus) -> Option<Stage> {
+    let mut run = started(busy());
+    match status {
+        RunStatus::Pending => return None,
+        RunStatus::Running => {}
+        RunStatus::Paused => {
+            run.pause(DrainPolicy::Immediate).expect("running");
+        }
+        RunStatus::WaitingApproval | RunStatus::WaitingInput | RunStatus::WaitingExternal => {
+            run = waiting(status);
+        }
+        RunStatus::Cancelling => {
+            run.cancel();
+        }
+        RunStatus::Completed => run = started(flow("done").noops("n")),
+        RunStatus::Failed => run = started(flow("bad").fail("n", "broken")),
+        RunStatus::Cancelled => {
+            run = started(flow("nap").delay("nap", 100));
+            run.cancel();
+        }
+    }
+    assert_eq!(run.status(), status);
+    run.now = run.now.plus_ms(100);
+    Some(run)
+}
+
+fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
+    let pause = |policy| Command::Pause {
+        reason: None,
+        policy,
+    };
+    vec![
+        (
+            "cancel",
+            Command::Cancel {
+                reason: None,
+                by: None,
+                by_parent: None,
+            },
+        ),
+        ("pause, immediate", pause(DrainPolicy::Immediate)),
+        ("pause, drain", pause(DrainPolicy::DrainCurrentNode)),
+        ("resume", Command::Resume { reason: None }),
+        (
+            "node timer due",
+            Command::TimerFired(TimerKey::NodeWake {
+                node: "nap".into(),
+                attempt: 0,
+            }),
+        ),
+        (
+            "run deadline due",
+            Command::TimerFired(TimerKey::RunDeadline),
+        ),
+        (
+            "effect finished",
+            Command::EffectFinished {
+                effect: running.effect_of("call"),
+                outcome: EffectOutcome::Done {
+                    outputs: Default::default(),
+                },
+            },
+        ),
+        (
+            "child ended",
+            Command::ChildReported {
+                node: NodeId::new("sub"),
+                outcome: ChildOutcome::Ended {
+                    child: running.child_of("sub"),
+                    status: RunStatus::Completed,
+                    variables: Default::default(),
+                    error: None,
+                },
+            },
+        ),
+        (
+            "resolve interrupt",
+            Command::ResolveInterrupt {
+                node: NodeId::new("sub"),
+                interrupt: None,
+                value: json!(true),
+                by: Some(Principal::new("p")),
+                by_link: false,
+            },
+        ),
+        ("continue", Command::Continue),
+    ]
+}
+
+/// What the command leads to: a status, `refused`, or `—` when nothing changes.
+fn outcome(status: RunStatus, command: Command) -> String {
+    let mut run = in_status(status).expect("a status runs are stored in");
+    if command == Command::TimerFired(TimerKey::RunDeadline) {
+        run.now = run.now.plus_ms(60_000);
+    }
+    let before = run.log().len();
+    match run.try_when(command) {
+        Err(_) => "refused".to_owned(),
+        Ok(_) if run.log().len() == before => "—".to_owned(),
+        Ok(_) => run.status().as_str().to_owned(),
+    }
+}
+
+#[test]
+fn the_printed_table_is_what_the_machine_does() {
+    let columns: Vec<RunStatus> = RunStatus::ALL
+        .into_iter()
+        .filter(|status| in_status(*status).is_some())
+        .collect();
+    let names: Vec<&str> = columns.iter().map(|status| status.as_str()).collect();
+    let mut table = format!("| command | {} |\n", names.join(" | "));
+    table.push_str(&format!("|---|{}\n", "---|".repeat(columns.len())));
+    let running = in_status(RunStatus::Running).expect("runs run");
+    for (name, command) in commands(&running) {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|status| outcome(*status, command.clone()))
+            .collect();
+        table.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+    }
+    let printed = include_str!("../transitions.md");
+    assert!(
+        printed.contains(&table),
+        "transitions.md should hold:\n{table}"
+    );
+}

@@ -1,0 +1,169 @@
+//! The variable bag: defaults, inputs, what nodes do to it, what a run refuses.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::json;
+
+fn greeting() -> Flow {
+    flow("greet")
+        .variable("name", json!({"defaultValue": "world"}))
+        .variable("polite", json!({"type": "boolean", "defaultValue": null}))
+        .variable("title", json!({}))
+        .noops("hello")
+}
+
+#[test]
+fn defaults_under_inputs_and_unknown_keys_kept() {
+    let mut run = Stage::new(greeting());
+    run.create(json!({"name": "Ada", "extra": [1]}));
+    run.then(
+        r#"
+            run.started {"extra":[1],"name":"Ada","polite":null}
+            node.started hello
+            node.completed hello {"extra":[1],"name":"Ada"}
+            run.completed {"extra":[1],"name":"Ada"}
+        "#,
+    );
+    Stage::started(greeting()).then(
+        r#"
+            run.started {"name":"world","polite":null}
+            node.started hello
+            node.completed hello
+            run.completed
+        "#,
+    );
+}
+
+#[test]
+fn an_erased_default_leaves_the_variable_unset() {
+    let mut run = Stage::new(greeting());
+    run.request.erased_defaults = vec!["name".to_owned()];
+    run.create(json!({}));
+    run.then(
+        r#"
+            run.started {"polite":null}
+            node.started hello
+            node.completed hello
+            run.completed
+        "#,
+    );
+}
+
+fn missing(refused: Result<(), Refusal>) -> Vec<String> {
+    match refused {
+        Err(Refusal::Invalid(problems)) => problems.into_iter().map(|p| p.path).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_required_input_must_come_from_somewhere() {
+    let needs = || {
+        flow("needs")
+            .variable("a", json!({"required": true}))
+            .variable("b", json!({"required": true, "defaultValue": 1}))
+            .noops("n")
+    };
+    let refused = Stage::new(needs()).try_create(json!({}));
+    assert_eq!(missing(refused), ["/inputs/a"]);
+    assert_eq!(Stage::new(needs()).try_create(json!({"a": 1})), Ok(()));
+    let child = Stage::new(needs())
+        .child_under(&["parent"], &[])
+        .try_create(json!({}));
+    assert_eq!(child, Ok(()), "a parent may leave it unset");
+}
+
+#[test]
+fn inputs_do_not_set_channels() {
+    let flow = flow("chan")
+        .channel("log", json!({"reducer": "append"}))
+        .noops("n");
+    assert_eq!(
+        missing(Stage::new(flow).try_create(json!({"log": 1}))),
+        ["/inputs/log"]
+    );
+}
+
+#[test]
+fn workflows_out_of_use_start_no_runs() {
+    for status in ["archived", "inactive"] {
+        let flow = flow("old").key("status", json!(status)).noops("n");
+        assert_eq!(
+            missing(Stage::new(flow).try_create(json!({}))),
+            ["/workflowId"]
+        );
+    }
+    for status in ["active", "draft"] {
+        let flow = flow("fine").key("status", json!(status)).noops("n");
+        assert_eq!(Stage::new(flow).try_create(json!({})), Ok(()));
+    }
+}
+
+#[test]
+fn configurable_follows_the_workflows_own_schema() {
+    let schema = json!({"type": "object", "properties": {"mode": {"enum": ["a", "b"]}},
+        "additionalProperties": false});
+    let picky = || {
+        flow("picky")
+            .key("configurableSchema", schema.clone())
+            .noops("n")
+    };
+    assert_eq!(
+        Stage::new(picky())
+            .configured(json!({"mode": "a"}))
+            .try_create(json!({})),
+        Ok(())
+    );
+    let refused = Stage::new(picky())
+        .configured(json!({"mode": "c"}))
+        .try_create(json!({}));
+    assert_eq!(missing(refused), ["/configurable/mode"]);
+}
+
+#[test]
+fn setting_and_getting() {
+    let flow = flow("set")
+        .node("put", "core.setVariable", json!({"name": "x", "value": 1}))
+        .node("port", "core.setVariable", json!({"name": "x"}))
+        .port("value", json!({"type": "static", "value": "two"}))
+        .node("clear", "core.setVariable", json!({"name": "x"}))
+        .node("get", "core.getVariable", json!({"name": "x"}))
+        .path("put port clear get");
+    Stage::started(flow).then(
+        r#"
+            run.started
+            node.started put
+            variable.changed x: unset -> 1
+            node.completed put {"value":1}
+            node.started port
+            variable.changed x: 1 -> "two"
+            node.completed port {"value":"two"}
+            node.started clear
+            variable.changed x: "two" -> unset
+            node.completed clear
+            node.started get
+            node.completed get {"value":null}
+            run.completed {"value":null}
+        "#,
+    );
+}
+
+#[test]
+fn a_channel_is_not_a_variable() {
+    let flow = flow("set")
+        .channel("log", json!({"reducer": "append"}))
+        .node(
+            "put",
+            "core.setVariable",
+            json!({"name": "log", "value": 1}),
+        );
+    Stage::started(flow).then(
+        "
+            run.started
+            node.started put
+            node.failed put validation_error
+            run.failed validation_error put
+        ",
+    );
+}

@@ -1,0 +1,113 @@
+//! Channel-write triggers: nodes fired inside the run when a channel is written.
+//!
+//! A trigger fires once its writer is done. While the nodes it fires are still busy, or inside its
+//! debounce window, it is armed: remembered in the log, and fired later.
+
+use super::start::Entry;
+use super::state::Run;
+use super::turn::Turn;
+use tandem_record::{Event, NodeStatus, Timestamp};
+
+impl Run {
+    /// Whether what the trigger fires is still under way from before.
+    pub(crate) fn trigger_is_busy(&self, id: &str) -> bool {
+        let trigger = self.def.triggers.iter().find(|t| t.id == id);
+        trigger.is_some_and(|trigger| {
+            trigger.lineage.iter().any(|ix| {
+                let node = &self.state.nodes[*ix];
+                let open = matches!(node.status, NodeStatus::Running | NodeStatus::Suspended);
+                open || node.cut_off
+            })
+        })
+    }
+
+    fn times_fired(&self, id: &str) -> u32 {
+        self.state.fired.get(id).copied().unwrap_or(0)
+    }
+}
+
+impl Turn<'_> {
+    /// A channel was written by `writer`: notes or arms the triggers that listen to it.
+    pub(super) fn note_write(&mut self, channel: &str, writer: usize) {
+        let def = self.definition();
+        for trigger in &def.triggers {
+            // What a trigger started, and what follows from it, does not fire it again.
+            if trigger.channel != channel || trigger.lineage.contains(&writer) {
+                continue;
+            }
+            if self.run.times_fired(&trigger.id) > self.run.loopback_limit() {
+                continue;
+            }
+            if trigger.debounce_ms > 0 {
+                self.arm(&trigger.id, self.now.plus_ms(trigger.debounce_ms));
+            } else {
+                self.written.push_back(trigger.id.clone());
+            }
+        }
+    }
+
+    /// A pause holds back what was written: it fires after the resume.
+    pub(super) fn arm_written(&mut self) {
+        while let Some(id) = self.written.pop_front() {
+            self.arm(&id, self.now);
+        }
+    }
+
+    fn arm(&mut self, id: &str, due: Timestamp) {
+        if !self.run.state.armed.contains_key(id) {
+            let trigger = id.to_owned();
+            self.emit(Event::TriggerArmed { trigger, due }, self.run.state.head);
+        }
+    }
+
+    /// Fires one trigger that may fire now. `false` when there is none.
+    pub(super) fn fire_next_trigger(&mut self) -> bool {
+        while let Some(id) = self.written.pop_front() {
+            if self.run.trigger_is_busy(&id) {
+                self.arm(&id, self.now);
+            } else {
+                self.fire_trigger(&id);
+                return true;
+            }
+        }
+        let mut armed = self.run.state.armed.iter();
+        let due = armed.find(|(id, due)| **due <= self.now && !self.run.trigger_is_busy(id));
+        let Some(id) = due.map(|(id, _)| id.clone()) else {
+            return false;
+        };
+        self.fire_trigger(&id);
+        true
+    }
+
+    fn fire_trigger(&mut self, id: &str) {
+        let def = self.definition();
+        let Some(trigger) = def.triggers.iter().find(|t| t.id == id) else {
+            return;
+        };
+        let fired = self.run.times_fired(id);
+        let limit = self.run.loopback_limit();
+        if fired >= limit {
+            // Said once; later writes are passed over.
+            if fired == limit {
+                let node = def.nodes[trigger.node].id.clone();
+                let event = Event::LoopbackLimitReached {
+                    node,
+                    iterations: fired + 1,
+                    limit,
+                };
+                self.emit(event, self.run.state.head);
+            }
+            return;
+        }
+        if !self.within_execution_limit(trigger.node) {
+            return;
+        }
+        let followers = trigger.lineage.iter().copied();
+        let entry = Entry {
+            resets: followers.filter(|ix| *ix != trigger.node).collect(),
+            trigger: Some(id.to_owned()),
+            ..Entry::default()
+        };
+        self.start_node(trigger.node, entry);
+    }
+}

@@ -1,0 +1,108 @@
+//! The inbox rows of a run: what is asked, with what was shown, and how it ended. Derived from the
+//! run before and after a decision and written in the same commit.
+
+use crate::runtime::Runtime;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tandem_engine::run::Run;
+use tandem_record::{InterruptId, InterruptView, TenantId, Timestamp};
+use tandem_store::{Fault, InterruptFilter, InterruptListing, InterruptRow, Page};
+
+/// Rows that changed between two states of a run.
+pub(crate) fn changed_rows(before: Option<&Run>, after: &Run) -> Vec<InterruptRow> {
+    let was_open = before.map(Run::open_questions).unwrap_or_default();
+    let is_open = after.open_questions();
+    let mut rows: Vec<InterruptRow> = is_open
+        .iter()
+        .filter(|now| !was_open.contains(now))
+        .map(|question| row(after, question, None))
+        .collect();
+    for question in &was_open {
+        let id = &question.interrupt.id;
+        if !is_open.iter().any(|q| q.interrupt.id == *id) {
+            rows.push(row(after, question, Some(closing(after, id))));
+        }
+    }
+    rows
+}
+
+struct Closing {
+    outcome: String,
+    by: Option<String>,
+    at: Timestamp,
+}
+
+fn closing(run: &Run, id: &InterruptId) -> Closing {
+    match run.closed_question(id) {
+        Some(closed) => Closing {
+            outcome: closed.outcome.clone(),
+            by: closed.by.as_ref().map(ToString::to_string),
+            at: closed.at,
+        },
+        None => Closing {
+            outcome: "cancelled".to_owned(),
+            by: None,
+            at: run.ended_at().unwrap_or_default(),
+        },
+    }
+}
+
+fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> InterruptRow {
+    let owner = &run.request().owner;
+    let interrupt = &question.interrupt;
+    let mut body = json!({
+        "key": interrupt.key,
+        "data": interrupt.data,
+        "digest": digest(&interrupt.data),
+        "votes": question.votes,
+    });
+    if let Some(schema) = &interrupt.resume_schema {
+        body["resumeSchema"] = schema.clone();
+    }
+    if let Some(closing) = &closing {
+        body["outcome"] = json!(closing.outcome);
+        body["decidedBy"] = json!(closing.by);
+        body["decidedAt"] = json!(closing.at);
+    }
+    InterruptRow {
+        interrupt: interrupt.id.clone(),
+        run_id: run.id().clone(),
+        node: question.node.clone(),
+        tenant: owner.tenant.clone(),
+        workspace: owner.workspace.clone(),
+        kind: interrupt.kind.clone(),
+        created_at: interrupt.requested_at,
+        deadline: interrupt
+            .timeout_ms
+            .map(|ms| interrupt.requested_at.plus_ms(ms)),
+        closed: closing.map(|c| c.outcome),
+        body: body.to_string(),
+    }
+}
+
+/// SHA-256 of what was shown, in canonical form: a decision can be bound to it.
+pub fn digest(shown: &Value) -> String {
+    let canonical = serde_jcs::to_vec(shown).expect("a parsed JSON value has a canonical form");
+    let hash = Sha256::digest(&canonical);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Runtime {
+    /// One question of a caller's tenant, open or closed.
+    pub async fn question(
+        &self,
+        tenant: &TenantId,
+        interrupt: &InterruptId,
+    ) -> Result<Option<InterruptRow>, Fault> {
+        self.store().interrupt(tenant, interrupt).await
+    }
+
+    pub async fn questions(
+        &self,
+        tenant: &TenantId,
+        filter: &InterruptFilter,
+        page: &Page,
+    ) -> Result<InterruptListing, Fault> {
+        self.store().list_interrupts(tenant, filter, page).await
+    }
+}

@@ -1,0 +1,125 @@
+//! The inbox: bound to tenants, listed newest first, closed in the commit that decides.
+
+use super::sample::{NOW, later, must};
+use crate::{Commit, InterruptFilter, InterruptRow, Page, Store};
+use std::sync::Arc;
+use tandem_record::{InterruptId, NodeId, RunId, TenantId, WorkspaceId};
+
+fn asked(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
+    InterruptRow {
+        interrupt: InterruptId::new(id),
+        run_id: RunId::new(run),
+        node: NodeId::new("gate"),
+        tenant: TenantId::new(tenant),
+        workspace: None,
+        kind: kind.into(),
+        created_at: NOW,
+        deadline: Some(later(5)),
+        closed: None,
+        body: format!(r#"{{"id":"{id}"}}"#),
+    }
+}
+
+fn commit(rows: impl IntoIterator<Item = InterruptRow>) -> Commit {
+    Commit {
+        interrupts: rows.into_iter().collect(),
+        ..Commit::default()
+    }
+}
+
+async fn ids(store: &Arc<dyn Store>, tenant: &str, filter: InterruptFilter) -> Vec<String> {
+    let page = Page {
+        before: None,
+        limit: 10,
+    };
+    let tenant = TenantId::new(tenant);
+    let listing = store.list_interrupts(&tenant, &filter, &page).await;
+    let rows = listing.expect("listing works").rows;
+    rows.iter()
+        .map(|(_, row)| row.interrupt.to_string())
+        .collect()
+}
+
+pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
+    let row = asked("t1", "i1", "r1", "approval");
+    must(&store, commit([row.clone()])).await;
+    let id = InterruptId::new("i1");
+    let own = store.interrupt(&"t1".into(), &id).await.unwrap();
+    assert_eq!(own, Some(row), "every field comes back");
+    assert_eq!(store.interrupt(&"t2".into(), &id).await.unwrap(), None);
+    assert!(
+        ids(&store, "t2", InterruptFilter::default())
+            .await
+            .is_empty()
+    );
+}
+
+pub async fn newest_first_and_filtered(store: Arc<dyn Store>) {
+    let mut third = asked("t1", "i3", "r2", "clarification");
+    third.workspace = Some(WorkspaceId::new("w1"));
+    let rows = [
+        asked("t1", "i1", "r1", "approval"),
+        asked("t1", "i2", "r1", "clarification"),
+        third,
+    ];
+    must(&store, commit(rows)).await;
+    let all = InterruptFilter::default();
+    assert_eq!(ids(&store, "t1", all.clone()).await, ["i3", "i2", "i1"]);
+    let kind = InterruptFilter {
+        kind: Some("clarification".into()),
+        ..all.clone()
+    };
+    assert_eq!(ids(&store, "t1", kind).await, ["i3", "i2"]);
+    let run = InterruptFilter {
+        run: Some(RunId::new("r1")),
+        ..all.clone()
+    };
+    assert_eq!(ids(&store, "t1", run).await, ["i2", "i1"]);
+    let workspace = InterruptFilter {
+        workspace: Some(WorkspaceId::new("w1")),
+        ..all.clone()
+    };
+    assert_eq!(ids(&store, "t1", workspace).await, ["i3"]);
+    let mut page = Page {
+        before: None,
+        limit: 2,
+    };
+    let first = store
+        .list_interrupts(&"t1".into(), &all, &page)
+        .await
+        .unwrap();
+    assert!(first.more, "one is left");
+    page.before = first.rows.last().map(|(place, _)| *place);
+    let second = store
+        .list_interrupts(&"t1".into(), &all, &page)
+        .await
+        .unwrap();
+    assert!(!second.more && second.rows.len() == 1, "the rest fits");
+}
+
+pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
+    must(&store, commit([asked("t1", "i1", "r1", "approval")])).await;
+    let mut closed = asked("t2", "i1", "r9", "custom");
+    closed.closed = Some("accepted".into());
+    closed.body = "{}".into();
+    must(&store, commit([closed])).await;
+    let stored = store
+        .interrupt(&"t1".into(), &"i1".into())
+        .await
+        .unwrap()
+        .unwrap();
+    let mut expected = asked("t1", "i1", "r1", "approval");
+    expected.closed = Some("accepted".into());
+    expected.body = "{}".into();
+    assert_eq!(stored, expected, "only outcome and body may change");
+    let open = InterruptFilter {
+        open: Some(true),
+        ..InterruptFilter::default()
+    };
+    assert!(ids(&store, "t1", open.clone()).await.is_empty());
+    let done = InterruptFilter {
+        open: Some(false),
+        ..open
+    };
+    assert_eq!(ids(&store, "t1", done).await, ["i1"]);
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Holds what leaves the real binary against the published OpenWOP schemas.
+
+    published_schemas.py --binary target/release/tandem
+
+The schemas and fixtures lie beside the repository in ../shared/openwop and are never copied. Without
+them, or without the Python packages `jsonschema` and `referencing`, only the checks that need
+neither are made.
+"""
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from host import ROOT, SHARED, Host, Tally, eventually  # noqa: E402
+from openapi import complaints as openapi_complaints  # noqa: E402
+
+try:
+    import jsonschema
+    import referencing
+except ImportError:
+    jsonschema = None
+
+SCHEMAS, FIXTURES, EXAMPLES = SHARED / "openwop" / "schemas", SHARED / "openwop" / "fixtures", ROOT / "examples"
+
+# Workflow, inputs and options of the runs whose every event is checked.
+RUNS = [
+    ("conformance-noop", {}, {}),
+    ("conformance-identity", {"payload": {"deep": [1, None, "ż"]}}, {}),
+    ("conformance-multi-node", {}, {"tags": ["contract"], "metadata": {"ticket": "T-1"}}),
+    ("conformance-failure", {}, {}),
+    ("conformance-delay", {"delaySeconds": 0.05}, {}),
+    ("conformance-cap-breach", {}, {"configurable": {"recursionLimit": 3}}),
+    ("conformance-run-duration-breach", {}, {"configurable": {"runTimeoutMs": 150}}),
+    ("conformance-subworkflow-parent", {}, {}),
+    ("conformance-subworkflow-input-mapping", {}, {}),
+    ("conformance-channel-ttl", {}, {}),
+    ("conformance-message-reducer", {}, {}),
+    ("conformance-capability-missing", {}, {}),
+    ("conformance-model-capability-insufficient", {}, {}),
+    ("openwop-smoke-cost-emit", {}, {}),
+]
+
+
+class Published:
+    """The published schemas by name, with their references resolved among themselves."""
+
+    def __init__(self):
+        loaded = [json.loads(path.read_text()) for path in SCHEMAS.rglob("*.json")]
+        self.registry = referencing.Registry().with_resources(
+            (schema["$id"], referencing.Resource.from_contents(schema)) for schema in loaded if "$id" in schema)
+
+    def errors(self, name, document, definition=None):
+        """What a schema, or one of its definitions if it has it, holds against a document."""
+        schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+        if definition:
+            if definition not in schema["$defs"]:
+                return []
+            schema = {"$ref": f"{schema['$id']}#/$defs/{definition}"}
+        validator = jsonschema.Draft202012Validator(schema, registry=self.registry)
+        return [f"{'/'.join(map(str, e.path)) or '(root)'}: {e.message[:200]}" for e in validator.iter_errors(document)]
+
+    def event_errors(self, event):
+        definition = re.sub(r"[.-](\w)", lambda m: m[1].upper(), event["type"])
+        return [f"{event['type']} {error}" for error in self.errors("run-event", event)
+                + self.errors("run-event-payloads", event["payload"], definition)]
+
+
+def discovery(host, published, tally):
+    document = host.get("/.well-known/openwop", key=None)
+    document.get("implementation", {}).pop("vendorExtensionsUrl", None)  # the one stray key the protocol permits
+    document.pop("capabilities", None)  # repeats the root for older clients
+    tally.check("discovery", published.errors("capabilities", document))
+
+
+def snapshots(host, published, tally):
+    def snapshot(name, run, status):
+        seen = tally.attempt(f"a run gets {status}", lambda: host.reaches(run, status))
+        if seen:
+            tally.check(f"snapshot of a {name} run", published.errors("run-snapshot", seen))
+    snapshot("completed", host.create("conformance-identity", {"payload": {"a": 1}}), "completed")
+    snapshot("failed", host.create("conformance-failure"), "failed")
+    running = host.create("conformance-cancellable")
+    snapshot("running", running, "running")
+    host.call("POST", f"/v1/runs/{running}:pause", {"drainPolicy": "immediate", "reason": "contract"})
+    snapshot("paused", running, "paused")
+    host.call("POST", f"/v1/runs/{running}/cancel", {"reason": "contract"})
+    snapshot("cancelled", running, "cancelled")
+    tally.check("events of a paused and cancelled run",
+                [e for event in host.events(running) for e in published.event_errors(event)][:3])
+
+
+def events(host, published, tally):
+    seen = set()
+    for workflow, inputs, options in RUNS:
+        def whole_run(workflow=workflow, inputs=inputs, options=options):
+            run = host.create(workflow, inputs, **options)
+            host.ended(run)
+            return run, host.events(run)
+        ran = tally.attempt(f"{workflow} ends", whole_run)
+        if not ran:
+            continue
+        run, log = ran
+        seen |= {event["type"] for event in log}
+        tally.check(f"{workflow}: {len(log)} events", [e for event in log for e in published.event_errors(event)][:3])
+        tally.check(f"{workflow}: snapshot", published.errors("run-snapshot", host.run(run)))
+    print(f"      event types seen: {', '.join(sorted(seen))}")
+
+
+def debug_bundle(host, published, tally):
+    for workflow in ("conformance-multi-node", "conformance-failure"):
+        run = host.create(workflow)
+        host.ended(run)
+        bundle = tally.attempt(f"debug bundle of {workflow}", lambda run=run: host.get(f"/v1/runs/{run}/debug-bundle"))
+        if bundle:
+            tally.check(f"debug bundle of {workflow} is valid", published.errors("debug-bundle", bundle))
+
+
+def refusals(host, published, tally):
+    done = host.create("conformance-noop")
+    host.ended(done)
+    noop, json_body = {"workflowId": "conformance-noop"}, {"Content-Type": "application/json"}
+    key = {"Idempotency-Key": "contract-1"}
+    host.call("POST", "/v1/runs", noop, key)
+    document = host.get("/v1/workflows/conformance-noop")
+    asked = [
+        ("no credential", 401, None, host.call("GET", f"/v1/runs/{done}", key=None)),
+        ("unknown credential", 401, None, host.call("GET", f"/v1/runs/{done}", key="nobody-has-this-key")),
+        ("malformed JSON", 400, "validation_error", host.call("POST", "/v1/runs", raw=b"{bad", headers=json_body)),
+        ("empty body", 400, "validation_error", host.call("POST", "/v1/runs", {})),
+        ("unknown field", 400, "validation_error", host.call("POST", "/v1/runs", {**noop, "bogus": 1})),
+        ("bad limit", 400, "validation_error",
+         host.call("POST", "/v1/runs", {**noop, "configurable": {"recursionLimit": 0}})),
+        ("unknown workflow", None, "workflow_not_found", host.call("POST", "/v1/runs", {"workflowId": "nobody"})),
+        ("unknown run", 404, None, host.call("GET", "/v1/runs/run-nobody")),
+        ("unknown path", 404, "not_found", host.call("GET", "/v1/no-such-path")),
+        ("wrong method", 405, "method_not_allowed", host.call("DELETE", "/v1/runs")),
+        ("key used for another body", 409, "idempotency_key_mismatch",
+         host.call("POST", "/v1/runs", {**noop, "tags": ["x"]}, key)),
+        ("key too long", 400, "validation_error", host.call("POST", "/v1/runs", noop, {"Idempotency-Key": "k" * 256})),
+        ("pause of an ended run", 409, None, host.call("POST", f"/v1/runs/{done}:pause", {})),
+        ("resume of an ended run", 409, None, host.call("POST", f"/v1/runs/{done}:resume", {})),
+        ("unknown stream mode", 400, "unsupported_stream_mode",
+         host.call("GET", f"/v1/runs/{done}/events?streamMode=telepathy")),
+        ("cursor that is no number", 400, "validation_error",
+         host.call("GET", f"/v1/runs/{done}/events/poll?lastSequence=abc")),
+        ("bad bulk cancel", 400, "validation_error", host.call("POST", "/v1/runs:bulk-cancel", {"runIds": []})),
+        ("bad document", 400, "validation_error",
+         host.call("PUT", "/v1/host/tandem/workflows/conformance-noop", {**document, "nodes": []})),
+    ]
+    for name, status, code, reply in asked:
+        body = reply.json if reply.raw else {}
+        wrong = []
+        if reply.status != status if status else reply.status < 400:
+            wrong.append(f"status {reply.status}, not {status}")
+        if code and body.get("error") != code:
+            wrong.append(f"code {body.get('error')}, not {code}")
+        if not (ROOT / "docs" / "errors" / f"{body.get('error')}.md").exists():
+            wrong.append(f"code {body.get('error')} has no page")
+        tally.check(f"refusal: {name}", wrong + published.errors("error-envelope", body))
+
+
+def example_documents(published, tally):
+    for path in sorted(EXAMPLES.glob("*.json")):
+        tally.check(f"examples/{path.name} is a valid document",
+                    published.errors("workflow-definition", json.loads(path.read_text())))
+
+
+def examples_run(host, tally):
+    """The examples are served as they are, and those without the outside world run to their end."""
+    served = {path.stem for path in EXAMPLES.glob("*.json")}
+    for name in sorted(served):
+        tally.attempt(f"examples/{name}.json is served", lambda name=name: host.get(f"/v1/workflows/{name}"))
+    for name, inputs in (("hello", {"name": "Ada"}), ("nightly-batch", {"items": [{"id": "a"}, {"id": "b"}]})):
+        run = tally.attempt(f"examples/{name}.json starts", lambda n=name, i=inputs: host.create(n, i))
+        if run:
+            end = host.ended(run)
+            tally.check(f"examples/{name}.json completes", end["status"] != "completed" and end)
+
+
+def openapi(host, tally):
+    document = host.get("/v1/openapi.json", key=None)
+    tally.check("openapi.json", openapi_complaints(document)[:5])
+    served = set(document.get("paths", {}))
+    wanted = {"/v1/runs", "/v1/runs/{runId}", "/v1/runs/{runId}/events", "/v1/host/tandem/workflows/{workflowId}"}
+    tally.check("openapi.json names the routes", wanted - served)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--binary", default="target/release/tandem")
+    a = p.parse_args()
+    tally = Tally()
+    folders = [folder for folder in (FIXTURES, EXAMPLES) if folder.exists()]
+    host = Host(a.binary, folders).start()
+    try:
+        openapi(host, tally)
+        examples_run(host, tally)
+        if jsonschema is None or not SCHEMAS.exists():
+            missing = "../shared/openwop" if jsonschema else "the Python package jsonschema"
+            print(f"NOTICE: without {missing} nothing is held against the published schemas")
+        else:
+            published = Published()
+            discovery(host, published, tally)
+            snapshots(host, published, tally)
+            events(host, published, tally)
+            refusals(host, published, tally)
+            debug_bundle(host, published, tally)
+            example_documents(published, tally)
+        eventually(lambda: host.call("GET", "/readyz").status == 200, 5, "still ready at the end")
+        return tally.close()
+    except Exception:
+        print(f"the end of the log:\n{host.log()[-2000:]}", file=sys.stderr)
+        raise
+    finally:
+        host.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

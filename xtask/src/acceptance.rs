@@ -1,0 +1,180 @@
+//! The black-box suite, held to two lists: the groups served so far, and the cases in them that
+//! wait for something not built yet. The second list only shrinks: a listed case that passes
+//! fails the task until its line is deleted.
+
+use crate::Outcome;
+use crate::process::{python, release_binary, root, shared};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+const GROUPS: &str = ".ci/acceptance-groups";
+const WAITS: &str = ".ci/acceptance-waits-for";
+
+pub(crate) fn acceptance(arguments: &[String]) -> Outcome {
+    let Some(runner) = shared("acceptance/run.py") else {
+        println!("acceptance: skipped, there is no ../shared/acceptance beside this repository");
+        return Ok(());
+    };
+    let waiting = waiting()?;
+    let chosen = if arguments.is_empty() {
+        let groups = lines(GROUPS)?;
+        groups
+            .into_iter()
+            .map(|group| format!("{group}."))
+            .collect()
+    } else {
+        only(arguments)?
+    };
+    let binary = release_binary()?;
+    let mut command = python(&runner, &[]);
+    command.arg("--binary").arg(binary);
+    for text in chosen {
+        command.arg("--only").arg(text);
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start python3: {error}"))?;
+    let output = child.stdout.take().expect("it was asked for");
+    let mut tally = Tally::default();
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| format!("the suite's output broke off: {error}"))?;
+        tally.note(&line, &waiting);
+    }
+    let status = child
+        .wait()
+        .map_err(|error| format!("the suite did not end: {error}"))?;
+    // 1 means that cases failed, which is ours to judge; anything else is a suite that broke.
+    if !status.success() && status.code() != Some(1) {
+        return Err(format!("the suite ended with {status}"));
+    }
+    tally.verdict()
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    skipped: usize,
+    waiting: usize,
+    failed: Vec<String>,
+    /// Listed as waiting, but passing.
+    served: Vec<String>,
+}
+
+impl Tally {
+    fn note(&mut self, line: &str, waiting: &BTreeMap<String, String>) {
+        let mut words = line.splitn(2, ' ');
+        let (verdict, rest) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let name = rest.trim_start().split([' ', ':']).next().unwrap_or("");
+        match (verdict, waiting.get(name)) {
+            ("ok", None) => self.passed += 1,
+            ("ok", Some(_)) => self.served.push(name.to_owned()),
+            ("FAIL", None) => self.failed.push(name.to_owned()),
+            ("FAIL", Some(reason)) => {
+                self.waiting += 1;
+                println!("waits {name}: {reason}");
+                return;
+            }
+            ("skip", _) => self.skipped += 1,
+            _ if is_total(line) => return,
+            _ => {}
+        }
+        println!("{line}");
+    }
+
+    fn verdict(self) -> Outcome {
+        for name in &self.served {
+            println!("{name} passes: delete its line in {WAITS}");
+        }
+        println!(
+            "{} passed, {} failed, {} skipped, {} waiting",
+            self.passed + self.served.len(),
+            self.failed.len(),
+            self.skipped,
+            self.waiting,
+        );
+        if !self.failed.is_empty() {
+            return Err(format!("failed: {}", self.failed.join(", ")));
+        }
+        if !self.served.is_empty() {
+            return Err(format!("{WAITS} lists cases that pass"));
+        }
+        if self.passed == 0 {
+            return Err("no case ran".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The suite's own closing line does not know what waits.
+fn is_total(line: &str) -> bool {
+    line.contains(" passed, ") && line.contains(" failed, ")
+}
+
+fn only(arguments: &[String]) -> Result<Vec<String>, String> {
+    let mut chosen = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match (word.as_str(), words.next()) {
+            ("--only", Some(text)) => chosen.push(text.clone()),
+            _ => return Err("usage: cargo xtask acceptance [--only TEXT]…".to_owned()),
+        }
+    }
+    Ok(chosen)
+}
+
+/// Case to reason. A line without a reason is refused: nobody could tell when it may go.
+fn waiting() -> Result<BTreeMap<String, String>, String> {
+    let mut cases = BTreeMap::new();
+    for line in lines(WAITS)? {
+        let Some((name, reason)) = line.split_once('#') else {
+            return Err(format!("{WAITS}: {line:?} gives no reason after a #"));
+        };
+        cases.insert(name.trim().to_owned(), reason.trim().to_owned());
+    }
+    Ok(cases)
+}
+
+fn lines(path: &str) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(root().join(path))
+        .map_err(|error| format!("cannot read {path}: {error}"))?;
+    let lines = text.lines().map(str::trim);
+    Ok(lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(lines: &[&str]) -> Tally {
+        let waiting = BTreeMap::from([("10_wire.gate".to_owned(), "gates".to_owned())]);
+        let mut tally = Tally::default();
+        for line in lines {
+            tally.note(line, &waiting);
+        }
+        tally
+    }
+
+    #[test]
+    fn a_waiting_case_may_fail_but_not_pass() {
+        let fine = ["ok    10_wire.run  0.1s", "FAIL  10_wire.gate: no gate"];
+        assert_eq!(tally(&fine).verdict(), Ok(()));
+        assert!(
+            tally(&["ok    10_wire.run  0.1s", "ok    10_wire.gate  0.1s"])
+                .verdict()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn any_other_failure_fails() {
+        let failed = ["ok    10_wire.run  0.1s", "FAIL  10_wire.poll: late"];
+        assert!(tally(&failed).verdict().is_err());
+        assert!(tally(&["0 passed, 0 failed, 0 skipped"]).verdict().is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Starting other programs, always from the root of the workspace.
+
+use crate::Outcome;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The workspace, wherever `cargo xtask` was called from.
+pub(crate) fn root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let parent = manifest.parent().expect("xtask lies inside the workspace");
+    parent.to_owned()
+}
+
+/// The shared acceptance material, which lies beside the repository and is not part of it.
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
+    let path = root().parent()?.join("shared").join(name);
+    path.exists().then_some(path)
+}
+
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+pub(crate) fn python(script: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new("python3");
+    command.arg(script).args(arguments).current_dir(root());
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// Runs to the end with our own output; a code other than 0 is a failure.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    let shown = show(command);
+    println!("$ {shown}");
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| format!("cannot start {shown}: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{shown} ended with {status}"))
+    }
+}
+
+/// Runs quietly and returns what it printed.
+pub(crate) fn read(command: &mut Command) -> Result<String, String> {
+    let shown = show(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start {shown}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{shown} ended with {}", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{shown} printed something not UTF-8"))
+}
+
+fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let here = root();
+    let words = command.get_args().map(|word| {
+        let path = Path::new(word);
+        path.strip_prefix(&here).unwrap_or(path).to_string_lossy()
+    });
+    std::iter::once(name.to_string_lossy())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> Result<PathBuf, String> {
+    let metadata = metadata()?;
+    let path = metadata["target_directory"].as_str();
+    Ok(PathBuf::from(path.expect("cargo names its target")))
+}
+
+pub(crate) fn metadata() -> Result<serde_json::Value, String> {
+    let text = read(&mut cargo(&[
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    serde_json::from_str(&text).map_err(|error| format!("cargo metadata is not JSON: {error}"))
+}
+
+/// Builds what the whole-house tests run, once for all of them, and returns the server binary.
+pub(crate) fn release_binary() -> Result<PathBuf, String> {
+    run(&mut cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "tandem",
+        "--package",
+        "bench",
+    ]))?;
+    Ok(target()?.join("release").join("tandem"))
+}

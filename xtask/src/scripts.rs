@@ -1,0 +1,31 @@
+//! Tasks that start the release binary and something that talks to it.
+
+use crate::Outcome;
+use crate::process::{python, release_binary, root, run, target};
+use std::process::Command;
+
+pub(crate) fn crash(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/crash/kill_under_load.py", arguments)
+}
+
+pub(crate) fn contract(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/contract/published_schemas.py", arguments)
+}
+
+pub(crate) fn browser(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/browser/console.py", arguments)
+}
+
+pub(crate) fn bench(arguments: &[String]) -> Outcome {
+    let binary = release_binary()?;
+    let program = target()?.join("release").join("bench");
+    let mut command = Command::new(program);
+    command.arg("--binary").arg(binary).current_dir(root());
+    run(command.args(arguments))
+}
+
+fn against_the_binary(script: &str, arguments: &[String]) -> Outcome {
+    let binary = release_binary()?;
+    let mut command = python(&root().join(script), arguments);
+    run(command.arg("--binary").arg(binary))
+}

@@ -1,0 +1,55 @@
+//! Rules of the house that no compiler knows. Each rule is one file and returns complaints; a
+//! complaint names the place and what to do.
+
+mod arrows;
+mod error_pages;
+mod links;
+mod purity;
+mod source;
+mod tracked;
+
+use crate::Outcome;
+use crate::process;
+use tracked::Tracked;
+
+/// What the rules found.
+#[derive(Default)]
+struct Findings {
+    complaints: Vec<String>,
+    /// Worth knowing, not yet wrong.
+    warnings: Vec<String>,
+}
+
+impl Findings {
+    fn complain(&mut self, place: &str, message: impl std::fmt::Display) {
+        self.complaints.push(format!("{place}: {message}"));
+    }
+
+    fn warn(&mut self, place: &str, message: impl std::fmt::Display) {
+        self.warnings.push(format!("{place}: {message}"));
+    }
+}
+
+pub(crate) fn tidy(_: &[String]) -> Outcome {
+    let mut findings = Findings::default();
+    let files = Tracked::read()?;
+    arrows::check(&process::metadata()?, &mut findings);
+    purity::check(&mut findings)?;
+    source::check(&files, &mut findings);
+    error_pages::check(&files, &mut findings);
+    links::check(&files, &mut findings);
+
+    for warning in &findings.warnings {
+        println!("note: {warning}");
+    }
+    for complaint in &findings.complaints {
+        println!("tidy: {complaint}");
+    }
+    match findings.complaints.len() {
+        0 => {
+            println!("tidy: {} files in order", files.all.len());
+            Ok(())
+        }
+        count => Err(format!("{count} complaints")),
+    }
+}

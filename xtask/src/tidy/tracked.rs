@@ -1,0 +1,53 @@
+//! The files git knows of, or would with the next `git add`.
+
+use crate::process::{read, root};
+use std::process::Command;
+
+pub(super) struct Tracked {
+    pub(super) all: Vec<File>,
+}
+
+pub(super) struct File {
+    /// Relative to the workspace, with `/`.
+    pub(super) path: String,
+    /// Empty for what is not text.
+    pub(super) text: String,
+}
+
+impl Tracked {
+    pub(super) fn read() -> Result<Self, String> {
+        let root = root();
+        let mut git = Command::new("git");
+        git.current_dir(&root).args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]);
+        let listed = read(&mut git)?;
+        let all = listed
+            .split('\0')
+            .filter(|path| !path.is_empty())
+            .filter_map(|path| {
+                // A file deleted but not yet committed is listed and cannot be read.
+                let bytes = std::fs::read(root.join(path)).ok()?;
+                Some(File {
+                    path: path.to_owned(),
+                    text: String::from_utf8(bytes).unwrap_or_default(),
+                })
+            })
+            .collect();
+        Ok(Self { all })
+    }
+
+    pub(super) fn ending(&self, suffix: &str) -> impl Iterator<Item = &File> {
+        self.all
+            .iter()
+            .filter(move |file| file.path.ends_with(suffix))
+    }
+
+    pub(super) fn find(&self, path: &str) -> Option<&File> {
+        self.all.iter().find(|file| file.path == path)
+    }
+}
