@@ -31,14 +31,11 @@ impl Timeline {
         });
         let shown = describe(event);
         let subject = match event["nodeId"].as_str() {
-            Some(node) if !shown.whole_run => harmless(node),
-            _ => "run".to_owned(),
-        };
-        let subject = format!("{subject:<NODE_WIDTH$}");
-        let subject = if shown.whole_run {
-            self.style.paint(Colour::Bold, &subject)
-        } else {
-            subject
+            Some(node) if !shown.whole_run => format!("{:<NODE_WIDTH$}", harmless(node)),
+            _ => {
+                let run = format!("{:<NODE_WIDTH$}", "run");
+                self.style.paint(Colour::Bold, &run)
+            }
         };
         let time = format!("{:>8}", seconds(elapsed));
         format!(
@@ -137,8 +134,7 @@ fn describe(event: &Value) -> Shown {
         }
         other => show("·", Colour::Dim, format!("{other} {}", brief(payload))),
     };
-    shown.whole_run =
-        kind.starts_with("run.") || kind.ends_with(".requested") && event["nodeId"].is_null();
+    shown.whole_run = event["nodeId"].is_null() || kind.starts_with("run.");
     shown
 }
 
@@ -253,6 +249,7 @@ mod tests {
                 None,
                 json!({"reason": "lunch"}),
             ),
+            event(65_001, "some.day", None, json!({"new": 1})),
             event(
                 125_000,
                 "run.failed",
