@@ -29,7 +29,7 @@ mod tests;
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use identity::{Denied, Identity};
 pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
-pub use link::{LinkClaims, LinkIntent, LinkSigner};
+pub use link::{LinkClaims, LinkIntent, LinkSigner, fresh_link_secret};
 pub use login::LoginCodes;
 pub use rate::{RateKey, RateLimiter, RetryAfter};
 pub use scope::{Scope, ScopeSet};

@@ -26,6 +26,7 @@ pub enum LinkIntent {
     Inspect,
 }
 
+const SECRET_BYTES: usize = 32;
 /// Longest token worth looking at.
 const MAX_TOKEN_BYTES: usize = 2048;
 
@@ -43,6 +44,12 @@ impl LinkSigner {
             "a signer without a secret signs nothing"
         );
         Self { secrets }
+    }
+
+    /// From what [`fresh_link_secret`] made; `None` if it is not that.
+    pub fn from_stored(secret: &str) -> Option<Self> {
+        let secret = URL_SAFE_NO_PAD.decode(secret).ok()?;
+        (secret.len() >= SECRET_BYTES).then(|| Self::new(vec![secret]))
     }
 
     pub fn sign(&self, claims: &LinkClaims) -> String {
@@ -71,6 +78,11 @@ impl LinkSigner {
         ours.then(|| serde_json::from_slice(&payload).ok())
             .flatten()
     }
+}
+
+/// A new signing secret, in the form it is stored in.
+pub fn fresh_link_secret() -> String {
+    crate::secret::random_token()
 }
 
 fn mac(secret: &[u8], payload: &[u8]) -> Hmac<Sha256> {

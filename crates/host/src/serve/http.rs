@@ -1,12 +1,13 @@
 //! The doors of the API in this process: what they are built from, how they open and close.
 
 use super::Opened;
+use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_access::Sessions;
+use tandem_access::{LinkSigner, Sessions, fresh_link_secret};
 use tandem_api::{Api, Host, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -14,6 +15,8 @@ use tokio::task::JoinHandle;
 
 /// A browser left alone for this long signs in again.
 const SESSION_IDLE_MS: u64 = 12 * 3600 * 1000;
+/// Name of the setting that keeps the signing secret.
+const LINK_SECRET: &str = "links.secret";
 
 pub(super) struct Doors {
     stopping: watch::Sender<bool>,
@@ -63,7 +66,17 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         test_seams: settings.test_seams,
         console: true,
         otel: settings.otel.is_some(),
+        links: link_signer(opened).await?,
     })
+}
+
+/// The secret links are signed with is made once and kept, so that links outlive a restart.
+async fn link_signer(opened: &Opened) -> anyhow::Result<LinkSigner> {
+    let store = opened.runtime.store();
+    let secret = store
+        .set_if_absent(LINK_SECRET, &fresh_link_secret())
+        .await?;
+    LinkSigner::from_stored(&secret).context("the stored secret for signed links is unusable")
 }
 
 impl Doors {
