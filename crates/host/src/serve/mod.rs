@@ -83,8 +83,13 @@ where
         let mut signals = Signals::listen()?;
         let start = async {
             let (opened, listener) = Opened::open(settings).await?;
-            let ready = prepare(&opened).await?;
-            anyhow::Ok((opened, listener, ready))
+            match prepare(&opened).await {
+                Ok(ready) => Ok((opened, listener, ready)),
+                Err(error) => {
+                    opened.runtime.shutdown(Duration::ZERO).await;
+                    Err(error)
+                }
+            }
         };
         let (opened, listener, ready) = tokio::select! {
             started = start => started?,

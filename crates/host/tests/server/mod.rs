@@ -1,4 +1,5 @@
 //! A server process for a test: its own directory, its own port, ended with the test.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -16,7 +17,7 @@ pub(crate) struct Server {
     home: TempDir,
     pub(crate) url: String,
     args: Vec<String>,
-    key: Option<&'static str>,
+    env: Vec<(&'static str, String)>,
     child: Child,
 }
 
@@ -41,6 +42,20 @@ pub(crate) fn free_port() -> u16 {
 impl Server {
     /// Serves `hello` and the given documents.
     pub(crate) fn with_workflows(documents: &[(&str, &str)]) -> Self {
+        Self::serving(documents, vec![("TANDEM_API_KEY", KEY.to_owned())])
+    }
+
+    /// Serves `hello` and sends spans as JSON.
+    pub(crate) fn exporting_to(endpoint: &str) -> Self {
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.to_owned()),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json".to_owned()),
+        ];
+        Self::serving(&[], env)
+    }
+
+    fn serving(documents: &[(&str, &str)], env: Vec<(&'static str, String)>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let workflows = home.path().join("workflows");
         std::fs::create_dir(&workflows).unwrap();
@@ -48,27 +63,27 @@ impl Server {
         for (name, text) in documents.iter().chain(&[("hello.json", hello)]) {
             std::fs::write(workflows.join(name), text).unwrap();
         }
-        Self::spawn(home, &["serve", "--workflows", "workflows"], Some(KEY))
+        Self::spawn(home, &["serve", "--workflows", "workflows"], env)
     }
 
     pub(crate) fn without_key() -> Self {
-        Self::spawn(tempfile::tempdir().unwrap(), &["serve"], None)
+        Self::spawn(tempfile::tempdir().unwrap(), &["serve"], Vec::new())
     }
 
     pub(crate) fn dev() -> Self {
-        Self::spawn(tempfile::tempdir().unwrap(), &["dev"], None)
+        Self::spawn(tempfile::tempdir().unwrap(), &["dev"], Vec::new())
     }
 
-    fn spawn(home: TempDir, args: &[&str], key: Option<&'static str>) -> Self {
+    fn spawn(home: TempDir, args: &[&str], env: Vec<(&'static str, String)>) -> Self {
         let port = free_port();
         let mut args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
         args.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
-        let child = launch(home.path(), &args, key);
+        let child = launch(home.path(), &args, &env);
         let mut server = Self {
             home,
             url: format!("http://127.0.0.1:{port}"),
             args,
-            key,
+            env,
             child,
         };
         server.wait_until_ready();
@@ -76,7 +91,7 @@ impl Server {
     }
 
     pub(crate) fn start_again(&mut self) {
-        self.child = launch(self.home.path(), &self.args, self.key);
+        self.child = launch(self.home.path(), &self.args, &self.env);
         self.wait_until_ready();
     }
 
@@ -169,20 +184,42 @@ impl Server {
     }
 
     fn is_healthy(&self) -> bool {
+        let answer = self.exchange("GET", "/healthz", &[], "");
+        answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    }
+
+    /// A request no client command makes.
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+        self.exchange("POST", path, headers, body).unwrap()
+    }
+
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<String> {
         let address = self.url.trim_start_matches("http://");
-        let Ok(mut connection) = TcpStream::connect(address) else {
-            return false;
-        };
-        let request =
-            format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             authorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("\r\n{body}"));
+        let mut connection = TcpStream::connect(address).ok()?;
+        connection.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
-        connection.write_all(request.as_bytes()).is_ok()
-            && connection.read_to_string(&mut answer).is_ok()
-            && answer.starts_with("HTTP/1.1 200")
+        connection.read_to_string(&mut answer).ok()?;
+        Some(answer)
     }
 }
 
-fn launch(home: &Path, args: &[String], key: Option<&str>) -> Child {
+fn launch(home: &Path, args: &[String], env: &[(&str, String)]) -> Child {
     // The file is what `log` reads: pipes nobody empties would stop the server.
     let log = File::create(home.join("log")).unwrap();
     let more = OpenOptions::new()
@@ -195,9 +232,7 @@ fn launch(home: &Path, args: &[String], key: Option<&str>) -> Child {
         .args(args)
         .stdout(more.try_clone().unwrap())
         .stderr(more);
-    if let Some(key) = key {
-        command.env("TANDEM_API_KEY", key);
-    }
+    command.envs(env.iter().map(|(name, value)| (name, value)));
     command.spawn().unwrap()
 }
 
