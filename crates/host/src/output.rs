@@ -54,6 +54,7 @@ pub(crate) enum Colour {
 }
 
 impl Style {
+    #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colours: false };
 
     pub(crate) fn of_stdout() -> Self {

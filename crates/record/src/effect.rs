@@ -76,7 +76,11 @@ pub struct HttpRequest {
     pub url: String,
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub headers: Object,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub body: Option<Value>,
     pub timeout_ms: u64,
 }

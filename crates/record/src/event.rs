@@ -254,14 +254,26 @@ pub enum Event {
         node: NodeId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupt: Option<InterruptId>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
         value: Option<Value>,
     },
     VariableChanged {
         name: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
         previous: Option<Value>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
         next: Option<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,

@@ -34,3 +34,12 @@ pub use view::{
 
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// Reads a value that may be absent, keeping an explicit `null` apart from absence: a variable set
+/// to null must not come back from the log as unset.
+pub(crate) fn present<'de, D>(d: D) -> Result<Option<serde_json::Value>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    serde::Deserialize::deserialize(d).map(Some)
+}

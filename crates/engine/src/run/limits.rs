@@ -15,6 +15,9 @@ pub struct Limits {
     pub max_depth: usize,
     /// Node starts in one decision; the rest follows in the next, so that commits stay small.
     pub max_starts_per_decision: u32,
+    /// Refuse a run that lacks an input its workflow marks as required. Off by default: hosts in
+    /// the wild accept such runs, and clients rely on it.
+    pub require_inputs: bool,
 }
 
 impl Default for Limits {
@@ -26,6 +29,7 @@ impl Default for Limits {
             max_in_flight: 8,
             max_depth: 32,
             max_starts_per_decision: 256,
+            require_inputs: false,
         }
     }
 }

@@ -15,12 +15,14 @@ mod limits;
 mod options;
 mod refusal;
 mod rounds;
+mod spawn;
 mod start;
 mod state;
 mod triggers;
 mod turn;
 mod view;
 mod wants;
+mod write;
 
 #[cfg(test)]
 mod tests;

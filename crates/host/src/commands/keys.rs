@@ -105,12 +105,17 @@ fn listing(answer: &Value) -> String {
         };
         let scopes = key["scopes"].as_array().into_iter().flatten();
         let scopes: Vec<&str> = scopes.filter_map(Value::as_str).collect();
+        let scopes = if Scope::all().iter().all(|s| scopes.contains(&s.as_str())) {
+            "all".to_owned()
+        } else {
+            scopes.join(" ")
+        };
         table.add_row([
             part("keyId"),
             part("name"),
             part("principal"),
             harmless(&state),
-            harmless(&scopes.join(" ")),
+            harmless(&scopes),
         ]);
     }
     table.trim_fmt()

@@ -157,12 +157,14 @@ fn sheet(run: &Value) -> String {
     let mut nodes = table(["NODE", "STATUS", "ATTEMPT", "ERROR"]);
     for (node, state) in run["nodeStates"].as_object().into_iter().flatten() {
         let error = &state["error"];
+        // Attempts count from zero, and only for a node that began.
+        let attempt = state["attempt"]
+            .as_u64()
+            .filter(|_| !state["startedAt"].is_null());
         nodes.add_row([
             harmless(node),
             harmless(state["status"].as_str().unwrap_or_default()),
-            state["attempt"]
-                .as_u64()
-                .map_or(String::new(), |n| (n + 1).to_string()),
+            attempt.map_or(String::new(), |n| (n + 1).to_string()),
             if error.is_object() {
                 harmless(&fault(error))
             } else {
@@ -235,7 +237,7 @@ mod tests {
     fn a_sheet_shows_what_there_is() {
         let run = json!({"runId": "run-1", "workflowId": "w", "status": "failed", "inputs": {},
             "error": {"code": "boom", "message": "It broke."},
-            "nodeStates": {"a": {"status": "failed", "attempt": 1,
+            "nodeStates": {"a": {"status": "failed", "attempt": 1, "startedAt": "2026-01-01T00:00:00Z",
                 "error": {"code": "boom", "message": "It broke."}}}});
         let text = sheet(&run);
         assert!(text.contains("error     [boom] It broke."), "{text}");

@@ -31,14 +31,11 @@ impl Timeline {
         });
         let shown = describe(event);
         let subject = match event["nodeId"].as_str() {
-            Some(node) if !shown.whole_run => harmless(node),
-            _ => "run".to_owned(),
-        };
-        let subject = format!("{subject:<NODE_WIDTH$}");
-        let subject = if shown.whole_run {
-            self.style.paint(Colour::Bold, &subject)
-        } else {
-            subject
+            Some(node) if !shown.whole_run => format!("{:<NODE_WIDTH$}", harmless(node)),
+            _ => {
+                let run = format!("{:<NODE_WIDTH$}", "run");
+                self.style.paint(Colour::Bold, &run)
+            }
         };
         let time = format!("{:>8}", seconds(elapsed));
         format!(
@@ -127,9 +124,17 @@ fn describe(event: &Value) -> Shown {
             let message = format!("{}: {}", text("level"), text("message"));
             show("·", Colour::Dim, message)
         }
+        "tandem.pause.requested" => {
+            let text = because("pauses after the nodes under way", text("reason"));
+            show("‖", Colour::Yellow, text)
+        }
+        "tandem.cancel.requested" => {
+            let text = because("cancels its children first", text("reason"));
+            show("⊘", Colour::Yellow, text)
+        }
         other => show("·", Colour::Dim, format!("{other} {}", brief(payload))),
     };
-    shown.whole_run = kind.starts_with("run.");
+    shown.whole_run = event["nodeId"].is_null() || kind.starts_with("run.");
     shown
 }
 
@@ -244,6 +249,7 @@ mod tests {
                 None,
                 json!({"reason": "lunch"}),
             ),
+            event(65_001, "some.day", None, json!({"new": 1})),
             event(
                 125_000,
                 "run.failed",
@@ -263,7 +269,8 @@ mod tests {
 \u{20}  3.0 s ○ refund             skipped: condition
 \u{20}  3.0 s ↳ ship               parcel as run-2
 1 m 01 s ? a-node-with-a-long-name waits: approval
-1 m 05 s · run                tandem.pause.requested {\"reason\":\"lunch\"}
+1 m 05 s ‖ run                pauses after the nodes under way: lunch
+1 m 05 s · run                some.day {\"new\":1}
 2 m 05 s ✗ run                failed: [http_error] 503 from upstream";
         assert_eq!(text.join("\n"), expected);
     }

@@ -39,8 +39,9 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = config::resolve(flags, args.config, true, &Environment::of_process())?;
     start_log(&settings, "info")?;
     run(settings, async move |opened: &Opened| {
-        let caller = keys::prepare(opened).await?;
+        // A start that fails must not have made a key: it is shown only once.
         register_workflows(opened).await?;
+        let caller = keys::prepare(opened).await?;
         if !opened.settings.agents.is_empty() {
             tracing::warn!("agents are not served by this version; --agents has no effect");
         }
@@ -82,8 +83,13 @@ where
         let mut signals = Signals::listen()?;
         let start = async {
             let (opened, listener) = Opened::open(settings).await?;
-            let ready = prepare(&opened).await?;
-            anyhow::Ok((opened, listener, ready))
+            match prepare(&opened).await {
+                Ok(ready) => Ok((opened, listener, ready)),
+                Err(error) => {
+                    opened.runtime.shutdown(Duration::ZERO).await;
+                    Err(error)
+                }
+            }
         };
         let (opened, listener, ready) = tokio::select! {
             started = start => started?,

@@ -16,7 +16,7 @@ pub fn create(
     cause: Option<Cause>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
-    check(def, &request)?;
+    check(def, &request, cx)?;
     let run = Run::new(run_id, Arc::clone(def));
     let mut turn = Turn::new(&run, cx);
     let variables = seed(def, &request);
@@ -37,7 +37,7 @@ pub fn create(
     }
 }
 
-fn check(def: &Definition, request: &RunRequest) -> Result<(), Refusal> {
+fn check(def: &Definition, request: &RunRequest, cx: &Context<'_>) -> Result<(), Refusal> {
     if let Some((node, type_id, capability)) = def.gated() {
         return Err(Refusal::CapabilityRequired {
             capability,
@@ -57,7 +57,7 @@ fn check(def: &Definition, request: &RunRequest) -> Result<(), Refusal> {
             && variable.default_value.is_none()
             && !request.inputs.contains_key(&variable.name);
         // A parent that mapped nothing onto it meant to leave it unset.
-        if missing && request.parent.is_none() {
+        if missing && cx.limits.require_inputs && request.parent.is_none() {
             let path = format!("/inputs/{}", variable.name);
             problems.push(Problem::new(path, "this input is required"));
         }

@@ -1,5 +1,7 @@
 //! From a command to a decision. One file per command; this one only opens the door.
 
+mod answers;
+mod approval;
 mod cancel;
 mod child;
 mod create;

@@ -65,12 +65,16 @@ fn a_required_input_must_come_from_somewhere() {
             .variable("b", json!({"required": true, "defaultValue": 1}))
             .noops("n")
     };
-    let refused = Stage::new(needs()).try_create(json!({}));
-    assert_eq!(missing(refused), ["/inputs/a"]);
-    assert_eq!(Stage::new(needs()).try_create(json!({"a": 1})), Ok(()));
-    let child = Stage::new(needs())
-        .child_under(&["parent"], &[])
-        .try_create(json!({}));
+    let strict = || {
+        let mut stage = Stage::new(needs());
+        stage.limits.require_inputs = true;
+        stage
+    };
+    assert_eq!(missing(strict().try_create(json!({}))), ["/inputs/a"]);
+    assert_eq!(strict().try_create(json!({"a": 1})), Ok(()));
+    let lenient = Stage::new(needs()).try_create(json!({}));
+    assert_eq!(lenient, Ok(()), "only hosts that ask for it are strict");
+    let child = strict().child_under(&["parent"], &[]).try_create(json!({}));
     assert_eq!(child, Ok(()), "a parent may leave it unset");
 }
 
@@ -166,4 +170,19 @@ fn a_channel_is_not_a_variable() {
             run.failed validation_error put
         ",
     );
+}
+
+/// The stage compares the fold of the log, read back from JSON, with the live state.
+#[test]
+fn a_variable_set_to_null_is_not_an_unset_one() {
+    let flow = flow("nulls")
+        .node(
+            "set",
+            "core.setVariable",
+            json!({"name": "x", "value": null}),
+        )
+        .node("get", "core.getVariable", json!({"name": "x"}))
+        .path("set get");
+    let run = Stage::started(flow);
+    assert_eq!(run.run().view().variables.get("x"), Some(&json!(null)));
 }

@@ -1,0 +1,322 @@
+//! Questions: who may answer, what an answer does, and that silence never approves.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::{Value, json};
+use tandem_record::{Command, NodeId, Principal, Reply, RunStatus};
+
+fn gate(config: Value) -> Flow {
+    flow("gated").node("gate", "core.approvalGate", config)
+}
+
+fn answer(node: &str, value: Value) -> Command {
+    Command::ResolveInterrupt {
+        node: NodeId::new(node),
+        interrupt: None,
+        value,
+        by: Some(Principal::new("ana")),
+        by_link: false,
+    }
+}
+
+fn vote(action: &str, voter: &str) -> Command {
+    answer("gate", json!({"action": action, "voter": voter}))
+}
+
+#[test]
+fn an_accept_goes_on_and_a_second_decision_learns_of_it() {
+    let mut run = Stage::started(gate(json!({})).noops("after").path("gate after"));
+    run.then(
+        "
+        run.started
+        node.started gate
+        interrupt.requested gate
+        approval.requested gate
+        node.suspended gate waiting-approval
+        ",
+    );
+    run.when(answer("gate", json!({"action": "accept"})));
+    run.then(
+        r#"
+        approval.received gate accept
+        interrupt.resolved gate
+        node.resumed gate
+        node.completed gate {"action":"accept","decidedBy":"ana"}
+        node.started after
+        node.completed after
+        run.completed
+        "#,
+    );
+    match run.try_when(answer("gate", json!({"action": "reject"}))) {
+        Err(Refusal::AlreadyResolved(closed)) => {
+            assert_eq!(closed.outcome, "accepted");
+            assert_eq!(closed.by, Some(Principal::new("ana")));
+        }
+        other => panic!("{other:?}"),
+    }
+    let nobody = run.try_when(answer("after", json!({"action": "accept"})));
+    assert!(matches!(nobody, Err(Refusal::InterruptNotFound { .. })));
+}
+
+#[test]
+fn a_rejection_fails_the_run_unless_an_edge_was_drawn_for_it() {
+    let mut run = Stage::started(gate(json!({}))).given();
+    run.when(answer("gate", json!({"action": "reject"})));
+    run.then(
+        "
+        approval.received gate reject
+        interrupt.resolved gate
+        node.resumed gate
+        node.failed gate interrupt_rejected
+        run.failed interrupt_rejected gate
+        ",
+    );
+    let drawn = gate(json!({}))
+        .noops("pay sorry")
+        .edge(
+            "gate",
+            "pay",
+            json!({"condition": {"type": "equals", "left": "action", "right": "accept"}}),
+        )
+        .edge(
+            "gate",
+            "sorry",
+            json!({"condition": {"type": "equals", "left": "output.action", "right": "reject"}}),
+        );
+    let mut run = Stage::started(drawn);
+    run.when(answer("gate", json!({"action": "reject"})));
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_leaves_the_question_open() {
+    let mut run = Stage::started(gate(json!({"actions": ["accept", "edit", "refine"]}))).given();
+    for bad in [
+        json!({"action": "reject"}),
+        json!({"action": "edit-accept"}),
+        json!({"action": "refine"}),
+        json!({"action": "refine", "refineFeedback": {"scope": "whole"}}), // nobody to redo it
+        json!({}),
+        json!("yes"),
+        Value::Null,
+    ] {
+        let refused = run.try_when(answer("gate", bad.clone()));
+        assert!(
+            matches!(refused, Err(Refusal::Invalid(_))),
+            "{bad}: {refused:?}"
+        );
+    }
+    run.then("");
+    run.when(answer(
+        "gate",
+        json!({"action": "edit", "editedArtifactData": {"n": 1}}),
+    ));
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn changes_are_made_and_asked_about_again_within_bounds() {
+    let reviewed = flow("reviewed")
+        .settings(json!({"maxLoopbackIterations": 1}))
+        .node("draft", "core.identity", json!({}))
+        .node(
+            "gate",
+            "core.approvalGate",
+            json!({"actions": ["accept", "refine"]}),
+        )
+        .path("draft gate");
+    let refine = || {
+        answer(
+            "gate",
+            json!({"action": "refine", "refineFeedback": {"scope": "whole", "text": "shorter"}}),
+        )
+    };
+    let mut run = Stage::started(reviewed).given();
+    run.when(refine());
+    run.then(
+        r#"
+        approval.received gate refine
+        interrupt.resolved gate
+        node.resumed gate
+        node.started draft execution=1 resets=gate
+        node.completed draft {"refineFeedback":{"scope":"whole","text":"shorter"}}
+        node.started gate execution=1
+        interrupt.requested gate
+        approval.requested gate
+        node.suspended gate waiting-approval
+        "#,
+    );
+    run.when(refine());
+    assert_eq!(run.status(), RunStatus::Failed, "one loop-back was allowed");
+}
+
+#[test]
+fn a_quorum_counts_people_not_clicks() {
+    let quorum = json!({"requiredApprovals": 3, "rejectionPolicy": "majority"});
+    let mut run = Stage::started(gate(quorum.clone()));
+    for voter in ["ana", "ana", "ben"] {
+        let reply = run.when(vote("accept", voter));
+        assert!(
+            matches!(reply, Reply::Resolved { outcome: None, .. }),
+            "{voter}"
+        );
+    }
+    run.when(vote("accept", "eva"));
+    assert_eq!(run.status(), RunStatus::Completed);
+    let mut run = Stage::started(gate(quorum));
+    run.when(vote("reject", "ana"));
+    run.when(vote("reject", "ben"));
+    assert_eq!(
+        run.status(),
+        RunStatus::Failed,
+        "two of three is a majority"
+    );
+    let mut veto = Stage::started(gate(json!({"requiredApprovals": 3})));
+    veto.when(vote("accept", "ana"));
+    veto.when(vote("reject", "ben"));
+    assert_eq!(veto.status(), RunStatus::Failed, "one veto ends it");
+}
+
+#[test]
+fn only_listed_approvers_and_only_authenticated_ones_where_asked() {
+    let mut run = Stage::started(gate(json!({"approversList": ["ben"]})));
+    let refused = run.try_when(answer("gate", json!({"action": "accept"})));
+    assert!(
+        matches!(refused, Err(Refusal::NotEligible { .. })),
+        "{refused:?}"
+    );
+    let profile = json!({"profile": "openwop-interrupt-auth-required"});
+    let mut run = Stage::started(gate(profile));
+    let by_link = Command::ResolveInterrupt {
+        node: NodeId::new("gate"),
+        interrupt: None,
+        value: json!({"action": "accept"}),
+        by: None,
+        by_link: true,
+    };
+    assert_eq!(run.try_when(by_link), Err(Refusal::ElevationRequired));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+}
+
+#[test]
+fn silence_never_approves() {
+    let mut run = Stage::started(gate(json!({"timeoutMs": 1000}))).given();
+    run.elapse(999);
+    run.then("");
+    run.elapse(1);
+    run.then(
+        "
+        approval.received gate timeout
+        interrupt.resolved gate
+        node.resumed gate
+        node.failed gate interrupt_rejected
+        run.failed interrupt_rejected gate
+        ",
+    );
+    let late = run.try_when(answer("gate", json!({"action": "accept"})));
+    assert!(matches!(late, Err(Refusal::AlreadyResolved(_))));
+}
+
+#[test]
+fn clarifications_want_every_answer_of_the_right_kind() {
+    let questions = json!([
+        {"id": "colour", "question": "Which?"},
+        {"id": "size", "question": "How big?", "schema": {"type": "integer"}},
+    ]);
+    let asked = || {
+        flow("asked").node(
+            "ask",
+            "core.clarificationGate",
+            json!({"questions": questions}),
+        )
+    };
+    let mut run = Stage::started(asked()).given();
+    assert_eq!(run.status(), RunStatus::WaitingInput);
+    for bad in [
+        json!({"answers": {"colour": "red"}}),
+        json!({"answers": {"colour": "red", "size": "big"}}),
+        json!({"answers": {"colour": 1, "size": 1}}),
+        json!({"answers": {"colour": "red", "size": 1, "extra": 1}}),
+        json!({}),
+    ] {
+        let refused = run.try_when(answer("ask", bad.clone()));
+        assert!(matches!(refused, Err(Refusal::Invalid(_))), "{bad}");
+    }
+    let list = json!({"answers": [{"id": "colour", "answer": "red"}, {"id": "size", "answer": 3}]});
+    run.when(answer("ask", list));
+    run.then(
+        r#"
+        clarification.resolved ask {"colour":"red","size":3}
+        interrupt.resolved ask
+        node.resumed ask
+        node.completed ask {"answers":{"colour":"red","size":3}}
+        run.completed {"answers":{"colour":"red","size":3}}
+        "#,
+    );
+}
+
+#[test]
+fn only_the_event_waited_for_is_taken() {
+    let waits = json!({"kind": "external-event", "data": {"eventType": "paid", "correlation": {"order": 7}}, "timeoutMs": 50});
+    let mut run = Stage::started(flow("waits").node("ext", "core.interrupt", waits.clone()));
+    assert_eq!(run.status(), RunStatus::WaitingExternal);
+    let other = run.try_when(answer("ext", json!({"order": 8})));
+    let keys = vec!["order".to_owned()];
+    assert_eq!(other, Err(Refusal::CorrelationMismatch { keys }));
+    run.when(answer("ext", json!({"eventPayload": {"order": 7.0}})));
+    assert_eq!(run.status(), RunStatus::Completed);
+    let mut run = Stage::started(flow("waits").node("ext", "core.interrupt", waits)).given();
+    run.elapse(50);
+    assert_eq!(run.status(), RunStatus::Failed, "nobody told us in time");
+}
+
+#[test]
+fn a_cancelled_question_is_gone() {
+    let mut run = Stage::started(gate(json!({})));
+    run.cancel();
+    let late = run.try_when(answer("gate", json!({"action": "accept"})));
+    assert_eq!(late, Err(Refusal::InterruptGone));
+}
+
+/// Several questions at once: whatever the order of the answers, the run ends the same.
+#[test]
+fn any_order_of_answers_ends_the_same() {
+    let names = ["a", "b", "c", "d"];
+    let build = || {
+        let ask = |flow: Flow, name: &str| {
+            flow.node(
+                name,
+                "core.clarificationGate",
+                json!({"questions": [{"id": "q", "question": "?"}]}),
+            )
+        };
+        let flow = names
+            .iter()
+            .fold(flow("many").noops("root join"), |f, n| ask(f, n));
+        names
+            .iter()
+            .fold(flow, |f, n| f.path(&format!("root {n} join")))
+    };
+    let mut endings = Vec::new();
+    for shift in 0..24_usize {
+        let mut order = names.to_vec();
+        // Every permutation of four, by its factorial digits.
+        let mut rest = shift;
+        for i in (1..4).rev() {
+            order.swap(i, rest % (i + 1));
+            rest /= i + 1;
+        }
+        let mut run = Stage::started(build());
+        for (i, name) in order.iter().enumerate() {
+            assert_eq!(run.status(), RunStatus::WaitingInput, "{i} of 4 answered");
+            run.when(answer(name, json!({"answers": {"q": name}})));
+        }
+        assert_eq!(run.status(), RunStatus::Completed);
+        let mut view = run.run().view();
+        // Where an event stands depends on the order; what it says does not.
+        view.nodes.sort_by(|a, b| a.node.cmp(&b.node));
+        endings.push((view.variables, view.nodes));
+    }
+    assert!(endings.windows(2).all(|pair| pair[0] == pair[1]));
+}

@@ -1,0 +1,107 @@
+//! Writing channels: what a node writes, under the channel's declaration where there is one.
+
+use super::start::Step;
+use super::turn::Turn;
+use crate::graph::channel::{self, Side};
+use crate::node::ChannelWrite;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{ErrorInfo, Event, Object, Seq};
+
+impl Turn<'_> {
+    pub(super) fn channel_write(
+        &mut self,
+        ix: usize,
+        config: &ChannelWrite,
+        inputs: &Object,
+        cause: Seq,
+    ) -> Step {
+        let Some(name) = &config.channel else {
+            return Step::Fail(ErrorInfo::new(
+                "validation_error",
+                "channelName is required",
+            ));
+        };
+        let value = config
+            .value
+            .clone()
+            .or_else(|| inputs.get("value").cloned());
+        let value = value.unwrap_or(Value::Null);
+        match self.write_channel(ix, name, value, Some(config), cause) {
+            Ok(()) => Step::Complete(Object::new()),
+            Err(error) => Step::Fail(error),
+        }
+    }
+
+    /// One write, under the channel's declaration where there is one.
+    fn write_channel(
+        &mut self,
+        ix: usize,
+        name: &str,
+        value: Value,
+        config: Option<&ChannelWrite>,
+        cause: Seq,
+    ) -> Result<(), ErrorInfo> {
+        let def = Arc::clone(&self.run.def);
+        let node = &def.nodes[ix];
+        let declared = def.channels.get(name);
+        let (reducer, ttl_ms, max_size, schema_version) = match (declared, config) {
+            (Some(channel), _) => {
+                let declared = &channel.declared;
+                let (id, kind) = (node.id.as_str(), node.type_id.as_str());
+                channel::check_access(name, declared, Side::Writers, id, kind)?;
+                let reducer = declared.reducer.clone();
+                (
+                    reducer,
+                    declared.ttl_ms,
+                    declared.max_size,
+                    declared.schema_version,
+                )
+            }
+            (None, Some(config)) => (config.reducer.clone(), config.ttl_ms, config.max_size, 1),
+            (None, None) => ("append".to_owned(), None, None, 1),
+        };
+        let ttl_ms = ttl_ms.filter(|_| channel::ages(&reducer));
+        let current = self.run.channel_value(name);
+        let write = channel::Write {
+            reducer: &reducer,
+            ttl_ms,
+            max_size,
+            at: self.now,
+        };
+        channel::check_write(name, declared, &write, &value, current.as_ref())?;
+        self.emit(
+            Event::ChannelWritten {
+                channel: name.to_owned(),
+                value: channel::stored_value(value, &reducer, ttl_ms, self.now),
+                reducer,
+                ttl_ms,
+                max_size,
+                schema_version,
+                node: Some(node.id.clone()),
+                mirrored: config.is_some(),
+            },
+            Some(cause),
+        );
+        self.note_write(name, ix);
+        Ok(())
+    }
+
+    pub(super) fn duplicate_message(&mut self, ix: usize, inputs: Object, cause: Seq) -> Step {
+        let def = Arc::clone(&self.run.def);
+        let channel = def
+            .channels
+            .iter()
+            .find(|(_, c)| c.declared.reducer == "message");
+        let Some((name, _)) = channel else {
+            return Step::Complete(inputs);
+        };
+        for (id, text) in [("m-1", "first"), ("m-1", "first again"), ("m-2", "second")] {
+            let message = json!({"messageId": id, "content": text, "role": "agent"});
+            if let Err(error) = self.write_channel(ix, name, message, None, cause) {
+                return Step::Fail(error);
+            }
+        }
+        Step::Complete(inputs)
+    }
+}

@@ -1,0 +1,306 @@
+//! The real binary: started, used through its own commands, stopped. Every server has a store and
+//! a port of its own; waiting is always for something that can be seen.
+
+mod server;
+
+use server::{KEY, Server, free_port, tandem};
+use std::net::TcpListener;
+use std::process::Output;
+
+const WAITING: &str = r#"{
+  "id": "slow", "name": "Slow", "version": "1",
+  "nodes": [{"id": "sleep", "typeId": "core.delay", "name": "Sleep", "position": {"x": 0, "y": 0},
+             "config": {"delayMs": 600000}, "inputs": {}}],
+  "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
+const FAILING: &str = r#"{
+  "id": "broken", "name": "Broken", "version": "1",
+  "nodes": [{"id": "boom", "typeId": "core.fail", "name": "Boom", "position": {"x": 0, "y": 0},
+             "config": {"code": "out_of_luck", "message": "No luck today."}, "inputs": {}}],
+  "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+#[test]
+fn a_run_can_be_started_watched_listed_and_cancelled() {
+    let server = Server::with_workflows(&[("slow.json", WAITING), ("broken.json", FAILING)]);
+
+    let watched = server.run(&["run", "hello", "--follow", "--input", r#"{"name": "Ada"}"#]);
+    assert_eq!(code(&watched), 0, "{}", text(&watched.stderr));
+    let shown = text(&watched.stdout);
+    assert!(shown.contains("✓ greet              completed"), "{shown}");
+    assert!(
+        shown.contains("\"to\": \"Ada\""),
+        "the primary output ends it: {shown}"
+    );
+
+    let failed = server.run(&["run", "broken"]);
+    assert_eq!(code(&failed), 1);
+    assert!(
+        text(&failed.stdout).contains("failed in"),
+        "{}",
+        text(&failed.stdout)
+    );
+    assert!(text(&failed.stdout).contains("[out_of_luck] No luck today."));
+
+    let follower = server.start(&["run", "slow", "--follow", "--json"]);
+    let run = server.only_run("slow", "running");
+    let cancelled = server.run(&["runs", "cancel", &run, "--reason", "test"]);
+    assert_eq!(code(&cancelled), 0, "{}", text(&cancelled.stderr));
+    let followed = follower.wait_with_output().unwrap();
+    assert_eq!(code(&followed), 2, "{}", text(&followed.stderr));
+    let last = text(&followed.stdout).lines().last().unwrap().to_owned();
+    assert!(last.contains("\"run.cancelled\""), "{last}");
+
+    let table = text(
+        &server
+            .run(&["runs", "list", "--status", "cancelled"])
+            .stdout,
+    );
+    assert!(table.contains(&run) && table.contains("slow"), "{table}");
+    let sheet = text(&server.run(&["runs", "show", &run]).stdout);
+    assert!(sheet.contains("cancelled"), "{sheet}");
+    let events = text(&server.run(&["runs", "events", &run]).stdout);
+    assert!(
+        events.contains("⊘ run                cancelled: test"),
+        "{events}"
+    );
+}
+
+#[test]
+fn refusals_name_code_message_and_next_step() {
+    let server = Server::with_workflows(&[]);
+    let unknown = server.run(&["run", "nothing"]);
+    assert_eq!(code(&unknown), 1);
+    let said = text(&unknown.stderr);
+    assert!(
+        said.contains("workflow_not_found") && said.contains("--workflows"),
+        "{said}"
+    );
+
+    let keyless = tandem(server.home())
+        .args(["runs", "list", "--url", &server.url])
+        .output()
+        .unwrap();
+    assert_eq!(code(&keyless), 1);
+    let said = text(&keyless.stderr);
+    assert!(
+        said.contains("unauthenticated") && said.contains("TANDEM_API_KEY"),
+        "{said}"
+    );
+}
+
+#[test]
+fn keys_are_made_used_rotated_and_revoked() {
+    let server = Server::with_workflows(&[]);
+    let made = server.run(&["keys", "create", "reader", "--scope", "runs:read"]);
+    assert_eq!(code(&made), 0, "{}", text(&made.stderr));
+    let secret = text(&made.stdout).trim().to_owned();
+    let with = |key: &str, args: &[&str]| {
+        let mut command = tandem(server.home());
+        command
+            .args(args)
+            .args(["--url", &server.url, "--key", key]);
+        command.output().unwrap()
+    };
+    assert_eq!(code(&with(&secret, &["runs", "list"])), 0);
+    let beyond = with(&secret, &["run", "hello"]);
+    assert_eq!(code(&beyond), 1);
+    assert!(
+        text(&beyond.stderr).contains("runs:create"),
+        "{}",
+        text(&beyond.stderr)
+    );
+
+    let listed = text(&server.run(&["keys", "list", "--json"]).stdout);
+    let keys: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let found = keys["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|k| k["name"] == "reader");
+    let id = found.unwrap()["keyId"].as_str().unwrap().to_owned();
+    let rotated = server.run(&["keys", "rotate", &id]);
+    let second = text(&rotated.stdout).trim().to_owned();
+    assert_eq!(code(&server.run(&["keys", "revoke", &id])), 0);
+    let revoked = with(&secret, &["runs", "list"]);
+    assert!(
+        text(&revoked.stderr).contains("key_revoked"),
+        "{}",
+        text(&revoked.stderr)
+    );
+    assert_eq!(code(&with(&second, &["runs", "list"])), 0);
+}
+
+#[test]
+fn a_terminated_server_drains_exits_0_and_goes_on_after_a_restart() {
+    let mut server = Server::with_workflows(&[("slow.json", WAITING)]);
+    let mut follower = server.start(&["run", "slow", "--follow", "--json"]);
+    let run = server.only_run("slow", "running");
+    // An open stream must not keep the server from leaving.
+    assert_eq!(server.terminate(), 0, "{}", server.log());
+    server.start_again();
+    assert_eq!(server.only_run("slow", "running"), run);
+    assert_eq!(code(&server.run(&["runs", "cancel", &run])), 0);
+    // The follower has come back by itself and sees the end.
+    assert_eq!(follower.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn a_store_has_one_server() {
+    let server = Server::with_workflows(&[]);
+    let second = tandem(server.home())
+        .args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())])
+        .args(["--store", &server.store()])
+        .output()
+        .unwrap();
+    assert_eq!(code(&second), 1);
+    let said = text(&second.stderr);
+    assert!(said.contains("cannot open the store (locked)"), "{said}");
+}
+
+#[test]
+fn what_stops_a_start_is_said_in_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let in_use = taken.local_addr().unwrap().to_string();
+    std::fs::write(
+        home.path().join("junk.db"),
+        "this is not a database, not at all",
+    )
+    .unwrap();
+    std::fs::write(
+        home.path().join("bad.toml"),
+        "listen = \"127.0.0.1:0\"\nnope = 1\n",
+    )
+    .unwrap();
+    let table: &[(&[&str], &str)] = &[
+        (&["serve", "--listen", &in_use], "the port is in use"),
+        (
+            &["dev", "--listen", &in_use],
+            "choose another address with --listen",
+        ),
+        (&["serve", "--listen", "nowhere"], "the port is missing"),
+        (
+            &["serve", "--listen", "0.0.0.0:0", "--test-seams"],
+            "it is not loopback",
+        ),
+        (
+            &["serve", "--store", "postgres://db"],
+            "not in this version",
+        ),
+        (
+            &[
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--store",
+                "sqlite:junk.db",
+            ],
+            "(corrupt)",
+        ),
+        (
+            &["serve", "--listen", "127.0.0.1:0", "--workflows", "absent"],
+            "cannot read the workflows",
+        ),
+        (
+            &["serve", "--config", "bad.toml"],
+            "bad.toml:2:1: unknown field `nope`",
+        ),
+        (
+            &["serve", "--config", "absent.toml"],
+            "cannot read the configuration",
+        ),
+    ];
+    for (args, expected) in table {
+        let output = tandem(home.path()).args(*args).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(code(&output), 1, "{args:?}: {said}");
+        assert!(said.contains(expected), "{args:?}: {said}");
+        let errors = said
+            .lines()
+            .filter(|line| line.starts_with("error: "))
+            .count();
+        assert_eq!((errors, said.lines().count()), (1, 1), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn without_a_key_one_is_made_and_shown_once() {
+    let mut server = Server::without_key();
+    let log = server.log();
+    let secret = log
+        .split_whitespace()
+        .find(|word| word.starts_with("tdm_live_"))
+        .unwrap_or_else(|| panic!("no key in {log}"))
+        .to_owned();
+    let listed = tandem(server.home())
+        .args(["keys", "list", "--url", &server.url, "--key", &secret])
+        .output()
+        .unwrap();
+    assert_eq!(code(&listed), 0, "{}", text(&listed.stderr));
+    assert_eq!(server.terminate(), 0);
+    let database = std::fs::read(server.home().join("tandem.db")).unwrap();
+    let kept = database
+        .windows(secret.len())
+        .any(|w| w == secret.as_bytes());
+    assert!(!kept, "only a hash is stored");
+    server.start_again();
+    assert!(!server.log().contains("tdm_live_"), "{}", server.log());
+}
+
+#[test]
+fn bad_documents_are_reported_and_the_others_load() {
+    let server = Server::with_workflows(&[("bad.json", "{"), ("broken.json", FAILING)]);
+    let log = server.log();
+    assert!(
+        log.contains("bad.json is not registered: not JSON"),
+        "{log}"
+    );
+    assert!(log.contains("1 refused"), "{log}");
+    assert_eq!(code(&server.run(&["run", "broken"])), 1);
+    assert!(!log.contains(KEY), "keys stay out of the log: {log}");
+}
+
+#[test]
+fn dev_needs_nothing_and_finds_its_key() {
+    let server = Server::dev();
+    let said = server.log_with("tandem check");
+    let links = said.matches("/console/login?code=").count();
+    assert_eq!((links, said.lines().count()), (1, 4), "{said}");
+    let run = tandem(server.home())
+        .args(["run", "hello", "--url", &server.url])
+        .output()
+        .unwrap();
+    assert_eq!(code(&run), 0, "{}", text(&run.stderr));
+    let listed = tandem(server.home())
+        .args([
+            "runs",
+            "list",
+            "--workflow",
+            "order-pipeline",
+            "--url",
+            &server.url,
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        text(&listed.stdout).contains("running"),
+        "{}",
+        text(&listed.stdout)
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let key = std::fs::metadata(server.home().join(".tandem/dev-key")).unwrap();
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    }
+}

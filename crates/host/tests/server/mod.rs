@@ -1,0 +1,244 @@
+//! A server process for a test: its own directory, its own port, ended with the test.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) const KEY: &str = "a-key-for-tests-0123456789";
+/// Debug builds on a loaded machine are slow to start; a test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Server {
+    home: TempDir,
+    pub(crate) url: String,
+    args: Vec<String>,
+    env: Vec<(&'static str, String)>,
+    child: Child,
+}
+
+/// The binary, in a directory, with nothing of this process's settings.
+pub(crate) fn tandem(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("TANDEM_") || name.starts_with("OTEL_") || name == "RUST_LOG" {
+            command.env_remove(&*name);
+        }
+    }
+    command.current_dir(home).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn free_port() -> u16 {
+    let probe = TcpListener::bind("127.0.0.1:0").unwrap();
+    probe.local_addr().unwrap().port()
+}
+
+impl Server {
+    /// Serves `hello` and the given documents.
+    pub(crate) fn with_workflows(documents: &[(&str, &str)]) -> Self {
+        Self::serving(documents, vec![("TANDEM_API_KEY", KEY.to_owned())])
+    }
+
+    /// Serves `hello` and sends spans as JSON.
+    pub(crate) fn exporting_to(endpoint: &str) -> Self {
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.to_owned()),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json".to_owned()),
+        ];
+        Self::serving(&[], env)
+    }
+
+    fn serving(documents: &[(&str, &str)], env: Vec<(&'static str, String)>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let workflows = home.path().join("workflows");
+        std::fs::create_dir(&workflows).unwrap();
+        let hello = include_str!("../../samples/hello.json");
+        for (name, text) in documents.iter().chain(&[("hello.json", hello)]) {
+            std::fs::write(workflows.join(name), text).unwrap();
+        }
+        Self::spawn(home, &["serve", "--workflows", "workflows"], env)
+    }
+
+    pub(crate) fn without_key() -> Self {
+        Self::spawn(tempfile::tempdir().unwrap(), &["serve"], Vec::new())
+    }
+
+    pub(crate) fn dev() -> Self {
+        Self::spawn(tempfile::tempdir().unwrap(), &["dev"], Vec::new())
+    }
+
+    fn spawn(home: TempDir, args: &[&str], env: Vec<(&'static str, String)>) -> Self {
+        let port = free_port();
+        let mut args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        args.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
+        let child = launch(home.path(), &args, &env);
+        let mut server = Self {
+            home,
+            url: format!("http://127.0.0.1:{port}"),
+            args,
+            env,
+            child,
+        };
+        server.wait_until_ready();
+        server
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        self.child = launch(self.home.path(), &self.args, &self.env);
+        self.wait_until_ready();
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn store(&self) -> String {
+        format!("sqlite:{}", self.home().join("tandem.db").display())
+    }
+
+    /// What the server wrote since it was started last.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.home().join("log")).unwrap()
+    }
+
+    /// The same, once it contains a text: a server is ready a moment before it says so.
+    pub(crate) fn log_with(&self, expected: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let log = self.log();
+            if log.contains(expected) {
+                return log;
+            }
+            assert!(began.elapsed() < PATIENCE, "no {expected:?} in {log}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// A client command, carried out.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.client(args).output().unwrap()
+    }
+
+    /// A client command, under way.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        self.client(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn client(&self, args: &[&str]) -> Command {
+        let mut command = tandem(self.home());
+        command.args(args).env("TANDEM_URL", &self.url);
+        command.env("TANDEM_API_KEY", KEY);
+        command
+    }
+
+    /// The one run of a workflow in a status, once there is one.
+    pub(crate) fn only_run(&self, workflow: &str, status: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let listed = self.run(&[
+                "runs",
+                "list",
+                "--json",
+                "--workflow",
+                workflow,
+                "--status",
+                status,
+            ]);
+            let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+            match listed["runs"].as_array().unwrap().as_slice() {
+                [run] => return run["runId"].as_str().unwrap().to_owned(),
+                [] => assert!(began.elapsed() < PATIENCE, "no {status} run of {workflow}"),
+                several => panic!("several runs: {several:?}"),
+            }
+        }
+    }
+
+    /// SIGTERM; the exit code.
+    pub(crate) fn terminate(&mut self) -> i32 {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(sent.success());
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    fn wait_until_ready(&mut self) {
+        let began = Instant::now();
+        while !self.is_healthy() {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the server ended with {status}: {}", self.log());
+            }
+            assert!(began.elapsed() < PATIENCE, "not ready: {}", self.log());
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_healthy(&self) -> bool {
+        let answer = self.exchange("GET", "/healthz", &[], "");
+        answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    }
+
+    /// A request no client command makes.
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+        self.exchange("POST", path, headers, body).unwrap()
+    }
+
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<String> {
+        let address = self.url.trim_start_matches("http://");
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             authorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str(&format!("\r\n{body}"));
+        let mut connection = TcpStream::connect(address).ok()?;
+        connection.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+}
+
+fn launch(home: &Path, args: &[String], env: &[(&str, String)]) -> Child {
+    // The file is what `log` reads: pipes nobody empties would stop the server.
+    let log = File::create(home.join("log")).unwrap();
+    let more = OpenOptions::new()
+        .append(true)
+        .open(home.join("log"))
+        .unwrap();
+    drop(log);
+    let mut command = tandem(home);
+    command
+        .args(args)
+        .stdout(more.try_clone().unwrap())
+        .stderr(more);
+    command.envs(env.iter().map(|(name, value)| (name, value)));
+    command.spawn().unwrap()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
