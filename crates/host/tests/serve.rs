@@ -21,6 +21,13 @@ const FAILING: &str = r#"{
   "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
 }"#;
 
+const ASKING: &str = r#"{
+  "id": "asking", "name": "Asking", "version": "1",
+  "nodes": [{"id": "gate", "typeId": "core.approvalGate", "name": "Gate",
+             "position": {"x": 0, "y": 0}, "config": {"title": "May I?"}, "inputs": {}}],
+  "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -73,6 +80,15 @@ fn a_run_can_be_started_watched_listed_and_cancelled() {
         events.contains("⊘ run                cancelled: test"),
         "{events}"
     );
+}
+
+#[test]
+fn a_run_that_asks_a_person_ends_the_command_with_3() {
+    let server = Server::with_workflows(&[("asking.json", ASKING)]);
+    let asking = server.run(&["run", "asking"]);
+    let shown = text(&asking.stdout);
+    assert_eq!(code(&asking), 3, "{shown}");
+    assert!(shown.ends_with("waiting-approval at gate\n"), "{shown}");
 }
 
 #[test]
