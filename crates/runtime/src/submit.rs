@@ -367,8 +367,9 @@ impl Runtime {
             .effects
             .prepare(&self.inner.config, &stream, &decision, now);
         commit.outbox = prepared.changes;
-        let completed = delivery.completes.map(OutboxChange::Remove);
-        commit.outbox.extend(completed);
+        let completed = delivery.completes;
+        let removed = completed.clone().map(OutboxChange::Remove);
+        commit.outbox.extend(removed);
         let mut snapshot_at = slot.snapshot_at;
         if !decision.events.is_empty() {
             let row = row(&decision.run);
@@ -401,7 +402,11 @@ impl Runtime {
         slot.snapshot_at = snapshot_at;
         self.announce(&decision, before.is_none());
         for effect in &decision.dropped {
-            self.inner.effects.abort(effect);
+            if completed.as_ref() == Some(effect) {
+                self.inner.effects.settled(effect);
+            } else {
+                self.inner.effects.abort(effect);
+            }
         }
         self.perform_prepared(prepared.leased);
         if prepared.unleased {
