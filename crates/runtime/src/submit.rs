@@ -269,7 +269,7 @@ impl Runtime {
     }
 
     /// The run as of its last event: from memory, else from snapshot and log.
-    async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
+    pub(crate) async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
         if let Some(cached) = slot.run.take() {
             return Ok(cached);
         }
@@ -356,7 +356,7 @@ impl Runtime {
             guards: guard.into_iter().collect(),
             ..Commit::default()
         };
-        commit.timers = timer_changes(&stream, &decision, delivery.timer.as_ref());
+        commit.timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
         let prepared = self
             .inner
@@ -413,6 +413,45 @@ impl Runtime {
             self.inner.live.forget(&run_id);
         }
         Ok(())
+    }
+
+    fn timer_changes(
+        &self,
+        stream: &StreamId,
+        decision: &Decision,
+        fired: Option<&TimerKey>,
+    ) -> Vec<TimerChange> {
+        let mut changes: Vec<TimerChange> = decision
+            .timers
+            .iter()
+            .cloned()
+            .map(|wish| match wish {
+                TimerWish::Set { key, due } => TimerChange::Set {
+                    stream: stream.clone(),
+                    key,
+                    due,
+                },
+                TimerWish::Clear { key } => TimerChange::Clear {
+                    stream: stream.clone(),
+                    key,
+                },
+            })
+            .collect();
+        // A timer that fired for nothing must go too, or it would fire for ever; unless the clock
+        // stepped back and the run still waits for it.
+        if let Some(key) = fired {
+            let wanted = run::wanted_timers(&decision.run, self.limits());
+            let spoken_for = changes.iter().any(|change| match change {
+                TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
+            });
+            if !spoken_for && !wanted.contains_key(key) {
+                changes.push(TimerChange::Clear {
+                    stream: stream.clone(),
+                    key: key.clone(),
+                });
+            }
+        }
+        changes
     }
 
     /// Events as they will be stored. When a secret had to be taken out, the run is folded again
@@ -486,42 +525,6 @@ fn row(run: &Run) -> RunRow {
         ended_at: run.ended_at(),
         error_code: run.error().map(|e| e.code.clone()),
     }
-}
-
-fn timer_changes(
-    stream: &StreamId,
-    decision: &Decision,
-    fired: Option<&TimerKey>,
-) -> Vec<TimerChange> {
-    let mut changes: Vec<TimerChange> = decision
-        .timers
-        .iter()
-        .cloned()
-        .map(|wish| match wish {
-            TimerWish::Set { key, due } => TimerChange::Set {
-                stream: stream.clone(),
-                key,
-                due,
-            },
-            TimerWish::Clear { key } => TimerChange::Clear {
-                stream: stream.clone(),
-                key,
-            },
-        })
-        .collect();
-    // A timer that fired for nothing must go too, or it would fire for ever.
-    if let Some(key) = fired {
-        let spoken_for = changes.iter().any(|change| match change {
-            TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
-        });
-        if !spoken_for {
-            changes.push(TimerChange::Clear {
-                stream: stream.clone(),
-                key: key.clone(),
-            });
-        }
-    }
-    changes
 }
 
 fn due_snapshot(run: &Run, last: Option<Seq>) -> Option<SnapshotRecord> {
