@@ -7,7 +7,7 @@ use crate::questions;
 use crate::runtime::Runtime;
 use crate::submit::Delivery;
 use std::sync::Arc;
-use tandem_engine::run::{Decision, Run, TimerWish};
+use tandem_engine::run::{Decision, Run, TimerWish, wanted_timers};
 use tandem_record::{Recorded, Seq, StreamId, TimerKey};
 use tandem_store::{
     Append, Commit, Error, Guard, IdempotencyRecord, NewEvent, OutboxChange, RunRow,
@@ -40,7 +40,7 @@ impl Runtime {
             ..Commit::default()
         };
         commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
-        commit.timers = timer_changes(&stream, &decision, delivery.timer.as_ref());
+        commit.timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
         let prepared = self
             .inner
@@ -98,6 +98,45 @@ impl Runtime {
             self.inner.live.forget(&run_id);
         }
         Ok(())
+    }
+
+    fn timer_changes(
+        &self,
+        stream: &StreamId,
+        decision: &Decision,
+        fired: Option<&TimerKey>,
+    ) -> Vec<TimerChange> {
+        let mut changes: Vec<TimerChange> = decision
+            .timers
+            .iter()
+            .cloned()
+            .map(|wish| match wish {
+                TimerWish::Set { key, due } => TimerChange::Set {
+                    stream: stream.clone(),
+                    key,
+                    due,
+                },
+                TimerWish::Clear { key } => TimerChange::Clear {
+                    stream: stream.clone(),
+                    key,
+                },
+            })
+            .collect();
+        // A timer that fired for nothing must go too, or it would fire for ever; unless the clock
+        // stepped back and the run still waits for it.
+        if let Some(key) = fired {
+            let wanted = wanted_timers(&decision.run, self.limits());
+            let spoken_for = changes.iter().any(|change| match change {
+                TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
+            });
+            if !spoken_for && !wanted.contains_key(key) {
+                changes.push(TimerChange::Clear {
+                    stream: stream.clone(),
+                    key: key.clone(),
+                });
+            }
+        }
+        changes
     }
 
     /// Events as they will be stored. When a secret had to be taken out, the run is folded again
@@ -175,42 +214,6 @@ fn row(run: &Run) -> RunRow {
         ended_at: run.ended_at(),
         error_code: run.error().map(|e| e.code.clone()),
     }
-}
-
-fn timer_changes(
-    stream: &StreamId,
-    decision: &Decision,
-    fired: Option<&TimerKey>,
-) -> Vec<TimerChange> {
-    let mut changes: Vec<TimerChange> = decision
-        .timers
-        .iter()
-        .cloned()
-        .map(|wish| match wish {
-            TimerWish::Set { key, due } => TimerChange::Set {
-                stream: stream.clone(),
-                key,
-                due,
-            },
-            TimerWish::Clear { key } => TimerChange::Clear {
-                stream: stream.clone(),
-                key,
-            },
-        })
-        .collect();
-    // A timer that fired for nothing must go too, or it would fire for ever.
-    if let Some(key) = fired {
-        let spoken_for = changes.iter().any(|change| match change {
-            TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
-        });
-        if !spoken_for {
-            changes.push(TimerChange::Clear {
-                stream: stream.clone(),
-                key: key.clone(),
-            });
-        }
-    }
-    changes
 }
 
 fn due_snapshot(run: &Run, last: Option<Seq>) -> Option<SnapshotRecord> {

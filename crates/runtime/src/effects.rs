@@ -318,6 +318,22 @@ impl Runtime {
             .by_hash(store, &start.definition)
             .await?;
         let cause = Cause::External(effect.run_id.event_id(start.cause));
+        // While the parent's place is held it cannot stop waiting: when it does, it finds the child
+        // it has to cancel, or there never will be one.
+        let place = self.inner.live.slot(&effect.run_id);
+        let mut held = place.lock().await;
+        match self.take_up(&effect.run_id, &mut held).await {
+            Ok(parent) => {
+                let awaited = parent.awaits_child(&start.child);
+                held.run = Some(parent);
+                if !awaited {
+                    drop(held);
+                    return self.report_unstarted(effect, start, delivery).await;
+                }
+            }
+            Err(SubmitError::Fault(fault)) => return Err(fault),
+            Err(_) => return self.drop_entry(effect).await,
+        }
         let created = self
             .begin(
                 start.child.clone(),
@@ -329,6 +345,7 @@ impl Runtime {
                 None,
             )
             .await;
+        drop(held);
         let error = match created {
             Ok(Begun::Now) => return Ok(()),
             Ok(Begun::Before) => return self.drop_entry(effect).await,
@@ -351,6 +368,35 @@ impl Runtime {
         let delivery = Delivery {
             completes: Some(effect.id.clone()),
             timer: None,
+        };
+        self.settle_delivery(effect, command, &parent.run_id, delivery)
+            .await
+    }
+
+    /// The parent no longer waits for a child that was not started yet.
+    async fn report_unstarted(
+        &self,
+        effect: &Effect,
+        start: &StartChild,
+        delivery: Delivery,
+    ) -> Result<(), Fault> {
+        let exists = self
+            .store()
+            .run_of_any_tenant(&start.child)
+            .await?
+            .is_some();
+        let Some(parent) = start.request.parent.as_ref().filter(|_| !exists) else {
+            // Started after all, by an attempt that was not told so: it reports for itself.
+            return self.drop_entry(effect).await;
+        };
+        let command = Command::ChildReported {
+            node: parent.node_id.clone(),
+            outcome: ChildOutcome::Ended {
+                child: start.child.clone(),
+                status: RunStatus::Cancelled,
+                variables: Object::new(),
+                error: None,
+            },
         };
         self.settle_delivery(effect, command, &parent.run_id, delivery)
             .await

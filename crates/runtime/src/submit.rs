@@ -264,7 +264,7 @@ impl Runtime {
     }
 
     /// The run as of its last event: from memory, else from snapshot and log.
-    async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
+    pub(crate) async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
         if let Some(cached) = slot.run.take() {
             return Ok(cached);
         }

@@ -1,5 +1,6 @@
 //! What tests are made of: a clock and ids that a seed decides, a store that fails on cue, a world
-//! that answers by script, workflow documents in a few words, and the simulator built from them.
+//! that answers by script, workflow documents in a few words, a runtime built of them, and the
+//! simulator.
 //!
 //! A dev-dependency only. Nothing here is used by the product, and nothing here knows a database or
 //! a protocol.
@@ -7,6 +8,7 @@
 mod clock;
 mod failing;
 mod flow;
+pub mod house;
 mod ids;
 pub mod sim;
 mod world;

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    DefinitionHash, EffectId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
 };
 use tandem_store::{
-    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, KeyRecord, Keys,
-    LeaseRequest, Listing, Log, Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency,
-    ReadLog, ReadRuns, ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun,
-    StreamSlice, Upkeep,
+    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter,
+    InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox,
+    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
+    ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -58,6 +58,28 @@ impl ReadLog for FailingStore {
     async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault> {
         self.faults.of_read().await?;
         self.inner.snapshot(stream).await
+    }
+}
+
+#[async_trait]
+impl ReadInterrupts for FailingStore {
+    async fn interrupt(
+        &self,
+        tenant: &TenantId,
+        interrupt: &InterruptId,
+    ) -> Result<Option<InterruptRow>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.interrupt(tenant, interrupt).await
+    }
+
+    async fn list_interrupts(
+        &self,
+        tenant: &TenantId,
+        filter: &InterruptFilter,
+        page: &Page,
+    ) -> Result<InterruptListing, Fault> {
+        self.faults.of_read().await?;
+        self.inner.list_interrupts(tenant, filter, page).await
     }
 }
 

@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tandem_store::Fault;
@@ -25,9 +26,13 @@ pub enum Mishap {
     SlowAfter(u64),
 }
 
-/// Rolled per call from a seed. Healed, it lets everything pass.
+/// Rolled per call from a seed, or scripted. Healed, it lets everything pass.
 pub struct Faults {
     rng: Mutex<SmallRng>,
+    /// For the next commits, before anything is rolled.
+    script: Mutex<VecDeque<Mishap>>,
+    /// For every commit after the script.
+    always: Option<Mishap>,
     healed: AtomicBool,
     crash: Notify,
     /// Of a thousand commits, how many meet a mishap of each kind.
@@ -39,11 +44,31 @@ impl Faults {
     pub fn seeded(seed: u64, per_mille: u32, crashes: bool) -> Self {
         Self {
             rng: Mutex::new(SmallRng::seed_from_u64(seed)),
+            script: Mutex::default(),
+            always: None,
             healed: AtomicBool::new(false),
             crash: Notify::new(),
             per_mille,
             crashes,
         }
+    }
+
+    /// Nothing goes wrong until a test says so.
+    pub fn none() -> Self {
+        Self::seeded(0, 0, false)
+    }
+
+    /// Every commit meets this mishap.
+    pub fn always(mishap: Mishap) -> Self {
+        Self {
+            always: Some(mishap),
+            ..Self::none()
+        }
+    }
+
+    /// The next commits meet these, in order.
+    pub fn next(&self, mishaps: impl IntoIterator<Item = Mishap>) {
+        self.script.lock().extend(mishaps);
     }
 
     pub fn heal(&self) {
@@ -70,6 +95,9 @@ impl Faults {
     pub(super) fn of_commit(&self) -> Mishap {
         if self.is_healed() {
             return Mishap::None;
+        }
+        if let Some(scripted) = self.script.lock().pop_front().or(self.always) {
+            return scripted;
         }
         let mut rng = self.rng.lock();
         let roll = rng.random_range(0..1000);
