@@ -1,0 +1,70 @@
+//! Secrets never reach the store, and memory agrees with the log that lacks them.
+
+use serde_json::json;
+use tandem_record::{RunId, RunStatus, StreamId};
+use tandem_runtime::Redactor;
+use tandem_store::{ReadLog, ReadRuns};
+use tandem_testkit::house::{House, Plan, tenant};
+use tandem_testkit::wf;
+use tokio::test;
+
+const SECRET: &str = "correct-horse-battery";
+const TOKEN: &str = "sk-abcdefghijklmnopqrstuvwx";
+
+async fn house() -> House {
+    let plan = Plan {
+        redactor: Redactor::new([("db", SECRET)].into_iter()),
+        ..Plan::default()
+    };
+    plan.build().await
+}
+
+/// Everything the store holds of a run, as text.
+async fn stored(house: &House, run: &RunId) -> String {
+    let stream = StreamId::of_run(run);
+    let slice = house.store.events(&stream, None, usize::MAX).await;
+    let snapshot = house.store.snapshot(&stream).await;
+    let row = house.store.run(&tenant(), run).await;
+    let bodies: Vec<String> = slice
+        .expect("the store answers")
+        .events
+        .into_iter()
+        .map(|event| event.body)
+        .collect();
+    format!("{} {snapshot:?} {row:?}", bodies.join("\n"))
+}
+
+#[test(start_paused = true)]
+async fn a_secret_in_inputs_and_outputs_is_taken_out_before_it_is_stored() {
+    let house = house().await;
+    let flow = wf("echo")
+        .node("echo", "core.identity", json!({}))
+        .delay("nap", 1_000)
+        .path("echo nap");
+    house.register(flow).await;
+    let inputs = json!({"deep": [{"password": SECRET}], "header": format!("x {TOKEN}")});
+    let run = house.create("echo", inputs).await;
+    let text = stored(&house, &run).await;
+    assert!(!text.contains(SECRET) && !text.contains(TOKEN), "{text}");
+    assert!(text.contains("[REDACTED:db]"));
+    // Still in memory, where the run was decided with the secret in it.
+    let shown = house.runtime.observe(&tenant(), &run).await;
+    let shown = shown.expect("the store answers").expect("the run exists");
+    assert_eq!(shown.view, house.folded(&run).await.view());
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    let ended = house.runtime.observe(&tenant(), &run).await;
+    let ended = ended.expect("the store answers").expect("the run exists");
+    assert_eq!(ended.view, house.folded(&run).await.view());
+}
+
+#[test(start_paused = true)]
+async fn credentials_in_headers_are_not_in_the_log() {
+    let house = house().await;
+    let config = json!({"url": "http://api.test/", "headers": {"x-key": "hunter2"}});
+    house
+        .register(wf("call").node("call", "vendor.tandem.http", config))
+        .await;
+    let run = house.create("call", json!({})).await;
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    assert!(!stored(&house, &run).await.contains("hunter2"));
+}
