@@ -490,8 +490,26 @@ impl Runtime {
                 run.evolve(recorded);
             }
             decision.run = run;
+            self.scrub_effects(decision);
         }
         bodies
+    }
+
+    /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
+    /// its author wrote: they come from the definition, not from the run.
+    fn scrub_effects(&self, decision: &mut Decision) {
+        let of_nodes = run::wanted_effects(&decision.run);
+        for effect in &mut decision.effects {
+            if let Some(clean) = of_nodes.get(&effect.id) {
+                *effect = clean.clone();
+                continue;
+            }
+            let body = serde_json::to_string(effect).expect("effects are plain data");
+            if let Some(clean) = self.inner.config.redactor.scrub(&body) {
+                *effect = serde_json::from_str(&clean)
+                    .expect("replacing text inside JSON strings keeps an effect readable");
+            }
+        }
     }
 
     fn announce(&self, decision: &Decision, created: bool) {
