@@ -1,11 +1,11 @@
 //! Secrets never reach the store, and memory agrees with the log that lacks them.
 
 use serde_json::json;
-use tandem_record::{RunId, RunStatus, StreamId};
+use tandem_record::{RunId, RunStatus, StreamId, Timestamp};
 use tandem_runtime::Redactor;
-use tandem_store::{ReadLog, ReadRuns};
+use tandem_store::{LeaseRequest, Outbox, ReadLog, ReadRuns};
 use tandem_testkit::house::{House, Plan, tenant};
-use tandem_testkit::wf;
+use tandem_testkit::{Script, wf};
 use tokio::test;
 
 const SECRET: &str = "correct-horse-battery";
@@ -55,6 +55,42 @@ async fn a_secret_in_inputs_and_outputs_is_taken_out_before_it_is_stored() {
     let ended = house.runtime.observe(&tenant(), &run).await;
     let ended = ended.expect("the store answers").expect("the run exists");
     assert_eq!(ended.view, house.folded(&run).await.view());
+}
+
+#[test(start_paused = true)]
+async fn a_secret_does_not_reach_the_outbox_either() {
+    let plan = Plan {
+        redactor: Redactor::new([("db", SECRET)].into_iter()),
+        script: Script {
+            trouble: 0,
+            broken: 0,
+            slowest_ms: 60_000,
+        },
+        ..Plan::default()
+    };
+    let house = plan.build().await;
+    let bound = json!({"type": "variable", "variableName": "v"});
+    let child = wf("child").variable("v", json!("")).delay("nap", 10);
+    house.register(child).await;
+    let flow = wf("calls")
+        .variable("v", json!(""))
+        .http("call", 1)
+        .port("body", bound)
+        .call("sub", "child", json!({"inputMapping": {"v": "v"}}));
+    house.register(flow).await;
+    house.create("calls", json!({"v": SECRET})).await;
+    let request = LeaseRequest {
+        owner: "test".to_owned(),
+        now: Timestamp(i64::MAX),
+        until: Timestamp(i64::MAX),
+        limit: 10,
+    };
+    let entries = house.store.lease(request).await.expect("the store answers");
+    assert_eq!(entries.len(), 2);
+    for entry in entries {
+        assert!(!entry.body.contains(SECRET), "{}", entry.body);
+        assert!(entry.body.contains("[REDACTED:db]"), "{}", entry.body);
+    }
 }
 
 #[test(start_paused = true)]
