@@ -37,7 +37,7 @@ pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
-pub use submit::{Answer, Answering, NewRun, SubmitError};
+pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};

@@ -46,9 +46,11 @@ pub enum Answer<'a> {
 pub struct Answering {
     pub key: IdempotencyKey,
     pub digest: String,
-    /// `None` for answers that must not be repeated.
-    pub render: Arc<dyn Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync>,
+    pub render: Render,
 }
+
+/// Puts an answer into words; `None` for answers that must not be repeated.
+pub type Render = Arc<dyn Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
