@@ -23,6 +23,7 @@ mod query;
 mod redact;
 mod registry;
 mod runtime;
+mod scrub;
 mod settle;
 mod submit;
 mod timers;

@@ -1,7 +1,6 @@
 //! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
 //! anybody.
 
-use crate::codec;
 use crate::definitions::Seen;
 use crate::live::Slot;
 use crate::runtime::Runtime;
@@ -13,8 +12,8 @@ use tandem_record::{
     TimerKey, WorkflowId,
 };
 use tandem_store::{
-    Append, Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, NewEvent,
-    OutboxChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, OutboxChange,
+    RunRow, SnapshotRecord, StoredResponse, TimerChange,
 };
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
@@ -454,64 +453,6 @@ impl Runtime {
             }
         }
         changes
-    }
-
-    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
-    /// from the clean events: memory and log never disagree.
-    fn scrubbed_bodies(&self, before: Option<&Run>, decision: &mut Decision) -> Vec<NewEvent> {
-        let redactor = &self.inner.config.redactor;
-        let mut changed = false;
-        let mut bodies = Vec::with_capacity(decision.events.len());
-        for recorded in &mut decision.events {
-            let mut body = codec::encode(&recorded.cause, &recorded.event);
-            if let Some(clean) = redactor.scrub(&body) {
-                let stored = tandem_store::StoredEvent {
-                    seq: recorded.seq,
-                    at: recorded.at,
-                    body: clean.clone(),
-                };
-                *recorded = codec::decode(&stored)
-                    .expect("replacing text inside JSON strings keeps an event readable");
-                body = clean;
-                changed = true;
-            }
-            bodies.push(NewEvent {
-                at: recorded.at,
-                body,
-            });
-        }
-        if changed {
-            let fresh = || {
-                Run::new(
-                    decision.run.id().clone(),
-                    Arc::clone(decision.run.definition()),
-                )
-            };
-            let mut run = before.cloned().unwrap_or_else(fresh);
-            for recorded in &decision.events {
-                run.evolve(recorded);
-            }
-            decision.run = run;
-            self.scrub_effects(decision);
-        }
-        bodies
-    }
-
-    /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
-    /// its author wrote: they come from the definition, not from the run.
-    fn scrub_effects(&self, decision: &mut Decision) {
-        let of_nodes = run::wanted_effects(&decision.run);
-        for effect in &mut decision.effects {
-            if let Some(clean) = of_nodes.get(&effect.id) {
-                *effect = clean.clone();
-                continue;
-            }
-            let body = serde_json::to_string(effect).expect("effects are plain data");
-            if let Some(clean) = self.inner.config.redactor.scrub(&body) {
-                *effect = serde_json::from_str(&clean)
-                    .expect("replacing text inside JSON strings keeps an effect readable");
-            }
-        }
     }
 
     fn announce(&self, decision: &Decision, created: bool) {
