@@ -1,7 +1,8 @@
 //! Secrets never reach the store, and memory agrees with the log that lacks them.
 
 use serde_json::json;
-use tandem_record::{RunId, RunStatus, StreamId, Timestamp};
+use tandem_engine::logical_invocation_id;
+use tandem_record::{NodeId, RunId, RunStatus, StreamId, Timestamp};
 use tandem_runtime::Redactor;
 use tandem_store::{LeaseRequest, Outbox, ReadLog, ReadRuns};
 use tandem_testkit::house::{House, Plan, tenant};
@@ -91,6 +92,28 @@ async fn a_secret_does_not_reach_the_outbox_either() {
         assert!(!entry.body.contains(SECRET), "{}", entry.body);
         assert!(entry.body.contains("[REDACTED:db]"), "{}", entry.body);
     }
+}
+
+#[test(start_paused = true)]
+async fn names_and_ids_that_look_like_secrets_are_left_alone() {
+    // The first run's id is known, and so is the identity of its call.
+    let run = RunId::new("run-00000000-0000-7000-8000-000000000001");
+    let node = NodeId::new("node-of-that-name");
+    let effect = logical_invocation_id(&tenant(), &run, &node, 0, "tandem:http");
+    let secrets = [("node", node.as_str()), ("effect", effect.as_str())];
+    let plan = Plan {
+        redactor: Redactor::new(secrets.into_iter()),
+        ..Plan::default()
+    };
+    let house = plan.build().await;
+    house.register(wf("call").http(node.as_str(), 1)).await;
+    let inputs = json!({"a": node, node.as_str(): {"node": [effect]}});
+    assert_eq!(house.create("call", inputs).await, run);
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    assert_eq!(house.world.performed()[0].effect, effect);
+    let shown = house.folded(&run).await.view();
+    let clean = json!({"a": "[REDACTED:node]", "[REDACTED:node]": {"node": ["[REDACTED:effect]"]}});
+    assert_eq!(serde_json::Value::Object(shown.inputs), clean);
 }
 
 #[test(start_paused = true)]
