@@ -1,17 +1,15 @@
 //! From a decision to a durable fact, and only then to the world: builds the one commit, writes it,
 //! announces it.
 
-use crate::codec;
 use crate::live::Slot;
 use crate::questions;
 use crate::runtime::Runtime;
 use crate::submit::Delivery;
-use std::sync::Arc;
 use tandem_engine::run::{Decision, Run, TimerWish, wanted_timers};
 use tandem_record::{Recorded, Seq, StreamId, TimerKey};
 use tandem_store::{
-    Append, Commit, Error, Guard, IdempotencyRecord, NewEvent, OutboxChange, RunRow,
-    SnapshotRecord, TimerChange,
+    Append, Commit, Error, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
+    TimerChange,
 };
 
 /// Events after which a snapshot saves more reading than it costs.
@@ -137,46 +135,6 @@ impl Runtime {
             }
         }
         changes
-    }
-
-    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
-    /// from the clean events: memory and log never disagree.
-    fn scrubbed_bodies(&self, before: Option<&Run>, decision: &mut Decision) -> Vec<NewEvent> {
-        let redactor = &self.inner.config.redactor;
-        let mut changed = false;
-        let mut bodies = Vec::with_capacity(decision.events.len());
-        for recorded in &mut decision.events {
-            let mut body = codec::encode(&recorded.cause, &recorded.event);
-            if let Some(clean) = redactor.scrub(&body) {
-                let stored = tandem_store::StoredEvent {
-                    seq: recorded.seq,
-                    at: recorded.at,
-                    body: clean.clone(),
-                };
-                *recorded = codec::decode(&stored)
-                    .expect("replacing text inside JSON strings keeps an event readable");
-                body = clean;
-                changed = true;
-            }
-            bodies.push(NewEvent {
-                at: recorded.at,
-                body,
-            });
-        }
-        if changed {
-            let fresh = || {
-                Run::new(
-                    decision.run.id().clone(),
-                    Arc::clone(decision.run.definition()),
-                )
-            };
-            let mut run = before.cloned().unwrap_or_else(fresh);
-            for recorded in &decision.events {
-                run.evolve(recorded);
-            }
-            decision.run = run;
-        }
-        bodies
     }
 
     fn announce(&self, decision: &Decision, created: bool) {

@@ -26,6 +26,7 @@ mod questions;
 mod redact;
 mod registry;
 mod runtime;
+mod scrub;
 mod settle;
 mod submit;
 mod timers;

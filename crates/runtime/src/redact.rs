@@ -1,8 +1,12 @@
 //! The one place where secrets are taken out of facts, before they become durable. What a reader
 //! must not see although the run needs it (values marked sensitive) is masked by the projection
 //! instead; what nobody may ever see stops here.
+//!
+//! Only values are cleaned. Names and ids hold the run together and are left alone, even when one
+//! of them happens to look like a credential: the id of an effect is forty-three random characters.
 
 use regex::Regex;
+use serde_json::Value;
 use std::sync::LazyLock;
 
 /// Shapes of credentials that have no business in a log.
@@ -22,6 +26,34 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
 /// Secrets shorter than this would blank out ordinary words.
 const MIN_SECRET_CHARS: usize = 8;
 
+/// Direct members of an event that name something.
+const NAMES: [&str; 22] = [
+    "t",
+    "node",
+    "type_id",
+    "workflow_id",
+    "definition",
+    "resets",
+    "trigger",
+    "interrupted",
+    "interrupt",
+    "child",
+    "failed_node",
+    "by",
+    "by_parent",
+    "name",
+    "channel",
+    "reducer",
+    "kind",
+    "key",
+    "status",
+    "policy",
+    "artifact_id",
+    "artifact_type",
+];
+/// Members of a run's request that are values.
+const REQUESTED: [&str; 4] = ["inputs", "options", "scope_id", "callback_url"];
+
 #[derive(Default, Clone)]
 pub struct Redactor {
     /// JSON-escaped value and its id, longest first.
@@ -37,6 +69,45 @@ impl Redactor {
             .collect();
         known.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         Self { known }
+    }
+
+    /// An event as it is stored, its values without secrets; `None` when there was nothing to take
+    /// out.
+    pub(crate) fn scrub_event(&self, body: &str) -> Option<String> {
+        // Nearly every event is clean, and a look at its text says so.
+        self.scrub(body)?;
+        let before: Value = serde_json::from_str(body).expect("an event is JSON");
+        let mut after = before.clone();
+        for (key, value) in after["e"].as_object_mut().into_iter().flatten() {
+            let names = value.is_string()
+                || value
+                    .as_array()
+                    .is_some_and(|a| a.iter().all(Value::is_string));
+            match key.as_str() {
+                "work" => {
+                    if let Some(request) = value.get_mut("request") {
+                        self.clean(request);
+                    }
+                }
+                "request" => {
+                    let members = value.as_object_mut().into_iter().flatten();
+                    members
+                        .filter(|(key, _)| REQUESTED.contains(&key.as_str()))
+                        .for_each(|(_, value)| self.clean(value));
+                }
+                key if names && NAMES.contains(&key) => {}
+                _ => self.clean(value),
+            }
+        }
+        (before != after).then(|| after.to_string())
+    }
+
+    /// Takes secrets out of a value, keys included.
+    pub(crate) fn clean(&self, value: &mut Value) {
+        if let Some(clean) = self.scrub(&value.to_string()) {
+            *value = serde_json::from_str(&clean)
+                .expect("replacing text inside JSON strings keeps a value readable");
+        }
     }
 
     /// The text without secrets; `None` when there was nothing to take out.

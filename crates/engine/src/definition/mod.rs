@@ -195,3 +195,6 @@ impl Definition {
 pub(crate) fn is_conformance(workflow_id: &str) -> bool {
     workflow_id.starts_with("conformance-")
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Run, State};
-use tandem_record::{Event, Recorded, Reply, RunId, StreamId, Timestamp};
+use tandem_record::{ErrorInfo, Event, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp};
 use tandem_runtime::{Fault, RunRow, Runtime};
 use tandem_store::{Outbox, ReadIdempotency, ReadLog, ReadTimers};
 
@@ -151,13 +151,44 @@ fn families(runs: &Runs) -> Result<(), String> {
         }
     }
     for (run, ended) in runs {
-        if let Some(parent) = &ended.row.parent {
-            ensure(named.get(run) == Some(&parent), || {
-                format!("{run} says it is a child of {parent}, which never named it")
-            })?;
-        }
+        let Some(parent) = &ended.row.parent else {
+            continue;
+        };
+        ensure(named.get(run) == Some(&parent), || {
+            format!("{run} says it is a child of {parent}, which never named it")
+        })?;
+        // A cancel waits for the family; a failure does not, and a timeout leaves a child behind.
+        let above = &runs[parent];
+        ensure(
+            above.row.status != RunStatus::Cancelled
+                || gave_up(above, run)
+                || ended.row.ended_at <= above.row.ended_at,
+            || format!("{run} lived on after {parent} was cancelled"),
+        )?;
     }
     Ok(())
+}
+
+/// Whether the parent's node stopped waiting for this child before it ended.
+fn gave_up(parent: &Ended, child: &RunId) -> bool {
+    let events = || parent.log.iter().map(|recorded| &recorded.event);
+    let node = events().find_map(|event| match event {
+        Event::NodeDispatched { node, child: c, .. } if c == child => Some(node),
+        _ => None,
+    });
+    let timed_out = |error: &ErrorInfo| error.code == "node_timeout";
+    events().any(|event| match event {
+        Event::NodeRetried {
+            node: n,
+            last_error,
+            ..
+        } => Some(n) == node && timed_out(last_error),
+        Event::NodeFailed { node: n, error, .. } => Some(n) == node && timed_out(error),
+        Event::NodeCompleted {
+            node: n, outputs, ..
+        } => Some(n) == node && outputs.contains_key("error"),
+        _ => false,
+    })
 }
 
 /// No call without its identity in the outbox, and in one life no call twice.

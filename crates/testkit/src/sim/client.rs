@@ -34,7 +34,12 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
     for _ in 0..rng.random_range(3..12) {
         tokio::time::sleep(Duration::from_millis(rng.random_range(0..600))).await;
         match rng.random_range(0..100) {
-            0..35 => create(&sim, &runtime, &mut rng).await,
+            0..30 => create(&sim, &runtime, &mut rng).await,
+            30..35 => {
+                create(&sim, &runtime, &mut rng).await;
+                tokio::time::sleep(Duration::from_millis(rng.random_range(0..40))).await;
+                command(&sim, &runtime, &mut rng).await;
+            }
             35..60 => command(&sim, &runtime, &mut rng).await,
             60..75 => read(&sim, &runtime, &mut rng).await,
             75..90 => repeat_delivery(&sim, &runtime, &mut rng).await,

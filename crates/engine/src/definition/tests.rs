@@ -1,0 +1,313 @@
+//! What may be registered: each check with the place and the reason it reports.
+
+use super::{Definition, Permissions, Problem};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A sound document, to be broken in one place.
+fn sound() -> Value {
+    let node = |id: &str, type_id: &str| {
+        json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0},
+            "config": {}, "inputs": {}})
+    };
+    json!({
+        "id": "sound", "name": "Sound", "version": "1.0", "metadata": {}, "settings": {},
+        "triggers": [{"id": "manual", "type": "manual"}],
+        "variables": [{"name": "v", "type": "string"}],
+        "channels": {"c": {"reducer": "append"}},
+        "nodes": [node("a", "core.noop"), node("b", "core.noop"), node("c", "core.noop")],
+        "edges": [
+            {"id": "e1", "sourceNodeId": "a", "targetNodeId": "b"},
+            {"id": "e2", "sourceNodeId": "b", "targetNodeId": "c"},
+        ],
+    })
+}
+
+/// Sets a value at a JSON pointer, making the last key if it is new; `/-` appends.
+fn with(mut document: Value, at: &str, value: Value) -> Value {
+    let (parent, key) = at.rsplit_once('/').expect("a pointer");
+    let parent = document.pointer_mut(parent).expect("a place to change");
+    match parent {
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => items[key.parse::<usize>().expect("an index")] = value,
+        other => other[key] = value,
+    }
+    document
+}
+
+fn problems(document: &Value) -> Vec<Problem> {
+    match Definition::compile(document, Permissions::default()) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems,
+    }
+}
+
+#[test]
+fn a_sound_document_compiles() {
+    assert_eq!(problems(&sound()), []);
+}
+
+#[test]
+fn each_fault_is_reported_at_its_place() {
+    let edge = |id: &str, from: &str, to: &str| json!({"id": id, "sourceNodeId": from, "targetNodeId": to});
+    let trigger = |extra: Value| {
+        let mut trigger = json!({"id": "t", "type": "channel-write", "nodeId": "b",
+            "config": {"channel": "c"}});
+        for (key, value) in extra.as_object().expect("an object") {
+            trigger[key] = value.clone();
+        }
+        trigger
+    };
+    let sub = |config: Value| {
+        json!({"id": "a", "typeId": "core.subWorkflow", "name": "a", "position": {"x": 0, "y": 0},
+            "config": config, "inputs": {}})
+    };
+    let cases = [
+        // Shape.
+        ("/id", json!("Upper"), "/id"),
+        ("/nodes", json!([]), "/nodes"),
+        ("/surprise", json!(1), ""),
+        (
+            "/settings/maxLoopbackIterations",
+            json!(0),
+            "/settings/maxLoopbackIterations",
+        ),
+        ("/nodes/0/typeId", json!("9bad"), "/nodes/0/typeId"),
+        (
+            "/edges/0/triggerRule",
+            json!("sometimes"),
+            "/edges/0/triggerRule",
+        ),
+        // Unique names.
+        ("/nodes/1/id", json!("a"), "/nodes/1/id"),
+        ("/edges/1/id", json!("e1"), "/edges/1/id"),
+        (
+            "/triggers/-",
+            json!({"id": "manual", "type": "manual"}),
+            "/triggers/1/id",
+        ),
+        (
+            "/variables/-",
+            json!({"name": "v", "type": "string"}),
+            "/variables/1/name",
+        ),
+        // References.
+        ("/edges/0/sourceNodeId", json!("x"), "/edges/0/sourceNodeId"),
+        ("/edges/1/targetNodeId", json!("x"), "/edges/1/targetNodeId"),
+        (
+            "/nodes/1/inputs/p",
+            json!({"type": "connection", "nodeId": "x", "outputKey": "o"}),
+            "/nodes/1/inputs/p/nodeId",
+        ),
+        (
+            "/triggers/-",
+            json!({"id": "t", "type": "manual", "nodeId": "x"}),
+            "/triggers/1/nodeId",
+        ),
+        (
+            "/groups",
+            json!([{"id": "g", "name": "g", "nodeIds": ["a", "x"], "position": {"x": 0, "y": 0},
+                "size": {"width": 1, "height": 1}}]),
+            "/groups/0/nodeIds/1",
+        ),
+        // Cycles.
+        ("/edges/-", edge("e3", "c", "a"), "/edges"),
+        // Types and their configuration.
+        (
+            "/nodes/0/typeId",
+            json!("core.unheardOf"),
+            "/nodes/0/typeId",
+        ),
+        (
+            "/nodes/0/typeId",
+            json!("conformance.cost.emit"),
+            "/nodes/0/typeId",
+        ),
+        ("/nodes/0", sub(json!({})), "/nodes/0/config/workflowId"),
+        (
+            "/nodes/0",
+            sub(json!({"workflowId": "w", "waitForCompletion": false})),
+            "/nodes/0/config/waitForCompletion",
+        ),
+        (
+            "/nodes/0",
+            sub(json!({"workflowId": "w", "inputMapping": {"a": 1}})),
+            "/nodes/0/config/inputMapping/a",
+        ),
+        (
+            "/nodes/0/agent",
+            json!({"agentId": "abc", "channel": "beta"}),
+            "/nodes/0/agent/channel",
+        ),
+        // Schemas and channels.
+        (
+            "/configurableSchema",
+            json!({"type": "nonsense"}),
+            "/configurableSchema",
+        ),
+        (
+            "/channels/c/reducer",
+            json!("shuffle"),
+            "/channels/c/reducer",
+        ),
+        ("/channels/c/ttlMs", json!(0), "/channels/c/ttlMs"),
+        (
+            "/channels/c/schema",
+            json!({"type": "nonsense"}),
+            "/channels/c/schema",
+        ),
+        (
+            "/channels/v",
+            json!({"reducer": "append"}),
+            "/variables/0/name",
+        ),
+        (
+            "/triggers/-",
+            trigger(json!({"config": {"channel": "no"}})),
+            "/triggers/1/config/channel",
+        ),
+        (
+            "/triggers/-",
+            trigger(json!({"config": {"channel": "c", "debounceMs": 60_001}})),
+            "/triggers/1/config/debounceMs",
+        ),
+        (
+            "/triggers/-",
+            trigger(json!({"nodeId": null})),
+            "/triggers/1/nodeId",
+        ),
+        // Unwinding.
+        (
+            "/settings/compensation",
+            json!({}),
+            "/settings/compensation",
+        ),
+        // Expressions and patterns.
+        (
+            "/nodes/1/inputs/p",
+            json!({"type": "expression", "expression": "1 +"}),
+            "/nodes/1/inputs/p/expression",
+        ),
+        (
+            "/edges/0/condition",
+            json!({"type": "expression", "expression": "(("}),
+            "/edges/0/condition/expression",
+        ),
+        (
+            "/edges/0/condition",
+            json!({"type": "regex", "left": "x", "right": "("}),
+            "/edges/0/condition/right",
+        ),
+    ];
+    for (at, value, place) in cases {
+        let found = problems(&with(sound(), at, value.clone()));
+        let places: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
+        assert!(
+            places.contains(&place),
+            "{at} = {value}: {places:?}, not {place:?}"
+        );
+    }
+}
+
+#[test]
+fn reasons_are_named_where_the_protocol_names_them() {
+    let cycle = with(
+        sound(),
+        "/edges/-",
+        json!({"id": "e3", "sourceNodeId": "c", "targetNodeId": "a"}),
+    );
+    assert_eq!(problems(&cycle)[0].reason, Some("cycle_detected"));
+    let expression = json!({"type": "expression", "expression": "1 +"});
+    let broken = with(sound(), "/nodes/1/inputs/p", expression);
+    assert_eq!(problems(&broken)[0].reason, Some("expression_invalid"));
+    let unknown = problems(&with(sound(), "/nodes/0/typeId", json!("core.unheardOf")));
+    assert_eq!(unknown[0].type_id.as_deref(), Some("core.unheardOf"));
+    assert_eq!(unknown[0].node.as_ref().map(|n| n.as_str()), Some("a"));
+    let unwinding = problems(&with(sound(), "/settings/compensation", json!({})));
+    assert_eq!(unwinding[0].capability, Some("compensation"));
+}
+
+#[test]
+fn test_only_types_are_for_conformance_workflows_and_keys() {
+    let emits = with(
+        sound(),
+        "/nodes/0/typeId",
+        json!("conformance.artifact.emit"),
+    );
+    assert_eq!(problems(&emits)[0].reason, Some("typeId_refused"));
+    let named = with(emits.clone(), "/id", json!("conformance-x"));
+    assert_eq!(problems(&named), []);
+    let role = Permissions {
+        conformance_role: true,
+    };
+    assert!(Definition::compile(&emits, role).is_ok());
+}
+
+#[test]
+fn gated_types_are_registered_but_said_to_need_a_capability() {
+    let gated = with(sound(), "/nodes/1/typeId", json!("core.dispatch"));
+    let compiled = Definition::compile(&gated, Permissions::default()).expect("registered");
+    let (node, type_id, capability) = compiled.gated().expect("gated");
+    assert_eq!(
+        (node.as_str(), type_id, capability),
+        ("b", "core.dispatch", "agents.dispatch")
+    );
+}
+
+#[test]
+fn edges_back_to_a_loop_are_no_cycle_and_others_are() {
+    let looped = |head: &str| {
+        let document = with(sound(), "/nodes/0/typeId", json!(head));
+        with(
+            document,
+            "/edges/-",
+            json!({"id": "e3", "sourceNodeId": "c", "targetNodeId": "a"}),
+        )
+    };
+    assert_eq!(problems(&looped("core.loop")), []);
+    assert_eq!(problems(&looped("core.orchestrator.supervisor")), []);
+    assert_eq!(
+        problems(&looped("core.delay"))[0].reason,
+        Some("cycle_detected")
+    );
+}
+
+#[test]
+fn the_same_document_has_the_same_hash_however_it_is_written() {
+    let compiled = |document: &Value| {
+        let definition = Definition::compile(document, Permissions::default());
+        definition.expect("sound").hash
+    };
+    let text = serde_json::to_string_pretty(&sound()).expect("JSON");
+    let reread: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(compiled(&sound()), compiled(&reread));
+    let renamed = with(sound(), "/name", json!("Other"));
+    assert_ne!(compiled(&sound()), compiled(&renamed));
+}
+
+/// The published workflows, where a checkout of them lies beside this one.
+#[test]
+fn published_workflows_compile_or_name_a_type_this_host_lacks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/openwop/fixtures");
+    let Ok(files) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut compiled = 0;
+    for file in files {
+        let path = file.expect("a readable folder").path();
+        if path.extension().is_none_or(|e| e != "json") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        if document.get("nodes").is_none() {
+            continue;
+        }
+        let found = problems(&document);
+        // Deployment channels are refused by rule on a host without them.
+        let unavailable = |p: &Problem| p.type_id.is_some() || p.path.ends_with("/agent/channel");
+        assert!(found.iter().all(unavailable), "{path:?}: {found:#?}");
+        compiled += usize::from(found.is_empty());
+    }
+    assert!(compiled > 20, "only {compiled} compile");
+}

@@ -1,0 +1,92 @@
+//! Decisions without secrets: what goes into the store, and the run as the store will tell it.
+
+use crate::codec;
+use crate::runtime::Runtime;
+use serde_json::Value;
+use std::sync::Arc;
+use tandem_engine::run::{self, Decision, Run};
+use tandem_record::{ChildOutcome, EffectKind, Object};
+use tandem_store::{NewEvent, StoredEvent};
+
+impl Runtime {
+    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
+    /// from the clean events: memory and log never disagree.
+    pub(crate) fn scrubbed_bodies(
+        &self,
+        before: Option<&Run>,
+        decision: &mut Decision,
+    ) -> Vec<NewEvent> {
+        let redactor = &self.inner.config.redactor;
+        let mut changed = false;
+        let mut bodies = Vec::with_capacity(decision.events.len());
+        for recorded in &mut decision.events {
+            let mut body = codec::encode(&recorded.cause, &recorded.event);
+            if let Some(clean) = redactor.scrub_event(&body) {
+                let stored = StoredEvent {
+                    seq: recorded.seq,
+                    at: recorded.at,
+                    body: clean.clone(),
+                };
+                *recorded = codec::decode(&stored)
+                    .expect("replacing text inside JSON strings keeps an event readable");
+                body = clean;
+                changed = true;
+            }
+            bodies.push(NewEvent {
+                at: recorded.at,
+                body,
+            });
+        }
+        if changed {
+            let fresh = || {
+                Run::new(
+                    decision.run.id().clone(),
+                    Arc::clone(decision.run.definition()),
+                )
+            };
+            let mut run = before.cloned().unwrap_or_else(fresh);
+            for recorded in &decision.events {
+                run.evolve(recorded);
+            }
+            decision.run = run;
+            self.scrub_effects(decision);
+        }
+        bodies
+    }
+
+    /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
+    /// its author wrote: they come from the definition, not from the run.
+    fn scrub_effects(&self, decision: &mut Decision) {
+        let of_nodes = run::wanted_effects(&decision.run);
+        let clean = |object: &mut Object| {
+            let mut value = Value::Object(std::mem::take(object));
+            self.inner.config.redactor.clean(&mut value);
+            if let Value::Object(clean) = value {
+                *object = clean;
+            }
+        };
+        for effect in &mut decision.effects {
+            if let Some(wanted) = of_nodes.get(&effect.id) {
+                *effect = wanted.clone();
+            }
+            match &mut effect.kind {
+                EffectKind::StartChild(start) => clean(&mut start.request.inputs),
+                EffectKind::NotifyParent {
+                    outcome:
+                        ChildOutcome::Ended {
+                            variables, error, ..
+                        },
+                    ..
+                } => {
+                    clean(variables);
+                    *error = decision.run.error().cloned();
+                }
+                EffectKind::Http { .. }
+                | EffectKind::SecretEcho { .. }
+                | EffectKind::NotifyParent { .. }
+                | EffectKind::CancelChild { .. }
+                | EffectKind::Continue => {}
+            }
+        }
+    }
+}

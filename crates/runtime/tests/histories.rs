@@ -1,0 +1,244 @@
+//! Recorded logs, folded again. What an earlier version wrote must mean the same to every later
+//! one. To record them anew (only when the format of a history itself changes):
+//! `cargo test -p tandem-runtime --test histories -- --ignored`.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use tandem_record::{RunId, RunStatus, StreamId};
+use tandem_runtime::{Permissions, RunRow};
+use tandem_store::{Append, Commit, Log, NewEvent, ReadLog};
+use tandem_testkit::house::{House, Plan, tenant};
+use tandem_testkit::{Flow, Script, wf};
+use tokio::test;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/histories")
+}
+
+/// Puts a recorded log into a fresh store, as if this process had found it there.
+async fn restore(house: &House, history: &Value) -> RunId {
+    let document = &history["document"];
+    let permissions = Permissions {
+        conformance_role: true,
+    };
+    let registered = house
+        .runtime
+        .register(Some(&tenant()), document, permissions)
+        .await;
+    registered.expect("recorded workflows stay valid");
+    let id = document["id"].as_str().expect("a workflow id").into();
+    let definition = house.runtime.current_definition(&tenant(), &id).await;
+    let definition = definition
+        .expect("the store answers")
+        .expect("just registered");
+    let run = RunId::from(history["run"].as_str().expect("a run id").to_owned());
+    let events = history["events"].as_array().expect("a log");
+    let events = events.iter().map(|event| NewEvent {
+        at: serde_json::from_value(event["at"].clone()).expect("a time"),
+        body: event["body"].to_string(),
+    });
+    let commit = Commit {
+        appends: vec![Append {
+            stream: StreamId::of_run(&run),
+            after: None,
+            events: events.collect(),
+            run: Some(RunRow {
+                run_id: run.clone(),
+                tenant: tenant(),
+                workspace: None,
+                workflow_id: id,
+                definition: definition.hash.clone(),
+                status: RunStatus::Completed,
+                parent: None,
+                scope: None,
+                created_at: Default::default(),
+                ended_at: None,
+                error_code: None,
+            }),
+            snapshot: None,
+        }],
+        ..Commit::default()
+    };
+    house
+        .store
+        .commit(commit)
+        .await
+        .expect("the store takes it");
+    run
+}
+
+/// What a history is expected to lead to.
+async fn summary(house: &House, run: &RunId) -> Value {
+    let observed = house.runtime.observe(&tenant(), run).await;
+    let observed = observed
+        .expect("the log is readable")
+        .expect("the run exists");
+    let view = observed.view;
+    let nodes: Value = view
+        .nodes
+        .iter()
+        .map(|node| (node.node.to_string(), json!(node.status.as_str())))
+        .collect();
+    json!({
+        "status": view.status.as_str(),
+        "outputs": observed.outputs,
+        "variables": view.variables,
+        "channels": view.channels,
+        "nodes": nodes,
+        "error": view.error.map(|error| error.code),
+        "head": view.head.0,
+    })
+}
+
+#[test(start_paused = true)]
+async fn every_recorded_log_still_means_the_same() {
+    let files = fs::read_dir(folder()).expect("the histories are checked in");
+    let mut folded = 0;
+    for file in files {
+        let path = file.expect("a readable folder").path();
+        let text = fs::read_to_string(&path).expect("a readable history");
+        let history: Value = serde_json::from_str(&text).expect("a history is JSON");
+        let house = House::new().await;
+        let run = restore(&house, &history).await;
+        assert_eq!(summary(&house, &run).await, history["expect"], "{path:?}");
+        folded += 1;
+    }
+    assert!(folded >= 6, "only {folded} histories");
+}
+
+async fn record(name: &str, house: &House, flow: Flow, run: &RunId) {
+    let slice = house
+        .store
+        .events(&StreamId::of_run(run), None, usize::MAX)
+        .await;
+    let events: Vec<Value> = slice
+        .expect("the store answers")
+        .events
+        .iter()
+        .map(|event| {
+            let body: Value = serde_json::from_str(&event.body).expect("an event is JSON");
+            json!({"at": event.at, "body": body})
+        })
+        .collect();
+    let history = json!({
+        "run": run,
+        "document": flow.document(),
+        "events": events,
+        "expect": summary(house, run).await,
+    });
+    let text = serde_json::to_string_pretty(&history).expect("plain JSON");
+    fs::create_dir_all(folder()).expect("a place for histories");
+    fs::write(folder().join(format!("{name}.json")), text + "\n").expect("written");
+}
+
+/// Runs a workflow to its end and records its log.
+async fn recorded(name: &str, plan: Plan, flow: fn() -> Flow, inputs: Value) {
+    let house = plan.build().await;
+    house
+        .register(
+            wf("child")
+                .variable("result", json!("good"))
+                .delay("nap", 50),
+        )
+        .await;
+    house.register(flow()).await;
+    let run = house.create(name, inputs).await;
+    house.ended(&run).await;
+    record(name, &house, flow(), &run).await;
+}
+
+fn always_in_trouble() -> Plan {
+    Plan {
+        script: Script {
+            trouble: 100,
+            broken: 0,
+            slowest_ms: 20,
+        },
+        ..Plan::default()
+    }
+}
+
+#[test(start_paused = true)]
+#[ignore = "writes tests/histories"]
+async fn record_histories() {
+    recorded("chain", Plan::default(), chain, json!({"name": "Ada"})).await;
+    recorded("error-route", always_in_trouble(), error_route, json!({})).await;
+    recorded("nested-loops", Plan::default(), nested_loops, json!({})).await;
+    recorded("family", Plan::default(), family, json!({})).await;
+    recorded("channels", Plan::default(), channels, json!({})).await;
+    let house = House::new().await;
+    house.register(interrupted()).await;
+    let run = house.create("interrupted", json!({})).await;
+    house.elapse(10).await;
+    house.pause(&run).await.expect("running");
+    house.resume(&run).await.expect("paused");
+    house.elapse(10).await;
+    house.cancel(&run).await.expect("running");
+    record("interrupted", &house, interrupted(), &run).await;
+}
+
+fn chain() -> Flow {
+    wf("chain")
+        .variable("name", json!("world"))
+        .node("greet", "core.identity", json!({}))
+        .port("who", json!({"type": "variable", "variableName": "name"}))
+        .node(
+            "keep",
+            "core.setVariable",
+            json!({"name": "greeted", "value": true}),
+        )
+        .http("tell", 2)
+        .path("greet keep tell")
+}
+
+fn error_route() -> Flow {
+    wf("error-route")
+        .http("call", 3)
+        .with("settings", json!({"timeoutMs": 5_000}))
+        .noop("rescue")
+        .noop("after")
+        .edge_with("call", "rescue", json!({"triggerRule": "any_failed"}))
+        .edge("call", "after")
+}
+
+fn nested_loops() -> Flow {
+    wf("nested-loops")
+        .node("outer", "core.loop", json!({"itemVariable": "item"}))
+        .port("items", json!({"type": "static", "value": ["a", "b"]}))
+        .node("inner", "core.loop", json!({"times": 2}))
+        .delay("leaf", 5)
+        .noop("tail")
+        .noop("after")
+        .path("outer inner leaf inner tail outer after")
+}
+
+fn family() -> Flow {
+    let mapping = json!({"outputMapping": {"answer": "result"}});
+    wf("family")
+        .call("call", "child", mapping)
+        .noop("after")
+        .path("call after")
+}
+
+fn channels() -> Flow {
+    let write = |value: &str| json!({"channelName": "log", "value": value});
+    wf("channels")
+        .channel(
+            "log",
+            json!({"reducer": "append", "ttlMs": 1_000, "maxSize": 2}),
+        )
+        .node("first", "core.channelWrite", write("one"))
+        .delay("nap", 1_500)
+        .node("second", "core.channelWrite", write("two"))
+        .noop("react")
+        .path("first nap second")
+        .on_write("log", "react", 100)
+}
+
+fn interrupted() -> Flow {
+    wf("interrupted")
+        .delay("nap", 60_000)
+        .http("call", 1)
+        .path("nap call")
+}

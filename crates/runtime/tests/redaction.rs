@@ -1,0 +1,129 @@
+//! Secrets never reach the store, and memory agrees with the log that lacks them.
+
+use serde_json::json;
+use tandem_engine::logical_invocation_id;
+use tandem_record::{NodeId, RunId, RunStatus, StreamId, Timestamp};
+use tandem_runtime::Redactor;
+use tandem_store::{LeaseRequest, Outbox, ReadLog, ReadRuns};
+use tandem_testkit::house::{House, Plan, tenant};
+use tandem_testkit::{Script, wf};
+use tokio::test;
+
+const SECRET: &str = "correct-horse-battery";
+const TOKEN: &str = "sk-abcdefghijklmnopqrstuvwx";
+
+async fn house() -> House {
+    let plan = Plan {
+        redactor: Redactor::new([("db", SECRET)].into_iter()),
+        ..Plan::default()
+    };
+    plan.build().await
+}
+
+/// Everything the store holds of a run, as text.
+async fn stored(house: &House, run: &RunId) -> String {
+    let stream = StreamId::of_run(run);
+    let slice = house.store.events(&stream, None, usize::MAX).await;
+    let snapshot = house.store.snapshot(&stream).await;
+    let row = house.store.run(&tenant(), run).await;
+    let bodies: Vec<String> = slice
+        .expect("the store answers")
+        .events
+        .into_iter()
+        .map(|event| event.body)
+        .collect();
+    format!("{} {snapshot:?} {row:?}", bodies.join("\n"))
+}
+
+#[test(start_paused = true)]
+async fn a_secret_in_inputs_and_outputs_is_taken_out_before_it_is_stored() {
+    let house = house().await;
+    let flow = wf("echo")
+        .node("echo", "core.identity", json!({}))
+        .delay("nap", 1_000)
+        .path("echo nap");
+    house.register(flow).await;
+    let inputs = json!({"deep": [{"password": SECRET}], "header": format!("x {TOKEN}")});
+    let run = house.create("echo", inputs).await;
+    let text = stored(&house, &run).await;
+    assert!(!text.contains(SECRET) && !text.contains(TOKEN), "{text}");
+    assert!(text.contains("[REDACTED:db]"));
+    // Still in memory, where the run was decided with the secret in it.
+    let shown = house.runtime.observe(&tenant(), &run).await;
+    let shown = shown.expect("the store answers").expect("the run exists");
+    assert_eq!(shown.view, house.folded(&run).await.view());
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    let ended = house.runtime.observe(&tenant(), &run).await;
+    let ended = ended.expect("the store answers").expect("the run exists");
+    assert_eq!(ended.view, house.folded(&run).await.view());
+}
+
+#[test(start_paused = true)]
+async fn a_secret_does_not_reach_the_outbox_either() {
+    let plan = Plan {
+        redactor: Redactor::new([("db", SECRET)].into_iter()),
+        script: Script {
+            trouble: 0,
+            broken: 0,
+            slowest_ms: 60_000,
+        },
+        ..Plan::default()
+    };
+    let house = plan.build().await;
+    let bound = json!({"type": "variable", "variableName": "v"});
+    let child = wf("child").variable("v", json!("")).delay("nap", 10);
+    house.register(child).await;
+    let flow = wf("calls")
+        .variable("v", json!(""))
+        .http("call", 1)
+        .port("body", bound)
+        .call("sub", "child", json!({"inputMapping": {"v": "v"}}));
+    house.register(flow).await;
+    house.create("calls", json!({"v": SECRET})).await;
+    let request = LeaseRequest {
+        owner: "test".to_owned(),
+        now: Timestamp(i64::MAX),
+        until: Timestamp(i64::MAX),
+        limit: 10,
+    };
+    let entries = house.store.lease(request).await.expect("the store answers");
+    assert_eq!(entries.len(), 2);
+    for entry in entries {
+        assert!(!entry.body.contains(SECRET), "{}", entry.body);
+        assert!(entry.body.contains("[REDACTED:db]"), "{}", entry.body);
+    }
+}
+
+#[test(start_paused = true)]
+async fn names_and_ids_that_look_like_secrets_are_left_alone() {
+    // The first run's id is known, and so is the identity of its call.
+    let run = RunId::new("run-00000000-0000-7000-8000-000000000001");
+    let node = NodeId::new("node-of-that-name");
+    let effect = logical_invocation_id(&tenant(), &run, &node, 0, "tandem:http");
+    let secrets = [("node", node.as_str()), ("effect", effect.as_str())];
+    let plan = Plan {
+        redactor: Redactor::new(secrets.into_iter()),
+        ..Plan::default()
+    };
+    let house = plan.build().await;
+    house.register(wf("call").http(node.as_str(), 1)).await;
+    let inputs = json!({"a": node, node.as_str(): {"node": [effect]}});
+    assert_eq!(house.create("call", inputs).await, run);
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    assert_eq!(house.world.performed()[0].effect, effect);
+    let shown = house.folded(&run).await.view();
+    let clean = json!({"a": "[REDACTED:node]", "[REDACTED:node]": {"node": ["[REDACTED:effect]"]}});
+    assert_eq!(serde_json::Value::Object(shown.inputs), clean);
+}
+
+#[test(start_paused = true)]
+async fn credentials_in_headers_are_not_in_the_log() {
+    let house = house().await;
+    let config = json!({"url": "http://api.test/", "headers": {"x-key": "hunter2"}});
+    house
+        .register(wf("call").node("call", "vendor.tandem.http", config))
+        .await;
+    let run = house.create("call", json!({})).await;
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    assert!(!stored(&house, &run).await.contains("hunter2"));
+}
