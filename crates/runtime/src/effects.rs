@@ -7,12 +7,14 @@ use crate::runtime::Runtime;
 use crate::submit::{Begun, Delivery, SubmitError};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_engine::run::Decision;
 use tandem_record::{
-    Cause, ChildOutcome, Command, Effect, EffectId, EffectKind, ErrorInfo, Object, RunStatus,
-    StartChild, StreamId, Timestamp,
+    Cause, ChildOutcome, Command, Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, Object,
+    RunStatus, StartChild, StreamId, Timestamp,
 };
 use tandem_store::{Fault, LeaseRequest, OutboxChange, OutboxEntry};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -29,10 +31,18 @@ pub(crate) struct Effects {
     permits: Arc<Semaphore>,
     capacity: usize,
     /// Effects under way here, so that they can be stopped and are not started twice.
-    running: Mutex<HashMap<EffectId, Option<AbortHandle>>>,
+    running: Mutex<HashMap<EffectId, Running>>,
+    /// Tells one task from a later one for the same effect.
+    next_task: AtomicU64,
     /// Entries nobody leased are waiting.
     pub(crate) bell: Notify,
     done: Notify,
+}
+
+struct Running {
+    task: u64,
+    /// Absent for the moment between the entry and its task.
+    handle: Option<AbortHandle>,
 }
 
 /// What a commit puts into the outbox, and what is attempted right after it.
@@ -48,6 +58,7 @@ impl Effects {
             permits: Arc::new(Semaphore::new(capacity)),
             capacity,
             running: Mutex::default(),
+            next_task: AtomicU64::new(0),
             bell: Notify::new(),
             done: Notify::new(),
         }
@@ -92,15 +103,26 @@ impl Effects {
         prepared
     }
 
-    /// Stops an effect nobody wants any more. Its outbox entry is gone already.
+    /// Stops an effect nobody wants any more. Its outbox entry is gone already. From now on the
+    /// same effect may be started again, though its old task has yet to notice its end.
     pub(crate) fn abort(&self, effect: &EffectId) {
-        if let Some(Some(handle)) = self.running.lock().get(effect) {
+        if let Some(handle) = self.forget(effect).and_then(|running| running.handle) {
             handle.abort();
         }
     }
 
+    /// An effect whose result is recorded: another attempt need not wait for its task to wind up.
+    pub(crate) fn settled(&self, effect: &EffectId) {
+        drop(self.forget(effect));
+    }
+
+    fn forget(&self, effect: &EffectId) -> Option<Running> {
+        self.running.lock().remove(effect)
+    }
+
     pub(crate) fn abort_all(&self) {
-        for handle in self.running.lock().values().flatten() {
+        let running = self.running.lock();
+        for handle in running.values().filter_map(|r| r.handle.as_ref()) {
             handle.abort();
         }
     }
@@ -142,22 +164,29 @@ impl Runtime {
     fn spawn_effect(&self, effect: Effect, permit: OwnedSemaphorePermit) {
         let id = effect.id.clone();
         let effects = &self.inner.effects;
-        if effects.running.lock().insert(id.clone(), None).is_some() {
+        let task = effects.next_task.fetch_add(1, Ordering::Relaxed);
+        match effects.running.lock().entry(id.clone()) {
             // Under way already: the outbox gave out an entry this process still works on.
-            return;
+            Entry::Occupied(_) => return,
+            Entry::Vacant(place) => {
+                place.insert(Running { task, handle: None });
+            }
         }
         let runtime = self.clone();
         let finished = id.clone();
-        let task = tokio::spawn(async move {
+        let spawned = tokio::spawn(async move {
             let _guard = Finished {
                 runtime: runtime.clone(),
                 effect: finished,
+                task,
                 permit: Some(permit),
             };
             runtime.carry_out(effect).await;
         });
-        if let Some(slot) = effects.running.lock().get_mut(&id) {
-            *slot = Some(task.abort_handle());
+        match effects.running.lock().get_mut(&id) {
+            Some(running) if running.task == task => running.handle = Some(spawned.abort_handle()),
+            // Stopped, or finished, before its handle was in place.
+            _ => spawned.abort(),
         }
     }
 
@@ -166,7 +195,8 @@ impl Runtime {
         self.inner.crash.reach("effect.before");
         let started = tokio::time::Instant::now();
         let name = effect.kind.name();
-        let mut delivered = self.attempt(&effect).await;
+        let mut said = None;
+        let mut delivered = self.attempt(&effect, &mut said).await;
         self.inner.crash.reach("effect.after");
         let mut backoff = 50;
         while let Err(fault) = delivered {
@@ -182,22 +212,34 @@ impl Runtime {
             }
             tokio::time::sleep(Duration::from_millis(backoff)).await;
             backoff = (backoff * 2).min(MAX_BACKOFF_MS);
-            delivered = self.attempt(&effect).await;
+            delivered = self.attempt(&effect, &mut said).await;
         }
         let seconds = started.elapsed().as_secs_f64();
         self.inner.metrics.effect_done(name, seconds);
     }
 
-    async fn attempt(&self, effect: &Effect) -> Result<(), Fault> {
+    /// `said` keeps what the world answered: it is asked once, however often the store fails to
+    /// take the answer.
+    async fn attempt(
+        &self,
+        effect: &Effect,
+        said: &mut Option<EffectOutcome>,
+    ) -> Result<(), Fault> {
         let delivery = || Delivery {
             completes: Some(effect.id.clone()),
             timer: None,
         };
         match &effect.kind {
             EffectKind::Http { .. } | EffectKind::SecretEcho { .. } => {
-                let trace = self.trace_of(&effect.run_id).await?;
-                let performer = &self.inner.config.performer;
-                let outcome = performer.perform(effect, trace.as_ref()).await;
+                let outcome = match said {
+                    Some(outcome) => outcome.clone(),
+                    None => {
+                        let trace = self.trace_of(&effect.run_id).await?;
+                        let performer = &self.inner.config.performer;
+                        let outcome = performer.perform(effect, trace.as_ref()).await;
+                        said.insert(outcome).clone()
+                    }
+                };
                 let command = Command::EffectFinished {
                     effect: effect.id.clone(),
                     outcome,
@@ -276,6 +318,22 @@ impl Runtime {
             .by_hash(store, &start.definition)
             .await?;
         let cause = Cause::External(effect.run_id.event_id(start.cause));
+        // While the parent's place is held it cannot stop waiting: when it does, it finds the child
+        // it has to cancel, or there never will be one.
+        let place = self.inner.live.slot(&effect.run_id);
+        let mut held = place.lock().await;
+        match self.take_up(&effect.run_id, &mut held).await {
+            Ok(parent) => {
+                let awaited = parent.awaits_child(&start.child);
+                held.run = Some(parent);
+                if !awaited {
+                    drop(held);
+                    return self.report_unstarted(effect, start, delivery).await;
+                }
+            }
+            Err(SubmitError::Fault(fault)) => return Err(fault),
+            Err(_) => return self.drop_entry(effect).await,
+        }
         let created = self
             .begin(
                 start.child.clone(),
@@ -287,6 +345,7 @@ impl Runtime {
                 None,
             )
             .await;
+        drop(held);
         let error = match created {
             Ok(Begun::Now) => return Ok(()),
             Ok(Begun::Before) => return self.drop_entry(effect).await,
@@ -309,6 +368,35 @@ impl Runtime {
         let delivery = Delivery {
             completes: Some(effect.id.clone()),
             timer: None,
+        };
+        self.settle_delivery(effect, command, &parent.run_id, delivery)
+            .await
+    }
+
+    /// The parent no longer waits for a child that was not started yet.
+    async fn report_unstarted(
+        &self,
+        effect: &Effect,
+        start: &StartChild,
+        delivery: Delivery,
+    ) -> Result<(), Fault> {
+        let exists = self
+            .store()
+            .run_of_any_tenant(&start.child)
+            .await?
+            .is_some();
+        let Some(parent) = start.request.parent.as_ref().filter(|_| !exists) else {
+            // Started after all, by an attempt that was not told so: it reports for itself.
+            return self.drop_entry(effect).await;
+        };
+        let command = Command::ChildReported {
+            node: parent.node_id.clone(),
+            outcome: ChildOutcome::Ended {
+                child: start.child.clone(),
+                status: RunStatus::Cancelled,
+                variables: Object::new(),
+                error: None,
+            },
         };
         self.settle_delivery(effect, command, &parent.run_id, delivery)
             .await
@@ -337,8 +425,7 @@ impl Runtime {
     async fn lease_and_start(&self) -> Result<Duration, Fault> {
         let effects = &self.inner.effects;
         let now = self.clock().now();
-        let free = effects.permits.available_permits();
-        if free == 0 {
+        if effects.permits.available_permits() == 0 {
             // A finished effect rings.
             return Ok(IDLE_LOOK);
         }
@@ -348,14 +435,18 @@ impl Runtime {
             Some(due) => return Ok(IDLE_LOOK.min(Duration::from_millis(due.ms_since(now)))),
             None => return Ok(IDLE_LOOK),
         }
+        // Workers first: an entry that waited for one after it was leased could be dropped by its
+        // run meanwhile, and would be performed all the same.
+        let mut workers: Vec<OwnedSemaphorePermit> =
+            std::iter::from_fn(|| Arc::clone(&effects.permits).try_acquire_owned().ok()).collect();
         let request = LeaseRequest {
             owner: self.inner.config.owner.clone(),
             now,
             until: now.plus_ms(LEASE_MS * 11),
-            limit: free,
+            limit: workers.len(),
         };
         let entries = self.store().lease(request).await?;
-        let full = entries.len() == free;
+        let full = entries.len() == workers.len();
         for entry in entries {
             let effect: Effect = match serde_json::from_str(&entry.body) {
                 Ok(effect) => effect,
@@ -364,10 +455,9 @@ impl Runtime {
                     continue;
                 }
             };
-            let Ok(permit) = Arc::clone(&effects.permits).acquire_owned().await else {
-                return Ok(IDLE_LOOK);
-            };
-            self.spawn_effect(effect, permit);
+            if let Some(worker) = workers.pop() {
+                self.spawn_effect(effect, worker);
+            }
         }
         Ok(if full { Duration::ZERO } else { IDLE_LOOK })
     }
@@ -377,13 +467,21 @@ impl Runtime {
 struct Finished {
     runtime: Runtime,
     effect: EffectId,
+    task: u64,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Drop for Finished {
     fn drop(&mut self) {
         let effects = &self.runtime.inner.effects;
-        effects.running.lock().remove(&self.effect);
+        let mut running = effects.running.lock();
+        if running
+            .get(&self.effect)
+            .is_some_and(|r| r.task == self.task)
+        {
+            running.remove(&self.effect);
+        }
+        drop(running);
         drop(self.permit.take());
         if std::thread::panicking() {
             self.runtime.inner.metrics.panics.inc();

@@ -17,6 +17,7 @@ mod codec;
 mod config;
 mod crash;
 mod definitions;
+mod durable;
 mod effects;
 mod live;
 mod metrics;

@@ -1,8 +1,8 @@
 //! Reading runs. Folds from snapshot and log what is not in memory; never waits for a writer.
 
 use crate::codec;
+use crate::durable::SNAPSHOT_FORMAT;
 use crate::runtime::Runtime;
-use crate::submit::SNAPSHOT_FORMAT;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Run, State};

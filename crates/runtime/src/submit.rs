@@ -1,31 +1,23 @@
 //! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
 //! anybody.
 
-use crate::codec;
 use crate::definitions::Seen;
 use crate::live::Slot;
-use crate::questions;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::run::{self, Context, Decision, Refusal, Run, TimerWish, Undecided};
+use tandem_engine::run::{self, Context, Decision, Refusal, Run, Undecided};
 use tandem_record::{
-    Cause, Command, EffectId, Recorded, Reply, RunId, RunRequest, Seq, StreamId, TenantId,
-    TimerKey, WorkflowId,
+    Cause, Command, EffectId, Reply, RunId, RunRequest, TenantId, TimerKey, WorkflowId,
 };
 use tandem_store::{
-    Append, Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, NewEvent,
-    OutboxChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
+    Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
 };
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
 const MAX_CONFLICTS: usize = 16;
 /// Definitions one decision may ask for, one after the other.
 const MAX_LOOKUPS: usize = 64;
-/// Events after which a snapshot saves more reading than it costs.
-const SNAPSHOT_EVERY: u64 = 128;
-/// Bump when the folded state changes shape; older snapshots are then ignored.
-pub(crate) const SNAPSHOT_FORMAT: u32 = 1;
 
 /// A run to create.
 pub struct NewRun {
@@ -272,7 +264,7 @@ impl Runtime {
     }
 
     /// The run as of its last event: from memory, else from snapshot and log.
-    async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
+    pub(crate) async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
         if let Some(cached) = slot.run.take() {
             return Ok(cached);
         }
@@ -339,206 +331,4 @@ impl Runtime {
         }
         Err(refusal.into())
     }
-
-    /// Commits a decision and, once it is durable, lets the world know.
-    async fn make_durable(
-        &self,
-        slot: &mut Slot,
-        before: Option<Run>,
-        mut decision: Decision,
-        answer: Option<IdempotencyRecord>,
-        delivery: Delivery,
-        guard: Option<Guard>,
-    ) -> Result<(), Error> {
-        let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
-        let run_id = decision.run.id().clone();
-        let stream = StreamId::of_run(&run_id);
-        let after = before.as_ref().and_then(Run::head);
-        let mut commit = Commit {
-            idempotency: answer,
-            guards: guard.into_iter().collect(),
-            ..Commit::default()
-        };
-        commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
-        commit.timers = timer_changes(&stream, &decision, delivery.timer.as_ref());
-        let now = self.clock().now();
-        let prepared = self
-            .inner
-            .effects
-            .prepare(&self.inner.config, &stream, &decision, now);
-        commit.outbox = prepared.changes;
-        let completed = delivery.completes.map(OutboxChange::Remove);
-        commit.outbox.extend(completed);
-        let mut snapshot_at = slot.snapshot_at;
-        if !decision.events.is_empty() {
-            let row = row(&decision.run);
-            let unchanged = before.as_ref().is_some_and(|b| self::row(b) == row);
-            let snapshot = due_snapshot(&decision.run, snapshot_at);
-            snapshot_at = snapshot.as_ref().map(|s| s.seq).or(snapshot_at);
-            commit.appends.push(Append {
-                stream,
-                after,
-                events: bodies,
-                run: (!unchanged).then_some(row),
-                snapshot,
-            });
-        }
-        let idle = commit.appends.is_empty()
-            && commit.timers.is_empty()
-            && commit.outbox.is_empty()
-            && commit.interrupts.is_empty()
-            && commit.idempotency.is_none();
-        if !idle {
-            self.inner.crash.reach("commit.before");
-            let started = tokio::time::Instant::now();
-            self.store().commit(commit).await?;
-            self.inner
-                .metrics
-                .commit_seconds
-                .observe(started.elapsed().as_secs_f64());
-            self.inner.crash.reach("commit.after");
-        }
-        slot.snapshot_at = snapshot_at;
-        self.announce(&decision, before.is_none());
-        for effect in &decision.dropped {
-            self.inner.effects.abort(effect);
-        }
-        self.perform_prepared(prepared.leased);
-        if prepared.unleased {
-            self.inner.effects.bell.notify_one();
-        }
-        let ended = decision.run.status().is_terminal();
-        slot.run = Some(decision.run);
-        if ended {
-            self.inner.live.forget(&run_id);
-        }
-        Ok(())
-    }
-
-    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
-    /// from the clean events: memory and log never disagree.
-    fn scrubbed_bodies(&self, before: Option<&Run>, decision: &mut Decision) -> Vec<NewEvent> {
-        let redactor = &self.inner.config.redactor;
-        let mut changed = false;
-        let mut bodies = Vec::with_capacity(decision.events.len());
-        for recorded in &mut decision.events {
-            let mut body = codec::encode(&recorded.cause, &recorded.event);
-            if let Some(clean) = redactor.scrub(&body) {
-                let stored = tandem_store::StoredEvent {
-                    seq: recorded.seq,
-                    at: recorded.at,
-                    body: clean.clone(),
-                };
-                *recorded = codec::decode(&stored)
-                    .expect("replacing text inside JSON strings keeps an event readable");
-                body = clean;
-                changed = true;
-            }
-            bodies.push(NewEvent {
-                at: recorded.at,
-                body,
-            });
-        }
-        if changed {
-            let fresh = || {
-                Run::new(
-                    decision.run.id().clone(),
-                    Arc::clone(decision.run.definition()),
-                )
-            };
-            let mut run = before.cloned().unwrap_or_else(fresh);
-            for recorded in &decision.events {
-                run.evolve(recorded);
-            }
-            decision.run = run;
-        }
-        bodies
-    }
-
-    fn announce(&self, decision: &Decision, created: bool) {
-        if let Some(Recorded { seq, event, .. }) = decision.events.last() {
-            self.inner.bell.ring(decision.run.id(), *seq);
-            if event.is_terminal() {
-                // Fails only when nobody listens.
-                let _ = self.inner.ended.send(decision.run.id().clone());
-            }
-        }
-        if decision
-            .timers
-            .iter()
-            .any(|t| matches!(t, TimerWish::Set { .. }))
-        {
-            self.inner.timer_bell.notify_one();
-        }
-        self.inner.metrics.observe(decision, created);
-    }
-}
-
-/// Rows of the listing follow from the run alone.
-fn row(run: &Run) -> RunRow {
-    let request = run.request();
-    RunRow {
-        run_id: run.id().clone(),
-        tenant: request.owner.tenant.clone(),
-        workspace: request.owner.workspace.clone(),
-        workflow_id: run.definition().id().clone(),
-        definition: run.definition().hash.clone(),
-        status: run.status(),
-        parent: request.parent.as_ref().map(|p| p.run_id.clone()),
-        scope: request.scope_id.clone(),
-        created_at: run.created_at(),
-        ended_at: run.ended_at(),
-        error_code: run.error().map(|e| e.code.clone()),
-    }
-}
-
-fn timer_changes(
-    stream: &StreamId,
-    decision: &Decision,
-    fired: Option<&TimerKey>,
-) -> Vec<TimerChange> {
-    let mut changes: Vec<TimerChange> = decision
-        .timers
-        .iter()
-        .cloned()
-        .map(|wish| match wish {
-            TimerWish::Set { key, due } => TimerChange::Set {
-                stream: stream.clone(),
-                key,
-                due,
-            },
-            TimerWish::Clear { key } => TimerChange::Clear {
-                stream: stream.clone(),
-                key,
-            },
-        })
-        .collect();
-    // A timer that fired for nothing must go too, or it would fire for ever.
-    if let Some(key) = fired {
-        let spoken_for = changes.iter().any(|change| match change {
-            TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
-        });
-        if !spoken_for {
-            changes.push(TimerChange::Clear {
-                stream: stream.clone(),
-                key: key.clone(),
-            });
-        }
-    }
-    changes
-}
-
-fn due_snapshot(run: &Run, last: Option<Seq>) -> Option<SnapshotRecord> {
-    let head = run.head()?;
-    let since = head.0 - last.map_or(0, |seq| seq.0);
-    if since < SNAPSHOT_EVERY {
-        return None;
-    }
-    // Folding state into JSON cannot fail: it is plain data with text keys.
-    let body = serde_json::to_string(run.state()).ok()?;
-    Some(SnapshotRecord {
-        seq: head,
-        format: SNAPSHOT_FORMAT,
-        body,
-    })
 }

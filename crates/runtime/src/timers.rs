@@ -54,16 +54,19 @@ impl Runtime {
             let runtime = self.clone();
             firing.spawn(async move { runtime.fire(timer).await });
         }
+        // One that fails must not cut the others off: every one is waited for.
+        let mut outcome = Ok(Duration::ZERO);
         while let Some(fired) = firing.join_next().await {
             match fired {
-                Ok(result) => result?,
+                Ok(Ok(())) => {}
+                Ok(Err(fault)) => outcome = Err(fault),
                 Err(panicked) => {
                     self.inner.metrics.panics.inc();
-                    return Err(Fault::retryable("bug", panicked.to_string()));
+                    outcome = Err(Fault::retryable("bug", panicked.to_string()));
                 }
             }
         }
-        Ok(Duration::ZERO)
+        outcome
     }
 
     async fn fire(&self, timer: DueTimer) -> Result<(), Fault> {

@@ -283,6 +283,14 @@ impl Run {
             .filter(|c| !c.status.is_terminal())
     }
 
+    /// Whether a node waits for this child and nobody has asked the run to stop.
+    pub fn awaits_child(&self, child: &RunId) -> bool {
+        let live = matches!(self.state.phase, Phase::Running | Phase::Paused);
+        live && self.state.nodes.iter().any(
+            |n| matches!(&n.work, Some(Work::Child { child: awaited, .. }) if awaited == child),
+        )
+    }
+
     pub fn status(&self) -> RunStatus {
         match self.state.phase {
             Phase::Pending => RunStatus::Pending,

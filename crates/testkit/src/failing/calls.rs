@@ -1,0 +1,250 @@
+//! Every promise of a store, passed on through the faults.
+
+use super::FailingStore;
+use super::plan::{Mishap, trouble};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_record::{
+    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+};
+use tandem_store::{
+    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter,
+    InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox,
+    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
+    ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StreamSlice, Upkeep,
+};
+
+#[async_trait]
+impl Log for FailingStore {
+    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+        match self.faults.of_commit() {
+            Mishap::None => self.apply(commit).await,
+            Mishap::FailsBefore => Err(trouble().into()),
+            Mishap::FailsAfter => {
+                self.apply(commit).await?;
+                Err(trouble().into())
+            }
+            Mishap::SlowBefore(ms) => {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                self.apply(commit).await
+            }
+            Mishap::SlowAfter(ms) => {
+                let result = self.apply(commit).await;
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                result
+            }
+            Mishap::CrashesBefore => self.faults.die().await,
+            Mishap::CrashesAfter => {
+                self.apply(commit).await?;
+                self.faults.die().await
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ReadLog for FailingStore {
+    async fn events(
+        &self,
+        stream: &StreamId,
+        after: Option<Seq>,
+        limit: usize,
+    ) -> Result<StreamSlice, Fault> {
+        self.faults.of_read().await?;
+        self.inner.events(stream, after, limit).await
+    }
+
+    async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.snapshot(stream).await
+    }
+}
+
+#[async_trait]
+impl ReadInterrupts for FailingStore {
+    async fn interrupt(
+        &self,
+        tenant: &TenantId,
+        interrupt: &InterruptId,
+    ) -> Result<Option<InterruptRow>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.interrupt(tenant, interrupt).await
+    }
+
+    async fn list_interrupts(
+        &self,
+        tenant: &TenantId,
+        filter: &InterruptFilter,
+        page: &Page,
+    ) -> Result<InterruptListing, Fault> {
+        self.faults.of_read().await?;
+        self.inner.list_interrupts(tenant, filter, page).await
+    }
+}
+
+#[async_trait]
+impl ReadRuns for FailingStore {
+    async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.run(tenant, run).await
+    }
+
+    async fn run_of_any_tenant(&self, run: &RunId) -> Result<Option<StoredRun>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.run_of_any_tenant(run).await
+    }
+
+    async fn list_runs(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: &Page,
+    ) -> Result<Listing, Fault> {
+        self.faults.of_read().await?;
+        self.inner.list_runs(tenant, filter, page).await
+    }
+
+    async fn live_run_in_scope(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+    ) -> Result<Option<RunId>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.live_run_in_scope(tenant, scope).await
+    }
+
+    async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.count_by_status().await
+    }
+}
+
+#[async_trait]
+impl ReadDefinitions for FailingStore {
+    async fn definition(&self, hash: &DefinitionHash) -> Result<Option<Arc<str>>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.definition(hash).await
+    }
+
+    async fn registered(
+        &self,
+        tenant: &TenantId,
+        workflow: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.registered(tenant, workflow).await
+    }
+
+    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.list_registered(tenant).await
+    }
+}
+
+#[async_trait]
+impl ReadTimers for FailingStore {
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.due_timers(now, limit).await
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.next_timer().await
+    }
+}
+
+#[async_trait]
+impl Outbox for FailingStore {
+    async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.lease(request).await
+    }
+
+    async fn release(
+        &self,
+        effect: &EffectId,
+        owner: &str,
+        available_at: Timestamp,
+    ) -> Result<(), Fault> {
+        self.faults.of_read().await?;
+        self.inner.release(effect, owner, available_at).await
+    }
+
+    async fn break_leases(&self, owner: &str) -> Result<u64, Fault> {
+        self.faults.of_read().await?;
+        self.inner.break_leases(owner).await
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.next_due().await
+    }
+
+    async fn depth(&self) -> Result<u64, Fault> {
+        self.inner.depth().await
+    }
+}
+
+#[async_trait]
+impl ReadIdempotency for FailingStore {
+    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.answered(key).await
+    }
+}
+
+#[async_trait]
+impl Settings for FailingStore {
+    async fn get(&self, name: &str) -> Result<Option<String>, Fault> {
+        self.inner.get(name).await
+    }
+
+    async fn set(&self, name: &str, value: &str) -> Result<(), Fault> {
+        self.inner.set(name, value).await
+    }
+
+    async fn set_if_absent(&self, name: &str, value: &str) -> Result<String, Fault> {
+        self.inner.set_if_absent(name, value).await
+    }
+}
+
+#[async_trait]
+impl Keys for FailingStore {
+    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
+        self.inner.put_key(key).await
+    }
+
+    async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
+        self.inner.key_by_hash(hash).await
+    }
+
+    async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault> {
+        self.inner.list_keys(tenant).await
+    }
+
+    async fn revoke_key(
+        &self,
+        tenant: &TenantId,
+        key_id: &str,
+        at: Timestamp,
+    ) -> Result<bool, Fault> {
+        self.inner.revoke_key(tenant, key_id, at).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for FailingStore {
+    async fn ping(&self) -> Result<(), Fault> {
+        self.inner.ping().await
+    }
+
+    async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
+        self.inner.expire_idempotency(before, limit).await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}

@@ -1,0 +1,57 @@
+//! A store that fails on cue. Wraps any store; what happens to each call is rolled from a seed.
+//! Also watches what was really applied, so that a test can tell what is durable from what the
+//! caller was told.
+
+mod calls;
+mod plan;
+
+pub use plan::{Faults, Mishap};
+
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tandem_record::EffectId;
+use tandem_store::{Commit, OutboxChange, Store};
+
+/// What commits made durable, as far as tests ask.
+#[derive(Default)]
+pub struct Seen {
+    effects: Mutex<HashSet<EffectId>>,
+}
+
+impl Seen {
+    /// Whether an effect's identity was ever put into the store's outbox.
+    pub fn recorded(&self, effect: &EffectId) -> bool {
+        self.effects.lock().contains(effect)
+    }
+}
+
+pub struct FailingStore {
+    inner: Arc<dyn Store>,
+    faults: Arc<Faults>,
+    seen: Arc<Seen>,
+}
+
+impl FailingStore {
+    pub fn new(inner: Arc<dyn Store>, faults: Arc<Faults>, seen: Arc<Seen>) -> Self {
+        Self {
+            inner,
+            faults,
+            seen,
+        }
+    }
+
+    async fn apply(&self, commit: Commit) -> Result<(), tandem_store::Error> {
+        let put: Vec<EffectId> = commit
+            .outbox
+            .iter()
+            .filter_map(|change| match change {
+                OutboxChange::Put(entry) => Some(entry.effect.clone()),
+                OutboxChange::Remove(_) => None,
+            })
+            .collect();
+        self.inner.commit(commit).await?;
+        self.seen.effects.lock().extend(put);
+        Ok(())
+    }
+}

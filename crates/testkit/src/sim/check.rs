@@ -1,0 +1,264 @@
+//! The promises, held against the store after everything came to its end.
+
+use super::client::tenant;
+use super::knowledge::Knowledge;
+use super::{Simulation, Told, all_runs};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tandem_engine::Definition;
+use tandem_engine::run::{Run, State};
+use tandem_record::{Event, Recorded, Reply, RunId, StreamId, Timestamp};
+use tandem_runtime::{Fault, RunRow, Runtime};
+use tandem_store::{Outbox, ReadIdempotency, ReadLog, ReadTimers};
+
+/// A run that came to its end.
+struct Ended {
+    row: RunRow,
+    log: Vec<Recorded>,
+    definition: Arc<Definition>,
+}
+
+type Runs = BTreeMap<RunId, Ended>;
+
+pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<Told, String> {
+    let panics = runtime.metrics().panics.get();
+    ensure(panics == 0, || format!("{panics} tasks panicked"))?;
+    let runs = read_all(runtime).await.map_err(store_failed)?;
+    for ended in runs.values() {
+        well_formed(ended)?;
+        agrees_with_its_fold(sim, runtime, ended).await?;
+    }
+    families(&runs)?;
+    calls_were_recorded_first(sim)?;
+    nothing_is_left_over(sim).await.map_err(store_failed)??;
+    keys_are_kept(sim).await?;
+    let knowledge = sim.knowledge.lock();
+    acknowledged(&knowledge, &runs)?;
+    views_were_true(&knowledge, &runs)?;
+    Ok(Told {
+        lives: 0,
+        runs: runs.len() as u64,
+        events: runs.values().map(|run| run.log.len() as u64).sum(),
+        calls: sim.world.performed().len() as u64,
+    })
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+fn store_failed(fault: Fault) -> String {
+    format!("a healed store failed: {fault}")
+}
+
+async fn read_all(runtime: &Runtime) -> Result<Runs, Fault> {
+    let mut runs = Runs::new();
+    for row in all_runs(runtime).await? {
+        let stored = runtime.find_run(&tenant(), &row.run_id).await?;
+        let stored = stored.expect("a listed run is found");
+        let page = runtime.events(&row.run_id, None, usize::MAX).await?;
+        let ended = Ended {
+            definition: runtime.pinned(&stored).await?,
+            log: page.expect("a listed run has a log").events,
+            row: stored.row,
+        };
+        runs.insert(row.run_id, ended);
+    }
+    Ok(runs)
+}
+
+/// Gapless from 0, times never go back, one terminal event and nothing after it.
+fn well_formed(ended: &Ended) -> Result<(), String> {
+    let run = &ended.row.run_id;
+    for (place, recorded) in ended.log.iter().enumerate() {
+        ensure(recorded.seq.0 == place as u64, || {
+            format!("{run} has a gap at {place}")
+        })?;
+    }
+    ensure(ended.log.windows(2).all(|w| w[0].at <= w[1].at), || {
+        format!("the log of {run} runs backwards")
+    })?;
+    let ends: Vec<usize> = (0..ended.log.len())
+        .filter(|place| ended.log[*place].event.is_terminal())
+        .collect();
+    ensure(ends == [ended.log.len() - 1], || {
+        format!("{run} ends at {ends:?} of {}", ended.log.len())
+    })
+}
+
+fn fold(run: &RunId, definition: &Arc<Definition>, events: &[Recorded]) -> Run {
+    let mut folded = Run::new(run.clone(), Arc::clone(definition));
+    for recorded in events {
+        folded.evolve(recorded);
+    }
+    folded
+}
+
+/// The row, what the runtime shows and the snapshot are what the log says.
+async fn agrees_with_its_fold(
+    sim: &Simulation,
+    runtime: &Runtime,
+    ended: &Ended,
+) -> Result<(), String> {
+    let run = &ended.row.run_id;
+    let folded = fold(run, &ended.definition, &ended.log);
+    let shown = runtime
+        .observe(&tenant(), run)
+        .await
+        .map_err(store_failed)?;
+    ensure(shown.map(|o| o.view) == Some(folded.view()), || {
+        format!("{run} is not shown as its log says")
+    })?;
+    ensure(
+        ended.row.status == folded.status() && ended.row.ended_at == folded.ended_at(),
+        || format!("the row of {run} says {:?}", ended.row.status),
+    )?;
+    let stream = StreamId::of_run(run);
+    let snapshot = sim.store.reopen().snapshot(&stream).await;
+    if let Some(snapshot) = snapshot.map_err(store_failed)? {
+        let upto = usize::try_from(snapshot.seq.0).expect("a short log") + 1;
+        let kept: State = serde_json::from_str(&snapshot.body).map_err(|e| e.to_string())?;
+        let folded = fold(run, &ended.definition, &ended.log[..upto]);
+        ensure(*folded.state() == kept, || {
+            format!("the snapshot of {run} is not the fold of its log")
+        })?;
+    }
+    Ok(())
+}
+
+/// Every child was named by its parent, once, and did not outlive it; a parent that completed has
+/// the children it waited for.
+fn families(runs: &Runs) -> Result<(), String> {
+    let mut named: BTreeMap<&RunId, &RunId> = BTreeMap::new();
+    for (parent, ended) in runs {
+        for recorded in &ended.log {
+            if let Event::NodeDispatched { child, .. } = &recorded.event {
+                let twice = named.insert(child, parent);
+                ensure(twice.is_none(), || format!("child {child} was named twice"))?;
+            }
+        }
+        let reported = ended
+            .log
+            .iter()
+            .filter_map(|recorded| match &recorded.event {
+                Event::NodeCompleted { outputs, .. } => outputs.get("childRunId"),
+                _ => None,
+            });
+        for child in reported.filter_map(|id| id.as_str()) {
+            ensure(runs.contains_key(child), || {
+                format!("{parent} completed with child {child}, which does not exist")
+            })?;
+        }
+    }
+    for (run, ended) in runs {
+        if let Some(parent) = &ended.row.parent {
+            ensure(named.get(run) == Some(&parent), || {
+                format!("{run} says it is a child of {parent}, which never named it")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// No call without its identity in the outbox, and in one life no call twice.
+fn calls_were_recorded_first(sim: &Simulation) -> Result<(), String> {
+    let mut made = BTreeSet::new();
+    for call in sim.world.performed() {
+        ensure(call.recorded, || {
+            format!("{} called the world without a record", call.run)
+        })?;
+        let key = (call.life, call.effect.clone(), call.attempt);
+        ensure(made.insert(key), || {
+            format!("{} made call {} twice", call.run, call.effect)
+        })?;
+    }
+    Ok(())
+}
+
+/// All runs have ended: no timer stands, no effect waits.
+async fn nothing_is_left_over(sim: &Simulation) -> Result<Result<(), String>, Fault> {
+    let store = sim.store.reopen();
+    let timers = store.due_timers(Timestamp(i64::MAX), usize::MAX).await?;
+    let effects = store.depth().await?;
+    Ok(ensure(timers.is_empty() && effects == 0, || {
+        format!("{effects} effects and timers {timers:?} are left")
+    }))
+}
+
+async fn keys_are_kept(sim: &Simulation) -> Result<(), String> {
+    let answers = sim.knowledge.lock().answers.clone();
+    for (key, answer) in answers {
+        let kept = sim.store.reopen().answered(&key).await;
+        let kept = kept.map_err(store_failed)?.map(|r| r.response.body);
+        ensure(kept.as_ref() == Some(&answer), || {
+            format!("key {} was answered {answer:?}, kept is {kept:?}", key.0)
+        })?;
+    }
+    Ok(())
+}
+
+/// Nothing a client was told is lost or changed.
+fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
+    if let Some(violation) = knowledge.violations.first() {
+        return Err(violation.clone());
+    }
+    for run in &knowledge.created {
+        ensure(runs.contains_key(run), || {
+            format!("{run} was created and is gone")
+        })?;
+    }
+    for (run, seen) in &knowledge.logs {
+        let log = runs
+            .get(run)
+            .map(|ended| &ended.log[..])
+            .unwrap_or_default();
+        ensure(log.starts_with(seen), || {
+            format!("{run} lost or changed events that were read")
+        })?;
+    }
+    for (run, reply) in &knowledge.replies {
+        let log = &runs.get(run).ok_or("a run that replied is gone")?.log;
+        let has = |wanted: &dyn Fn(&Recorded) -> bool| log.iter().any(wanted);
+        let kept = match reply {
+            Reply::Paused { at } => has(&|r| {
+                let paused = matches!(
+                    r.event,
+                    Event::RunPaused { .. } | Event::RunPauseRequested { .. }
+                );
+                paused && r.at == *at
+            }),
+            Reply::Resumed { at } => {
+                has(&|r| matches!(r.event, Event::RunResumed { .. }) && r.at == *at)
+            }
+            Reply::Cancel {
+                already_terminal: false,
+                ..
+            } => has(&|r| matches!(r.event, Event::RunCancelled { .. })),
+            Reply::Cancel { .. } | Reply::Unchanged | Reply::Accepted | Reply::Resolved { .. } => {
+                true
+            }
+        };
+        ensure(kept, || {
+            format!("{run} replied {reply:?}, of which its log knows nothing")
+        })?;
+    }
+    Ok(())
+}
+
+/// What was shown on the way is what the log up to there says.
+fn views_were_true(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
+    for view in &knowledge.views {
+        let run = &view.run_id;
+        let ended = runs
+            .get(run)
+            .ok_or_else(|| format!("{run} was shown and is gone"))?;
+        let upto = usize::try_from(view.head.0).expect("a short log") + 1;
+        let events = ended.log.get(..upto);
+        let events = events.ok_or_else(|| format!("{run} was shown beyond its log"))?;
+        let folded = fold(run, &ended.definition, events);
+        ensure(folded.view() == *view, || {
+            format!("{run} was shown at {upto} as its log never was")
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! A client: starts runs, interferes with them, reads them, and writes down what it was told.
+
+use super::Simulation;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_record::{
+    Command, DrainPolicy, Object, Owner, Reply, RunId, RunOptions, RunRequest, TenantId, TimerKey,
+    Transport, WorkflowId,
+};
+use tandem_runtime::{
+    Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
+};
+
+const WORKFLOWS: [&str; 7] = [
+    "top",
+    "top",
+    "middle",
+    "leaf",
+    "long",
+    "triggered",
+    "missing",
+];
+/// Runs clients ask for in one simulation; their children come on top.
+const MAX_RUNS: usize = 8;
+
+pub(super) fn tenant() -> TenantId {
+    TenantId::new("sim")
+}
+
+pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRng) {
+    for _ in 0..rng.random_range(3..12) {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(0..600))).await;
+        match rng.random_range(0..100) {
+            0..35 => create(&sim, &runtime, &mut rng).await,
+            35..60 => command(&sim, &runtime, &mut rng).await,
+            60..75 => read(&sim, &runtime, &mut rng).await,
+            75..90 => repeat_delivery(&sim, &runtime, &mut rng).await,
+            90..95 => false_alarm(&sim, &runtime, &mut rng).await,
+            _ => {
+                let jump = rng.random_range(0..600_000);
+                // Remembering the offset may fail; the clock has moved all the same.
+                drop(runtime.advance_clock(jump).await);
+            }
+        }
+    }
+}
+
+fn answering(key: IdempotencyKey) -> Answering {
+    Answering {
+        key,
+        digest: "same".to_owned(),
+        render: Arc::new(|answer| {
+            let body = match answer {
+                Answer::Created(run) => run.to_string(),
+                Answer::Replied(_, reply) => format!("{reply:?}"),
+                Answer::Refused(refusal) => refusal.to_string(),
+            };
+            Some(StoredResponse { status: 200, body })
+        }),
+    }
+}
+
+async fn create(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    if sim.knowledge.lock().created.len() >= MAX_RUNS {
+        return;
+    }
+    let workflow = WORKFLOWS[rng.random_range(0..WORKFLOWS.len())];
+    // Few keys, so that requests repeat.
+    let key = rng
+        .random_bool(0.7)
+        .then(|| IdempotencyKey(format!("create-{workflow}-{}", rng.random_range(0..3))));
+    for _ in 0..rng.random_range(1..4) {
+        let new = NewRun {
+            workflow_id: WorkflowId::new(workflow),
+            request: request(rng),
+            exclusive_scope: false,
+        };
+        let result = runtime.create_run(new, key.clone().map(answering)).await;
+        match result {
+            Ok(run) => {
+                let mut known = sim.knowledge.lock();
+                if let Some(key) = &key {
+                    known.answered(key, run.to_string());
+                }
+                known.created.insert(run);
+                return;
+            }
+            Err(SubmitError::AnsweredBefore) => {
+                let key = key.expect("only a key can be answered before");
+                if let Some(body) = stored_answer(sim, runtime, &key).await {
+                    sim.knowledge.lock().created.insert(RunId::from(body));
+                }
+                return;
+            }
+            Err(SubmitError::Fault(_)) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn request(rng: &mut SmallRng) -> RunRequest {
+    let mut configurable = Object::new();
+    if rng.random_bool(0.1) {
+        configurable.insert(
+            "runTimeoutMs".to_owned(),
+            json!(rng.random_range(500..5_000)),
+        );
+    }
+    if rng.random_bool(0.1) {
+        configurable.insert("recursionLimit".to_owned(), json!(rng.random_range(1..9)));
+    }
+    RunRequest {
+        owner: Owner {
+            tenant: tenant(),
+            workspace: None,
+            principal: None,
+        },
+        inputs: Object::from_iter([("v".to_owned(), json!("given"))]),
+        erased_defaults: Vec::new(),
+        options: RunOptions {
+            configurable: Some(configurable),
+            ..RunOptions::default()
+        },
+        scope_id: None,
+        callback_url: None,
+        parent: None,
+        transport: Transport::Rest,
+        trace: None,
+    }
+}
+
+/// The answer the store keeps for a key that was answered before.
+async fn stored_answer(
+    sim: &Simulation,
+    runtime: &Runtime,
+    key: &IdempotencyKey,
+) -> Option<String> {
+    let record = runtime.store().answered(key).await.ok()?;
+    let mut known = sim.knowledge.lock();
+    let Some(record) = record else {
+        let message = format!("key {} was answered before, but how is lost", key.0);
+        known.violations.push(message);
+        return None;
+    };
+    known.answered(key, record.response.body.clone());
+    Some(record.response.body)
+}
+
+/// Any run there is, children included.
+async fn some_run(runtime: &Runtime, rng: &mut SmallRng) -> Option<RunId> {
+    let runs = super::all_runs(runtime).await.ok()?;
+    let chosen = runs.get(rng.random_range(0..runs.len().max(1)))?;
+    Some(chosen.run_id.clone())
+}
+
+async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    let Some(run) = some_run(runtime, rng).await else {
+        return;
+    };
+    let command = match rng.random_range(0..10) {
+        0..2 => Command::Cancel {
+            reason: None,
+            by: None,
+            by_parent: None,
+        },
+        2..4 => Command::Pause {
+            reason: None,
+            policy: DrainPolicy::Immediate,
+        },
+        4..6 => Command::Pause {
+            reason: None,
+            policy: DrainPolicy::DrainCurrentNode,
+        },
+        _ => Command::Resume { reason: None },
+    };
+    let key = rng
+        .random_bool(0.3)
+        .then(|| IdempotencyKey(format!("command-{}", rng.random_range(0..40))));
+    let times = if rng.random_bool(0.3) { 2 } else { 1 };
+    for _ in 0..times {
+        let answer = key.clone().map(answering);
+        match runtime
+            .submit(&tenant(), &run, command.clone(), answer)
+            .await
+        {
+            Ok(reply) => {
+                let mut known = sim.knowledge.lock();
+                if let Some(key) = &key {
+                    known.answered(key, format!("{reply:?}"));
+                }
+                known.replies.push((run.clone(), reply));
+            }
+            Err(SubmitError::AnsweredBefore) => {
+                let key = key.clone().expect("only a key can be answered before");
+                stored_answer(sim, runtime, &key).await;
+            }
+            Err(SubmitError::Refused(refusal)) => {
+                if let Some(key) = &key {
+                    sim.knowledge.lock().answered(key, refusal.to_string());
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn read(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    let Some(run) = some_run(runtime, rng).await else {
+        return;
+    };
+    if let Ok(Some(page)) = runtime.events(&run, None, usize::MAX).await {
+        sim.knowledge.lock().read(&run, page.events);
+    }
+    if let Ok(Some(observed)) = runtime.observe(&tenant(), &run).await {
+        sim.knowledge.lock().views.push(observed.view);
+    }
+}
+
+/// A result is delivered again, perhaps much later, perhaps to a run that has moved on.
+async fn repeat_delivery(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    let performed = sim.world.performed();
+    let Some(chosen) = performed.get(rng.random_range(0..performed.len().max(1))) else {
+        return;
+    };
+    if let Some(outcome) = chosen.outcome.clone() {
+        let command = Command::EffectFinished {
+            effect: chosen.effect.clone(),
+            outcome,
+        };
+        drop(runtime.submit(&tenant(), &chosen.run, command, None).await);
+    }
+}
+
+/// A timer fires that is not due.
+async fn false_alarm(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    let Some(run) = some_run(runtime, rng).await else {
+        return;
+    };
+    let key = match rng.random_range(0..3) {
+        0 => TimerKey::RunDeadline,
+        1 => TimerKey::Trigger { id: "on-c".into() },
+        _ => TimerKey::NodeWake {
+            node: format!("n{}", rng.random_range(0..5)).into(),
+            attempt: 0,
+        },
+    };
+    let reply = runtime
+        .submit(&tenant(), &run, Command::TimerFired(key), None)
+        .await;
+    if let Ok(reply @ (Reply::Paused { .. } | Reply::Resumed { .. })) = reply {
+        let message = format!("a timer was answered {reply:?}");
+        sim.knowledge.lock().violations.push(message);
+    }
+}

@@ -1,0 +1,253 @@
+//! The simulator. A seed decides everything: workflows, clients, faults, crashes, time. One
+//! simulation is several lives of a process on one store; each ends in a crash (the tokio runtime
+//! is dropped with everything in it) or a shutdown. The last life is healed and runs everything to
+//! its end; then [`check`] holds the store against what clients were told.
+
+mod check;
+mod client;
+mod knowledge;
+mod many;
+mod workflows;
+
+pub use many::{Failure, Summary, run_many};
+
+use crate::clock::SimClock;
+use crate::failing::{FailingStore, Faults, Seen};
+use crate::ids::SimIds;
+use crate::world::{Script, ScriptedWorld};
+use knowledge::Knowledge;
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tandem_record::{Command, RunStatus, Timestamp};
+use tandem_runtime::{
+    Clock, Fault, Limits, Page, Permissions, RunFilter, RunRow, Runtime, RuntimeConfig,
+};
+use tandem_store::Store;
+use tandem_store::memory::MemoryStore;
+use tokio::task::JoinSet;
+
+/// When every simulated history begins.
+const EPOCH: Timestamp = Timestamp(1_800_000_000_000);
+
+pub(crate) struct Simulation {
+    store: MemoryStore,
+    faults: Arc<Faults>,
+    seen: Arc<Seen>,
+    world: Arc<ScriptedWorld>,
+    ids: Arc<SimIds>,
+    knowledge: Mutex<Knowledge>,
+    /// Where the last life left the clock.
+    clock: Mutex<Timestamp>,
+    documents: Vec<Value>,
+    /// How many of them are registered.
+    registered: AtomicUsize,
+    limits: Limits,
+    max_effects: usize,
+}
+
+/// What one seed led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    pub lives: u64,
+    pub runs: u64,
+    pub events: u64,
+    pub calls: u64,
+}
+
+/// Runs one simulation. `Err` says which promise was broken.
+pub fn run(seed: u64) -> Result<Told, String> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let sim = Arc::new(Simulation::new(seed, &mut rng));
+    let lives = rng.random_range(1..5);
+    for _ in 0..lives {
+        sim.live(&mut rng)?;
+    }
+    sim.faults.heal();
+    let mut told = sim.last_life()?;
+    told.lives = lives + 1;
+    Ok(told)
+}
+
+impl Simulation {
+    fn new(seed: u64, rng: &mut SmallRng) -> Self {
+        let seen = Arc::new(Seen::default());
+        let per_mille = [0, 5, 15, 40][rng.random_range(0..4)];
+        let script = Script {
+            trouble: rng.random_range(0..40),
+            broken: rng.random_range(0..15),
+            slowest_ms: rng.random_range(0..3_000),
+        };
+        Self {
+            store: MemoryStore::new(),
+            faults: Arc::new(Faults::seeded(
+                seed ^ 0xfa17,
+                per_mille,
+                rng.random_bool(0.7),
+            )),
+            world: Arc::new(ScriptedWorld::new(
+                seed ^ 0x3071d,
+                script,
+                Arc::clone(&seen),
+            )),
+            seen,
+            ids: Arc::new(SimIds::new(seed)),
+            knowledge: Mutex::default(),
+            clock: Mutex::new(EPOCH),
+            documents: workflows::random(rng),
+            registered: AtomicUsize::new(0),
+            limits: Limits {
+                max_starts_per_decision: [256, 3][rng.random_range(0..2)],
+                max_in_flight: [8, 2][rng.random_range(0..2)],
+                ..Limits::default()
+            },
+            max_effects: [256, 2][rng.random_range(0..2)],
+        }
+    }
+
+    /// One life of the process: clients act, things go wrong, and it ends one way or another.
+    fn live(self: &Arc<Self>, rng: &mut SmallRng) -> Result<(), String> {
+        let tokio = paused_tokio()?;
+        let length = Duration::from_millis(rng.random_range(100..8_000));
+        let graceful = rng.random_bool(0.2);
+        let seeds: Vec<u64> = (0..rng.random_range(1..4)).map(|_| rng.random()).collect();
+        let panics = tokio.block_on(async {
+            let clock = Arc::new(SimClock::starting_at(*self.clock.lock()));
+            let life = async {
+                let runtime = self.start(&clock).await;
+                self.register(&runtime).await;
+                let mut clients = JoinSet::new();
+                for seed in seeds {
+                    let rng = SmallRng::seed_from_u64(seed);
+                    clients.spawn(client::act(Arc::clone(self), runtime.clone(), rng));
+                }
+                tokio::time::sleep(length).await;
+                if graceful {
+                    runtime.shutdown(Duration::from_millis(500)).await;
+                }
+                let mut panics = runtime.metrics().panics.get();
+                while let Some(ended) = clients.try_join_next() {
+                    panics += u64::from(ended.is_err());
+                }
+                panics
+            };
+            let panics = tokio::select! {
+                biased;
+                () = self.faults.crashed() => 0,
+                panics = life => panics,
+            };
+            *self.clock.lock() = clock.now();
+            panics
+        });
+        if panics > 0 {
+            return Err(format!("{panics} tasks panicked"));
+        }
+        Ok(())
+    }
+
+    /// Healed: everything is carried to its end and checked.
+    fn last_life(self: &Arc<Self>) -> Result<Told, String> {
+        let tokio = paused_tokio()?;
+        tokio.block_on(async {
+            let clock = Arc::new(SimClock::starting_at(*self.clock.lock()));
+            let runtime = self.start(&clock).await;
+            self.carry_to_the_end(&runtime).await?;
+            check::everything(self, &runtime).await
+        })
+    }
+
+    async fn start(&self, clock: &Arc<SimClock>) -> Runtime {
+        self.world.begin_life();
+        let opened: Arc<dyn Store> = Arc::new(self.store.reopen());
+        let store = FailingStore::new(opened, Arc::clone(&self.faults), Arc::clone(&self.seen));
+        let store: Arc<dyn Store> = Arc::new(store);
+        loop {
+            let mut config =
+                RuntimeConfig::new(Arc::clone(&store), Arc::clone(&self.world) as Arc<_>);
+            config.clock = Arc::clone(clock) as Arc<_>;
+            config.ids = Arc::clone(&self.ids) as Arc<_>;
+            config.limits = self.limits;
+            config.max_effects = self.max_effects;
+            config.cached_runs = 16;
+            // A start that fails on a read is tried again, as an operator would.
+            if let Ok(runtime) = Runtime::start(config).await {
+                return runtime;
+            }
+        }
+    }
+
+    /// Once, in whichever life it succeeds; clients find some workflows missing until then.
+    async fn register(&self, runtime: &Runtime) {
+        let tenant = client::tenant();
+        loop {
+            let at = self.registered.load(Ordering::Relaxed);
+            let Some(document) = self.documents.get(at) else {
+                return;
+            };
+            let permissions = Permissions::default();
+            if runtime
+                .register(Some(&tenant), document, permissions)
+                .await
+                .is_ok()
+            {
+                self.registered.store(at + 1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    async fn carry_to_the_end(&self, runtime: &Runtime) -> Result<(), String> {
+        let broken = |fault: Fault| format!("a healed store failed: {fault}");
+        for _ in 0..600 {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let runs = all_runs(runtime).await.map_err(broken)?;
+            let mut open = runs
+                .iter()
+                .filter(|run| !run.status.is_terminal())
+                .peekable();
+            let quiet = self.store.reopen();
+            let depth = tandem_store::Outbox::depth(&quiet).await.map_err(broken)?;
+            if open.peek().is_none() && depth == 0 {
+                return Ok(());
+            }
+            for run in open.filter(|run| run.status == RunStatus::Paused) {
+                let resume = Command::Resume { reason: None };
+                // It may have been resumed or ended since it was listed.
+                drop(
+                    runtime
+                        .submit(&client::tenant(), &run.run_id, resume, None)
+                        .await,
+                );
+            }
+        }
+        let runs = all_runs(runtime).await.map_err(broken)?;
+        let stuck: Vec<String> = runs
+            .iter()
+            .filter(|run| !run.status.is_terminal())
+            .map(|run| format!("{} of {} is {:?}", run.run_id, run.workflow_id, run.status))
+            .collect();
+        Err(format!("twenty minutes later: {stuck:?}"))
+    }
+}
+
+fn paused_tokio() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|e| format!("no tokio runtime: {e}"))
+}
+
+async fn all_runs(runtime: &Runtime) -> Result<Vec<RunRow>, Fault> {
+    let page = Page {
+        before: None,
+        limit: usize::MAX,
+    };
+    let listing = runtime
+        .list_runs(&client::tenant(), &RunFilter::default(), &page)
+        .await?;
+    Ok(listing.runs.into_iter().map(|run| run.row).collect())
+}

@@ -1,0 +1,128 @@
+//! Random workflows: three levels that call each other downwards, so that children nest.
+
+use crate::flow::{Flow, wf};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+
+const RULES: [&str; 5] = [
+    "all_success",
+    "any_success",
+    "all_complete",
+    "none_failed",
+    "any_failed",
+];
+
+/// Documents in the order in which they must be registered.
+pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
+    vec![
+        graph(rng, "leaf", &[]),
+        graph(rng, "middle", &["leaf"]),
+        graph(rng, "top", &["middle", "leaf"]),
+        long_loop(rng),
+        triggered(rng),
+    ]
+}
+
+/// A small graph of random nodes; earlier nodes lead to later ones.
+fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
+    let mut flow = wf(id)
+        .variable("v", json!("default"))
+        .settings(json!({"maxRetries": rng.random_range(0..2)}));
+    let count = rng.random_range(1..6);
+    let mut loops = Vec::new();
+    for n in 0..count {
+        let name = format!("n{n}");
+        flow = match rng.random_range(0..10) {
+            0..3 => flow.http(&name, rng.random_range(1..4)),
+            3..5 => flow.delay(&name, rng.random_range(1..2_000)),
+            5..8 if !children.is_empty() => {
+                let child = children[rng.random_range(0..children.len())];
+                flow.call(&name, child, call_config(rng))
+            }
+            5 => {
+                loops.push(name.clone());
+                let body = format!("{name}-body");
+                flow.http(&body, 2).node(
+                    &name,
+                    "core.loop",
+                    json!({"times": rng.random_range(0..4)}),
+                )
+            }
+            6 => flow.node(
+                &name,
+                "core.channelWrite",
+                json!({"channelName": "c", "value": n, "ttlMs": 500}),
+            ),
+            7 => flow.node(&name, "core.fail", json!({"code": "broken"})),
+            8 => flow.node(
+                &name,
+                "core.setVariable",
+                json!({"name": "v", "value": name}),
+            ),
+            _ => flow.noop(&name),
+        };
+        flow = flow.with("settings", node_settings(rng));
+        for earlier in 0..n {
+            if rng.random_bool(0.4) {
+                let rule = RULES[rng.random_range(0..8).min(RULES.len()) % RULES.len()];
+                let extra = json!({"triggerRule": rule});
+                flow = flow.edge_with(&format!("n{earlier}"), &name, extra);
+            }
+        }
+    }
+    for head in loops {
+        flow = flow.path(&format!("{head} {head}-body {head}"));
+    }
+    flow.document()
+}
+
+fn call_config(rng: &mut SmallRng) -> Value {
+    let mut config = json!({"inputMapping": {"v": "v"}, "outputMapping": {"v": "v"}});
+    if rng.random_bool(0.4) {
+        config["onChildFailure"] = json!("absorb");
+    }
+    config
+}
+
+fn node_settings(rng: &mut SmallRng) -> Value {
+    let mut settings = json!({});
+    if rng.random_bool(0.2) {
+        settings["timeoutMs"] = json!(rng.random_range(100..3_000));
+    }
+    if rng.random_bool(0.2) {
+        settings["onError"] = json!("continue");
+    }
+    settings
+}
+
+/// Enough events for snapshots.
+fn long_loop(rng: &mut SmallRng) -> Value {
+    let times = rng.random_range(1..45);
+    wf("long")
+        .node("loop", "core.loop", json!({"times": times}))
+        .delay("step", 20)
+        .noop("after")
+        .path("loop step loop after")
+        .document()
+}
+
+/// A node fired by writes, some of them while it is busy.
+fn triggered(rng: &mut SmallRng) -> Value {
+    let write = |flow: Flow, id: &str| {
+        flow.node(
+            id,
+            "core.channelWrite",
+            json!({"channelName": "c", "value": id}),
+        )
+    };
+    let flow = wf("triggered").channel("c", json!({"reducer": "append"}));
+    let flow = write(flow, "w1").delay("gap", rng.random_range(1..500));
+    write(flow, "w2")
+        .http("react", 2)
+        .noop("after")
+        .path("w1 gap w2")
+        .path("react after")
+        .on_write("c", "react", rng.random_range(0..2) * 150)
+        .document()
+}

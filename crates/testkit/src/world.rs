@@ -1,0 +1,110 @@
+//! A world that answers by script, and remembers who asked what of it.
+
+use crate::failing::Seen;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_record::{
+    Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, Object, RunId, TraceContext,
+};
+use tandem_runtime::Perform;
+
+/// How the world behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// Of a hundred calls, how many fail for now, and how many for good.
+    pub trouble: u32,
+    pub broken: u32,
+    /// Longest time a call takes.
+    pub slowest_ms: u64,
+}
+
+/// One call made of the world.
+#[derive(Clone, Debug)]
+pub struct Performed {
+    /// Which life of the process made it.
+    pub life: u32,
+    pub run: RunId,
+    pub effect: EffectId,
+    pub attempt: u32,
+    /// Whether the effect had been in the outbox when the call began.
+    pub recorded: bool,
+    /// Absent when the call was cut off before it ended.
+    pub outcome: Option<EffectOutcome>,
+}
+
+pub struct ScriptedWorld {
+    rng: Mutex<SmallRng>,
+    script: Script,
+    seen: Arc<Seen>,
+    performed: Mutex<Vec<Performed>>,
+    life: Mutex<u32>,
+}
+
+impl ScriptedWorld {
+    pub fn new(seed: u64, script: Script, seen: Arc<Seen>) -> Self {
+        Self {
+            rng: Mutex::new(SmallRng::seed_from_u64(seed)),
+            script,
+            seen,
+            performed: Mutex::default(),
+            life: Mutex::default(),
+        }
+    }
+
+    /// A new process asks from now on.
+    pub fn begin_life(&self) {
+        *self.life.lock() += 1;
+    }
+
+    pub fn performed(&self) -> Vec<Performed> {
+        self.performed.lock().clone()
+    }
+
+    fn roll(&self) -> (u64, EffectOutcome) {
+        let mut rng = self.rng.lock();
+        let ms = rng.random_range(0..=self.script.slowest_ms);
+        let roll = rng.random_range(0..100);
+        let failed = |error| EffectOutcome::Failed { error };
+        let outcome = if roll < self.script.trouble {
+            failed(ErrorInfo::new("external_call_failed", "for now").retryable())
+        } else if roll < self.script.trouble + self.script.broken {
+            failed(ErrorInfo::new("external_call_failed", "for good"))
+        } else {
+            let status = ("status".to_owned(), 200.into());
+            EffectOutcome::Done {
+                outputs: Object::from_iter([status]),
+            }
+        };
+        (ms, outcome)
+    }
+}
+
+#[async_trait]
+impl Perform for ScriptedWorld {
+    async fn perform(&self, effect: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
+        let attempt = match &effect.kind {
+            EffectKind::Http { attempt, .. } | EffectKind::SecretEcho { attempt, .. } => *attempt,
+            other => panic!("{} is no call of the world", other.name()),
+        };
+        let place = {
+            let mut performed = self.performed.lock();
+            performed.push(Performed {
+                life: *self.life.lock(),
+                run: effect.run_id.clone(),
+                effect: effect.id.clone(),
+                attempt,
+                recorded: self.seen.recorded(&effect.id),
+                outcome: None,
+            });
+            performed.len() - 1
+        };
+        let (ms, outcome) = self.roll();
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        self.performed.lock()[place].outcome = Some(outcome.clone());
+        outcome
+    }
+}
