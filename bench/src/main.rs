@@ -17,6 +17,7 @@ mod scenario;
 mod server;
 mod workflows;
 
+use ceiling::{Ceilings, commits::Stored};
 use client::Failure;
 use options::Options;
 use report::{Report, Target, percent};
@@ -55,7 +56,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     let noop = scenario::runs::measure(&server, "bench-noop", 64, options).await?;
     let alone = scenario::runs::latency_alone(&server, "bench-noop", options).await?;
     let crowd = Crowd::measure(server, options, directory.path()).await?;
-    let stored = ceiling::commits::Stored::read(directory.path(), &noop.a_run).await?;
+    let stored = Stored::read(directory.path(), &noop.a_run).await?;
     drop(directory);
 
     let directory = options.directory()?;
@@ -65,34 +66,32 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     server.stop().await?;
     drop(directory);
 
-    let directory = options.directory()?;
-    let grouped = ceiling::commits::grouped(&stored, directory.path(), options).await?;
-    let through_store = ceiling::commits::through_store(&stored, directory.path(), options).await?;
-    let single = ceiling::commits::single(&stored, directory.path(), options)?;
-    let echo = ceiling::echo::measure(&noop.exchange, options).await?;
+    let Ceilings {
+        grouped,
+        through_store,
+        single,
+        echo,
+    } = Ceilings::measure(&stored, &noop.exchange, options).await?;
 
     report.note(format!(
         "ceilings: {:.0} grouped commits/s of {} events, {} bytes (through our store {:.0}/s); one \
          commit p50 {:.3} ms, p99 {:.3} ms; {:.0} bare HTTP exchanges/s",
-        grouped.per_second,
+        grouped,
         stored.bodies.len(),
         stored.bytes(),
-        through_store.per_second,
+        through_store,
         single.p50_ms,
         single.p99_ms,
-        echo.per_second,
+        echo,
     ));
-    let of_commits = noop.per_second / grouped.per_second;
+    let of_commits = noop.per_second / grouped;
     report
         .row(
             "no-op runs, 64 in flight",
             format!("{:.0}/s", noop.per_second),
         )
         .judge(Target::AtLeast(0.25, "× bare commits"), of_commits);
-    report.row(
-        "  beside bare HTTP",
-        percent(noop.per_second / echo.per_second),
-    );
+    report.row("  beside bare HTTP", percent(noop.per_second / echo));
     report
         .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
         .judge(

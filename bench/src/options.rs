@@ -32,9 +32,10 @@ impl Options {
                 other => return Err(format!("bench does not know {other:?}").into()),
             }
         }
-        if !binary.exists() {
-            return Err(format!("there is no binary at {}", binary.display()).into());
-        }
+        // The server runs in a directory of its own, from where a relative path leads nowhere.
+        let binary = binary
+            .canonicalize()
+            .map_err(|_| format!("there is no binary at {}", binary.display()))?;
         let beside = binary.parent().unwrap_or(Path::new(".")).to_owned();
         let (seconds, windows, waiting, subscribers) = if quick {
             (1, 3, 5_000, 100)
@@ -42,7 +43,7 @@ impl Options {
             (4, 3, 100_000, 1_000)
         };
         Ok(Self {
-            disk: disk.unwrap_or(beside),
+            disk: disk.unwrap_or(beside).canonicalize()?,
             binary,
             window: Duration::from_secs(seconds),
             windows,

@@ -12,10 +12,6 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub(crate) struct Echo {
-    pub(crate) per_second: f64,
-}
-
 /// The child: answers every create with what it was given on its standard input.
 pub(crate) fn serve(arguments: &[String]) -> Result<(), Failure> {
     let [address] = arguments else {
@@ -44,7 +40,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Echo, Failure> {
+pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<f64, Failure> {
     let address = free_address()?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["echo", &address.to_string()])
@@ -69,9 +65,7 @@ pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Ec
     let until = Until::Elapsed(options.window);
     let loaded = drive(address, 64, until, exchange.request.clone()).await?;
     drop(child);
-    Ok(Echo {
-        per_second: loaded.per_second(),
-    })
+    Ok(loaded.per_second())
 }
 
 /// Killed when no longer needed, however the measurement ends.
