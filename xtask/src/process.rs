@@ -21,8 +21,28 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
+    // What the outer cargo says about xtask would look like a change to build scripts that watch
+    // these variables (ring's does), and rebuild a third of the tree each way.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if OF_THIS_PACKAGE
+            .iter()
+            .any(|prefix| text.starts_with(prefix))
+        {
+            command.env_remove(&name);
+        }
+    }
     command
 }
+
+/// Variables that `cargo run` sets for the package it runs.
+const OF_THIS_PACKAGE: &[&str] = &[
+    "CARGO_PKG_",
+    "CARGO_MANIFEST_",
+    "CARGO_CRATE_NAME",
+    "CARGO_BIN_NAME",
+    "CARGO_PRIMARY_PACKAGE",
+];
 
 pub(crate) fn python(script: &Path, arguments: &[String]) -> Command {
     let mut command = Command::new("python3");
