@@ -26,6 +26,7 @@ mod http_metrics;
 mod idempotency;
 mod mutation;
 mod openapi;
+mod paging;
 mod params;
 mod problem;
 mod router;

@@ -73,7 +73,7 @@ fn foreign_paths(file: &File, findings: &mut Findings) {
         for foreign in FOREIGN {
             let mut rest = line;
             while let Some(at) = rest.find(foreign) {
-                // `docs/work/x` and `https://host/work/x` are not paths from the root.
+                // `docs/opt/x` and `https://host/opt/x` are not paths from the root.
                 let before = rest[..at].chars().next_back();
                 if before.is_none_or(|c| !c.is_alphanumeric() && !"._-*~/".contains(c)) {
                     let place = format!("{}:{number}", file.path);

@@ -1,11 +1,11 @@
 //! The inbox: every open question of the tenant's runs, and deciding one by its id.
 
 use super::interrupts::say_resolved;
-use super::list_runs::{cursor, position};
 use crate::api::{Doors, Shared};
 use crate::at::At;
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
 use crate::mutation::{Begun, Mutation};
+use crate::paging::{cursor, page};
 use crate::params::Params;
 use crate::problem::Problem;
 use axum::Json;
@@ -15,13 +15,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{Command, InterruptId, RunId, Timestamp};
-use tandem_runtime::{InterruptFilter, InterruptRow, Page};
+use tandem_runtime::{InterruptFilter, InterruptRow};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
 const KNOWN: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
-const DEFAULT_LIMIT: u64 = 50;
-const MAX_LIMIT: u64 = 200;
 
 #[utoipa::path(
     get, path = "/v1/host/tandem/interrupts", tag = "interrupts", operation_id = "listInterrupts",
@@ -42,8 +40,7 @@ pub(super) async fn list(
         Some("any") => None,
         Some(_) => return Err(Problem::invalid("status", "must be open, closed or any")),
     };
-    let limit = params.number("limit", 1..=MAX_LIMIT)?;
-    let before = params.get("cursor").map(position).transpose()?;
+    let page = page(&params)?;
     // Conversations are not served yet, so a session has no questions.
     if params.get("sessionId").is_some() {
         return Ok(Json(json!({"interrupts": []})));
@@ -53,10 +50,6 @@ pub(super) async fn list(
         kind: params.get("kind").map(str::to_owned),
         run: params.get("runId").map(RunId::new),
         workspace: caller.workspace.clone(),
-    };
-    let page = Page {
-        before,
-        limit: usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
     };
     let listing = doors
         .runtime

@@ -1,8 +1,8 @@
-//! Listing runs, newest first. The cursor is a place in the order of creation, so pages neither
-//! repeat nor skip a run while others are created.
+//! Listing runs, newest first.
 
 use crate::api::{Doors, Shared};
 use crate::caller::{Caller, RunsRead};
+use crate::paging::{cursor, page};
 use crate::params::Params;
 use crate::problem::Problem;
 use axum::Json;
@@ -10,12 +10,10 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{RunId, RunStatus, WorkflowId};
-use tandem_runtime::{Page, RunFilter, RunPosition, RunRow};
+use tandem_runtime::{RunFilter, RunRow};
 use tandem_wire::v1::time::rfc3339;
 
 const KNOWN: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "cursor"];
-const DEFAULT_LIMIT: u64 = 50;
-const MAX_LIMIT: u64 = 200;
 
 #[utoipa::path(
     get, path = "/v1/runs", tag = "runs", operation_id = "listRuns",
@@ -60,20 +58,12 @@ async fn listing(
         })?),
         None => None,
     };
-    let limit = params.number("limit", 1..=MAX_LIMIT)?;
-    let before = match params.get("cursor") {
-        Some(text) => Some(position(text)?),
-        None => None,
-    };
+    let page = page(params)?;
     let filter = RunFilter {
         status,
         workflow: params.get("workflowId").map(WorkflowId::new),
         parent: params.get("parentRunId").map(RunId::new),
         workspace: caller.workspace.clone(),
-    };
-    let page = Page {
-        before,
-        limit: usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
     };
     let listing = doors
         .runtime
@@ -86,17 +76,6 @@ async fn listing(
         body["nextCursor"] = json!(cursor(last.position));
     }
     Ok(Json(body))
-}
-
-pub(crate) fn cursor(position: RunPosition) -> String {
-    format!("r{}", position.0)
-}
-
-pub(crate) fn position(cursor: &str) -> Result<RunPosition, Problem> {
-    let number = cursor.strip_prefix('r').and_then(|text| text.parse().ok());
-    number
-        .map(RunPosition)
-        .ok_or_else(|| Problem::invalid("cursor", "is not one this host gave out"))
 }
 
 fn row(row: &RunRow) -> Value {

@@ -27,7 +27,6 @@ use utoipa_axum::routes;
 
 pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
-pub(crate) use list_runs::{cursor, position};
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 
