@@ -45,7 +45,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "sim",
-        arguments: "[--seeds N | --seed N]",
+        arguments: "[--seeds N | A..B | --seed N]",
         about: "the seeded simulator; --seed repeats one failing run",
         run: sim::sim,
     },

@@ -8,5 +8,13 @@ use std::process::Command;
 pub(crate) fn sim(arguments: &[String]) -> Outcome {
     run(&mut cargo(&["build", "--workspace", "--example", "sim"]))?;
     let program = target()?.join("debug").join("examples").join("sim");
-    run(Command::new(program).args(arguments).current_dir(root()))
+    let mut command = Command::new(program);
+    match arguments {
+        // The first N; a range A..B and a single --seed are passed on as they are.
+        [flag, count] if flag == "--seeds" && !count.contains("..") => {
+            command.args(["--seeds", &format!("0..{count}")])
+        }
+        others => command.args(others),
+    };
+    run(command.current_dir(root()))
 }
