@@ -4,7 +4,7 @@
 //! same data on the same disk: bare group commits, a single fsynced commit, and an HTTP server
 //! that does nothing. The client runs on one thread and shares the cores with the server.
 //!
-//! `cargo xtask bench [--quick]`
+//! `cargo xtask bench [--quick] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -15,6 +15,7 @@ mod options;
 mod report;
 mod scenario;
 mod server;
+mod slow_disk;
 mod workflows;
 
 use ceiling::{Ceilings, commits::Stored};
@@ -28,6 +29,16 @@ fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|word| word == "echo") {
         return ceiling::echo::serve(&arguments[1..]);
+    }
+    if let Some(at) = arguments.iter().position(|word| word == "--fsync-ms") {
+        let ms = arguments.get(at + 1).and_then(|n| n.parse().ok());
+        let ms = ms
+            .filter(|ms| (1..1000).contains(ms))
+            .ok_or("--fsync-ms 1 to 999")?;
+        let mut rest = arguments.clone();
+        rest.drain(at..at + 2);
+        let options = Options::parse(&rest)?;
+        return slow_disk::again(ms, &rest, options.disk());
     }
     let options = Options::parse(&arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

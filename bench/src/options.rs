@@ -52,6 +52,10 @@ impl Options {
         })
     }
 
+    pub(crate) fn disk(&self) -> &Path {
+        &self.disk
+    }
+
     pub(crate) fn directory(&self) -> Result<TempDir, Failure> {
         Ok(tempfile::Builder::new()
             .prefix("bench-")
