@@ -25,8 +25,8 @@ enum Kind {
     Call,
     SetVariable,
     Write,
-    /// A loop around a node of its own.
-    Loop(u64),
+    /// A loop around a node of its own, which only runs while a variable is set.
+    Loop(u64, bool),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +52,8 @@ fn kind() -> impl Strategy<Value = Kind> {
         3 => Just(Kind::Http),
         2 => Just(Kind::Call),
         1 => Just(Kind::SetVariable),
-        2 => Just(Kind::Write),
-        1 => (0_u64..4).prop_map(Kind::Loop),
+        4 => Just(Kind::Write),
+        2 => (0_u64..4, any::<bool>()).prop_map(|(times, guarded)| Kind::Loop(times, guarded)),
     ]
 }
 
@@ -97,7 +97,7 @@ pub(super) struct RandomFlow {
 }
 
 pub(super) fn random_flow() -> impl Strategy<Value = RandomFlow> {
-    let trigger = prop::option::weighted(0.3, (0_usize..8, prop_oneof![Just(0_u64), 1_u64..200]));
+    let trigger = prop::option::weighted(0.6, (0_usize..8, prop_oneof![Just(0_u64), 1_u64..200]));
     (prop::collection::vec(node(), 1..8), trigger)
         .prop_map(|(nodes, trigger)| RandomFlow { nodes, trigger })
 }
@@ -121,9 +121,17 @@ impl RandomFlow {
                 }
                 built = built.edge(&name(source), &name(ix), extra);
             }
-            if let Kind::Loop(_) = node.kind {
-                let body = format!("{}-body", name(ix));
-                built = built.path(&format!("{head} {body} {head}", head = name(ix)));
+            if let Kind::Loop(_, guarded) = node.kind {
+                let (head, body) = (name(ix), format!("{}-body", name(ix)));
+                let guard = if guarded {
+                    RandomEdge::OnVariable
+                } else {
+                    RandomEdge::Always
+                };
+                let extra = condition(guard).map_or(json!({}), |c| json!({"condition": c}));
+                built = built
+                    .edge(&head, &body, extra)
+                    .path(&format!("{body} {head}"));
             }
         }
         match self.trigger {
@@ -171,12 +179,12 @@ fn add_node(flow: Flow, id: &str, node: &RandomNode) -> Flow {
             json!({"name": "flag", "value": true}),
         ),
         Kind::Write => flow.write(id, "c", json!(id)),
-        Kind::Loop(times) => {
+        Kind::Loop(times, _) => {
             flow.delay(&format!("{id}-body"), 5)
                 .node(id, "core.loop", json!({"times": times}))
         }
     };
-    let disabled = node.disabled && !matches!(node.kind, Kind::Loop(_));
+    let disabled = node.disabled && !matches!(node.kind, Kind::Loop(..));
     flow.with("settings", settings)
         .with("disabled", json!(disabled))
 }
