@@ -2,7 +2,13 @@
 //! must be true.
 
 use tandem_record::TenantId;
-use tandem_runtime::{Fault, Runtime};
+use tandem_runtime::{Definition, Fault, Runtime};
+
+/// Fixtures that every host can run but that probe a capability beyond their node types; naming
+/// one would claim the capability.
+const PROBES_OF_PACKS: &str = "conformance-agent-pack-";
+/// A test hook on a pass-through node that acts on agent memory.
+const MEMORY_HOOK: &str = "memoryAction";
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -16,9 +22,54 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        if definition.is_some_and(|d| d.gated().is_none()) {
+        if definition.is_some_and(|d| is_served(&d)) {
             fixtures.push(id.to_string());
         }
     }
     Ok(fixtures)
+}
+
+fn is_served(definition: &Definition) -> bool {
+    let nodes = &definition.document.nodes;
+    let probes_memory = nodes.iter().any(|n| n.config.contains_key(MEMORY_HOOK));
+    let probes_packs = definition.id().as_str().starts_with(PROBES_OF_PACKS);
+    definition.gated().is_none() && !probes_memory && !probes_packs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use tandem_runtime::Permissions;
+
+    fn served(id: &str, type_id: &str, config: Value) -> bool {
+        let document = json!({
+            "id": id, "name": id, "version": "1.0", "metadata": {}, "settings": {},
+            "triggers": [], "variables": [], "edges": [],
+            "nodes": [{"id": "n", "typeId": type_id, "name": "n", "position": {"x": 0, "y": 0},
+                       "config": config, "inputs": {}}],
+        });
+        is_served(&Definition::compile(&document, Permissions::default()).expect("compiles"))
+    }
+
+    #[test]
+    fn only_fixtures_whose_whole_behaviour_is_served_are_named() {
+        let hook = json!({"memoryAction": "write-then-read"});
+        assert!(served("conformance-identity", "core.identity", json!({})));
+        assert!(!served(
+            "conformance-agent-memory-ttl",
+            "core.identity",
+            hook
+        ));
+        assert!(!served(
+            "conformance-agent-pack-install",
+            "core.identity",
+            json!({})
+        ));
+        assert!(!served(
+            "conformance-dispatch-loop",
+            "core.dispatch",
+            json!({})
+        ));
+    }
 }
