@@ -14,13 +14,14 @@ mod interrupt;
 mod run;
 mod timer;
 mod view;
+mod webhook;
 
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
-    Timestamp, WorkflowId, WorkspaceId,
+    Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use run::{
@@ -31,6 +32,7 @@ pub use timer::TimerKey;
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };
+pub use webhook::{Webhook, WebhookHealth};
 
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;
