@@ -95,6 +95,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         } else {
             &[]
         },
+        webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
     })
 }
