@@ -31,6 +31,7 @@ pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
+pub(crate) use webhook_log::shown_state;
 
 /// Everything described in the API's own description.
 pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> OpenApiRouter<Shared> {

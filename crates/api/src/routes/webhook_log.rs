@@ -141,7 +141,7 @@ fn delivery(row: &DeliveryRow) -> Value {
         "number": row.number,
         "runId": row.run_id,
         "sequence": row.seq,
-        "eventId": event_id(row),
+        "eventId": row.run_id.event_id(row.seq),
         "type": row.event_type,
         "state": shown_state(progress.state),
         "attempts": progress.attempts,
@@ -157,10 +157,6 @@ fn delivery(row: &DeliveryRow) -> Value {
         item["outcome"] = json!(outcome);
     }
     item
-}
-
-pub(crate) fn event_id(row: &DeliveryRow) -> String {
-    row.run_id.event_id(row.seq)
 }
 
 /// The protocol's word for a state.

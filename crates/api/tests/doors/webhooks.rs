@@ -1,5 +1,6 @@
 //! Webhooks over HTTP: a secret once, nobody else's events, nothing after the end.
 
+use crate::console::{csrf, page, sign_in};
 use crate::stage::{Reply, Stage, noop};
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -253,6 +254,34 @@ async fn a_rotation_gives_the_next_secret_and_says_when_it_begins() {
         .await
         .ok(201);
     assert_eq!(now["secret"], format!("secret 2 of {}", id(&made)));
+}
+
+#[tokio::test]
+async fn the_console_shows_the_log_and_delivers_again() {
+    let stage = Stage::new().await;
+    let cookie = sign_in(&stage).await;
+    let empty = page(&stage, &cookie, "/console/webhooks").await;
+    assert!(empty.text.contains("Nobody is told"), "{empty:?}");
+    let made = stage.post(HOOKS, wanted()).await.ok(201);
+    let run = stage.start("flow", &[noop("a")]).await;
+    stage.advance(0).await;
+    let listed = page(&stage, &cookie, "/console/webhooks").await;
+    assert!(listed.text.contains(id(&made)), "{listed:?}");
+    let path = format!("/console/webhooks/{}", id(&made));
+    let shown = page(&stage, &cookie, &path).await;
+    for text in [&run, "answered 200", "delivered", "run.completed"] {
+        assert!(shown.text.contains(text), "{text}: {shown:?}");
+    }
+    assert!(!shown.text.contains("secret 0 of"));
+    let form = format!("csrf={}", csrf(&shown.text));
+    let headers = [("cookie", cookie.as_str())];
+    let again = format!("{path}/deliveries/1");
+    let sent = stage.call_as("", "POST", &again, &headers, form).await;
+    assert_eq!(sent.header("location"), path);
+    stage.advance(0).await;
+    assert_eq!(stage.postman.taken.lock().len(), 2);
+    let missing = page(&stage, &cookie, "/console/webhooks/wh-nobody").await;
+    assert_eq!(missing.status.as_u16(), 404);
 }
 
 #[tokio::test]
