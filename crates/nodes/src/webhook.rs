@@ -119,7 +119,7 @@ fn all_headers(
     for (name, value) in named.chain(traced) {
         let unfit = |_| failure::invalid(format!("the header `{name}` does not fit"));
         let value = HeaderValue::try_from(value).map_err(unfit)?;
-        let name = HeaderName::try_from(name).map_err(|error| failure::invalid(error))?;
+        let name = HeaderName::try_from(name).map_err(failure::invalid)?;
         headers.insert(name, value);
     }
     Ok(headers)

@@ -35,7 +35,7 @@ impl WireCourier {
         let time = signed_time(parcel.sent_at);
         let sign = |generation: u32| {
             let secret = self.keys.secret(&hook.id, generation);
-            signature(&secret, &time, body)
+            signature(secret.expose(), &time, body)
         };
         let overlap = hook.overlap_until.is_some_and(|at| at > parcel.sent_at);
         let signing = hook.generation.saturating_sub(u32::from(overlap));
