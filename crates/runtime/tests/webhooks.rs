@@ -238,6 +238,20 @@ async fn a_record_the_store_did_not_take_is_no_reason_to_deliver_again() {
 }
 
 #[test(start_paused = true)]
+async fn what_comes_in_while_the_work_is_put_away_is_not_left_behind() {
+    let (house, id) = with_hook("wh-1").await;
+    // The run, the record of its delivery, and the end of the work, which takes its time.
+    let slow = Mishap::SlowBefore(50);
+    house.faults.next([Mishap::None, Mishap::None, slow]);
+    house.create("flow", json!({})).await;
+    house.elapse(10).await;
+    assert_eq!(house.courier.taken(&id).len(), 1);
+    house.create("flow", json!({})).await;
+    house.elapse(100).await;
+    assert_eq!(house.courier.taken(&id).len(), 2);
+}
+
+#[test(start_paused = true)]
 async fn one_event_nobody_takes_ends_as_a_dead_letter_and_stops_no_other() {
     let house = House::new().await;
     let id = subscribe(&house, hook("wh-1", &["run.started", "run.completed"])).await;
