@@ -5,7 +5,7 @@ use crate::redact::Redactor;
 use crate::webhooks::Courier;
 use async_trait::async_trait;
 use std::sync::Arc;
-use tandem_engine::run::Limits;
+use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, TraceContext};
 use tandem_store::Store;
@@ -31,6 +31,7 @@ pub struct RuntimeConfig {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
+    pub agents: AgentPolicy,
     pub redactor: Redactor,
     /// This process among others on the same store.
     pub owner: String,
@@ -51,6 +52,7 @@ impl RuntimeConfig {
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
+            agents: AgentPolicy::default(),
             redactor: Redactor::default(),
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
             alone: true,

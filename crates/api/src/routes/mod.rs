@@ -2,6 +2,7 @@
 //! the router matches and what the description of the API says.
 
 mod absent;
+mod ancestry;
 mod artifacts;
 mod bulk_cancel;
 mod control;
@@ -15,6 +16,7 @@ mod interrupts;
 mod keys;
 mod links;
 mod list_runs;
+mod parent_claim;
 mod poll;
 mod registry;
 mod runs;
@@ -55,6 +57,8 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(inside(routes!(control::resume)))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
+        .routes(routes!(ancestry::read_ancestry))
+        .routes(routes!(ancestry::vendor_kinds))
         .routes(routes!(interrupts::resolve_at_node))
         .routes(routes!(links::inspect, links::answer))
         .routes(routes!(inbox::list))

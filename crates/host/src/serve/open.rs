@@ -38,6 +38,7 @@ impl Opened {
             courier: Some(Arc::new(courier)),
             clock: Arc::new(clock),
             redactor: redactor(&settings),
+            agents: settings.agent_policy.clone(),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
