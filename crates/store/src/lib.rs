@@ -15,6 +15,7 @@ mod commit;
 mod fault;
 mod keys;
 mod read;
+mod webhooks;
 
 pub mod battery;
 pub mod memory;
@@ -28,6 +29,10 @@ pub use keys::{KeyRecord, Keys};
 pub use read::{
     DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
     Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+};
+pub use webhooks::{
+    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
+    StoredWebhook, WebhookChange,
 };
 
 use async_trait::async_trait;
@@ -203,6 +208,7 @@ pub trait Store:
     + ReadIdempotency
     + Settings
     + Keys
+    + ReadWebhooks
     + Upkeep
 {
 }
@@ -212,13 +218,13 @@ impl<T> Store for T where
         + ReadLog
         + ReadRuns
         + ReadInterrupts
-        + ReadInterrupts
         + ReadDefinitions
         + ReadTimers
         + Outbox
         + ReadIdempotency
         + Settings
         + Keys
+        + ReadWebhooks
         + Upkeep
 {
 }

@@ -11,3 +11,4 @@ mod seams;
 mod stage;
 mod streams;
 mod tenancy;
+mod webhooks;
