@@ -46,12 +46,12 @@ pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{Limits, Refusal, Run};
+pub use tandem_engine::run::{Ahead, Limits, Refusal, Run};
 pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
 };
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
-    ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,
-    StoredRun,
+    Fault, IdempotencyKey, IdempotencyRecord, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered,
+    RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

@@ -26,14 +26,16 @@ pub use commit::{
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use read::{
-    DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
-    Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+    DueTimer, IdempotencyKey, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter,
+    InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
+    StoredEvent, StoredRun, StreamSlice,
 };
 
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    WorkspaceId,
 };
 
 /// Writes. The only way anything durable changes, apart from leases and keys.
@@ -104,6 +106,17 @@ pub trait ReadInterrupts: Send + Sync {
         filter: &InterruptFilter,
         page: &Page,
     ) -> Result<InterruptListing, Fault>;
+
+    /// Open questions in the order a person wants to read them. The cost follows the page,
+    /// whatever is selected.
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault>;
+
+    /// Names of the groups open questions are put to, ascending, a bounded number.
+    async fn inbox_groups(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<Vec<String>, Fault>;
 }
 
 /// Workflow documents, content-addressed, and which version an id means now.

@@ -11,6 +11,7 @@ mod ask;
 mod decide;
 mod evolve;
 mod finish;
+mod foresee;
 mod limits;
 mod options;
 mod refusal;
@@ -28,6 +29,7 @@ mod write;
 mod tests;
 
 pub use decide::{create, decide};
+pub use foresee::Ahead;
 pub use limits::Limits;
 pub use options::check_options;
 pub use refusal::{Refusal, Undecided};

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    WorkspaceId,
 };
 use tandem_store::{
-    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter,
-    InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox,
-    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
+    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InboxPage, InboxQuery,
+    InterruptFilter, InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log,
+    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
     ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StreamSlice, Upkeep,
 };
 
@@ -80,6 +81,20 @@ impl ReadInterrupts for FailingStore {
     ) -> Result<InterruptListing, Fault> {
         self.faults.of_read().await?;
         self.inner.list_interrupts(tenant, filter, page).await
+    }
+
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
+        self.faults.of_read().await?;
+        self.inner.inbox(tenant, query).await
+    }
+
+    async fn inbox_groups(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<Vec<String>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.inbox_groups(tenant, workspace).await
     }
 }
 

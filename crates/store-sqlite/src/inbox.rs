@@ -1,0 +1,137 @@
+//! The inbox as people read it: open questions by age, deadline or priority, of one kind or group.
+//!
+//! A question has one row in `inbox` for each selection that shows it, so every page is one range
+//! of one index whatever is filtered. Groups can change while a question is open; its rows are
+//! then written anew.
+
+use crate::interrupts::{COLUMNS, columns, from_row};
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, Result, params};
+use tandem_record::TenantId;
+use tandem_store::{InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptRow, RunPosition};
+
+/// Groups offered as a filter.
+const MAX_GROUPS: i64 = 100;
+
+/// What a question keeps from its first row.
+pub(crate) struct Shelved {
+    pub(crate) position: i64,
+    pub(crate) tenant: String,
+    pub(crate) workspace: Option<String>,
+    pub(crate) kind: String,
+}
+
+pub(crate) fn project(connection: &Connection, of: &Shelved, row: &InterruptRow) -> Result<()> {
+    connection
+        .prepare_cached("DELETE FROM inbox WHERE position = ?1")?
+        .execute([of.position])?;
+    if row.closed.is_some() {
+        return Ok(());
+    }
+    // A group named twice, or one without a name, adds nothing.
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO inbox (tenant, workspace, kind, grp, position, due, urgency)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    let groups = row.groups.iter().map(String::as_str);
+    for group in groups.chain([""]) {
+        for kind in ["", of.kind.as_str()] {
+            for workspace in [""].into_iter().chain(of.workspace.as_deref()) {
+                insert.execute(params![
+                    of.tenant,
+                    workspace,
+                    kind,
+                    group,
+                    of.position,
+                    row.due(),
+                    row.urgency(),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn page(
+    connection: &Connection,
+    tenant: &TenantId,
+    query: &InboxQuery,
+) -> Result<InboxPage> {
+    let (index, rank, after, order) = match query.sort {
+        InboxSort::Newest => ("", "0", "i.position < ?", "i.position DESC"),
+        InboxSort::Deadline => (
+            "INDEXED BY inbox_by_due",
+            "i.due",
+            "(i.due, i.position) > (?, ?)",
+            "i.due, i.position",
+        ),
+        InboxSort::Priority => (
+            "INDEXED BY inbox_by_urgency",
+            "i.urgency",
+            "(i.urgency, i.position) > (?, ?)",
+            "i.urgency, i.position",
+        ),
+    };
+    let ranked = query.sort != InboxSort::Newest;
+    let start = InboxPlace {
+        rank: i64::MIN,
+        position: RunPosition(if ranked { i64::MIN } else { i64::MAX }),
+    };
+    let last = query.after.unwrap_or(start);
+    let tenant = tenant.as_str();
+    let workspace: &str = query.workspace.as_ref().map_or("", AsRef::as_ref);
+    let kind = query.kind.as_deref().unwrap_or_default();
+    let group = query.group.as_deref().unwrap_or_default();
+    let limit = i64::try_from(query.limit)
+        .unwrap_or(i64::MAX)
+        .saturating_add(1);
+    let mut values: Vec<&dyn ToSql> = vec![&tenant, &workspace, &kind, &group];
+    if ranked {
+        values.push(&last.rank);
+    }
+    values.extend([&last.position.0 as &dyn ToSql, &limit]);
+    let sql = format!(
+        "SELECT {}, i.position, {rank} FROM inbox i {index}
+         CROSS JOIN interrupts q ON q.position = i.position
+         WHERE i.tenant = ? AND i.workspace = ? AND i.kind = ? AND i.grp = ? AND {after}
+         ORDER BY {order} LIMIT ?",
+        columns!("q.")
+    );
+    let mut rows = connection
+        .prepare_cached(&sql)?
+        .query_map(values.as_slice(), |row| {
+            let place = InboxPlace {
+                rank: row.get(COLUMNS + 1)?,
+                position: RunPosition(row.get(COLUMNS)?),
+            };
+            Ok((place, from_row(row)?))
+        })?
+        .collect::<Result<Vec<_>>>()?;
+    let more = rows.len() > query.limit;
+    rows.truncate(query.limit);
+    Ok(InboxPage { rows, more })
+}
+
+/// Groups of open questions: hops from one name to the next, so it costs as many steps as there
+/// are groups.
+pub(crate) fn groups(
+    connection: &Connection,
+    tenant: &TenantId,
+    workspace: &str,
+) -> Result<Vec<String>> {
+    connection
+        .prepare_cached(
+            "WITH RECURSIVE named(grp) AS (
+                 SELECT min(grp) FROM inbox
+                 WHERE tenant = ?1 AND workspace = ?2 AND kind = '' AND grp > ''
+                 UNION ALL
+                 SELECT (SELECT min(grp) FROM inbox
+                         WHERE tenant = ?1 AND workspace = ?2 AND kind = '' AND grp > named.grp)
+                 FROM named WHERE named.grp IS NOT NULL)
+             SELECT grp FROM named WHERE grp IS NOT NULL LIMIT ?3",
+        )?
+        .query_map(params![tenant.as_str(), workspace, MAX_GROUPS], |row| {
+            row.get(0)
+        })?
+        .collect()
+}
