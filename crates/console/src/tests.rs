@@ -1,7 +1,7 @@
 //! What every page must keep: escaping, the shape a strict policy asks for, and the
 //! markup that `console.js` relies on.
 
-mod scan;
+pub(crate) mod scan;
 
 use crate::*;
 use scan::tags;
@@ -167,7 +167,9 @@ fn nothing_needs_an_inline_script_or_style() {
             assert_ne!(tag.name, "img", "{name}: hostile text became an element");
             if tag.name == "script" {
                 let src = tag.attribute("src").expect("a script has a source");
-                assert!(src.starts_with("/console/assets/console.js?v="), "{name}");
+                let ours = ["console.js", "inbox.js"];
+                let known = |file| src.starts_with(&format!("/console/assets/{file}?v="));
+                assert!(ours.into_iter().any(known), "{name}: {src}");
             }
             for (attribute, value) in &tag.attributes {
                 assert_ne!(attribute, "style", "{name}");
@@ -182,7 +184,14 @@ fn nothing_needs_an_inline_script_or_style() {
 fn every_address_stays_on_the_console() {
     for (name, html) in pages_and_fragments() {
         for tag in tags(&html) {
-            for attribute in ["href", "action", "src", "data-live-run", "data-live-rows"] {
+            for attribute in [
+                "href",
+                "action",
+                "src",
+                "data-live-run",
+                "data-live-rows",
+                "data-live-inbox",
+            ] {
                 let Some(url) = tag.attribute(attribute) else {
                     continue;
                 };

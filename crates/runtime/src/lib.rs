@@ -51,7 +51,7 @@ pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
 };
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered,
-    RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
+    Fault, IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery,
+    InboxSort, InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page,
+    Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use tandem_engine::run::Run;
 use tandem_record::{InterruptId, InterruptView, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
-    Fault, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow, Page,
+    Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
+    Page,
 };
 
 /// Rows that changed between two states of a run.
@@ -145,12 +146,12 @@ impl Runtime {
         self.store().inbox(tenant, query).await
     }
 
-    /// Groups that open questions are put to.
-    pub async fn inbox_groups(
+    /// What open questions can be told apart by.
+    pub async fn inbox_choices(
         &self,
         tenant: &TenantId,
         workspace: Option<&WorkspaceId>,
-    ) -> Result<Vec<String>, Fault> {
-        self.store().inbox_groups(tenant, workspace).await
+    ) -> Result<InboxChoices, Fault> {
+        self.store().inbox_choices(tenant, workspace).await
     }
 }

@@ -8,10 +8,42 @@ use crate::interrupts::{COLUMNS, columns, from_row};
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, Result, params};
 use tandem_record::TenantId;
-use tandem_store::{InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptRow, RunPosition};
+use tandem_store::{
+    InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
+    InterruptRow, Page, RunPosition,
+};
 
-/// Groups offered as a filter.
-const MAX_GROUPS: i64 = 100;
+/// Names offered as a filter.
+const MAX_NAMES: i64 = 100;
+
+/// The distinct names in a column of one reader's inbox.
+macro_rules! hops {
+    ($column:literal, $within:literal) => {
+        concat!(
+            "WITH RECURSIVE named(name) AS (
+                 SELECT min(",
+            $column,
+            ") FROM inbox
+                 WHERE tenant = ?1 AND workspace = ?2",
+            $within,
+            " AND ",
+            $column,
+            " > ''
+                 UNION ALL
+                 SELECT (SELECT min(",
+            $column,
+            ") FROM inbox
+                         WHERE tenant = ?1 AND workspace = ?2",
+            $within,
+            "
+                           AND ",
+            $column,
+            " > named.name)
+                 FROM named WHERE named.name IS NOT NULL)
+             SELECT name FROM named WHERE name IS NOT NULL LIMIT ?3"
+        )
+    };
+}
 
 /// What a question keeps from its first row.
 pub(crate) struct Shelved {
@@ -112,26 +144,45 @@ pub(crate) fn page(
     Ok(InboxPage { rows, more })
 }
 
-/// Groups of open questions: hops from one name to the next, so it costs as many steps as there
-/// are groups.
-pub(crate) fn groups(
+/// The same as a listing of questions, newest first.
+pub(crate) fn newest(
+    connection: &Connection,
+    tenant: &TenantId,
+    filter: &InterruptFilter,
+    page: &Page,
+) -> Result<InterruptListing> {
+    let query = InboxQuery {
+        workspace: filter.workspace.clone(),
+        kind: filter.kind.clone(),
+        group: None,
+        sort: InboxSort::Newest,
+        after: page.before.map(|position| InboxPlace { rank: 0, position }),
+        limit: page.limit,
+    };
+    let found = self::page(connection, tenant, &query)?;
+    let rows = found.rows.into_iter();
+    Ok(InterruptListing {
+        rows: rows.map(|(place, row)| (place.position, row)).collect(),
+        more: found.more,
+    })
+}
+
+/// Hops from one name to the next, so it costs as many steps as there are names.
+pub(crate) fn choices(
     connection: &Connection,
     tenant: &TenantId,
     workspace: &str,
-) -> Result<Vec<String>> {
-    connection
-        .prepare_cached(
-            "WITH RECURSIVE named(grp) AS (
-                 SELECT min(grp) FROM inbox
-                 WHERE tenant = ?1 AND workspace = ?2 AND kind = '' AND grp > ''
-                 UNION ALL
-                 SELECT (SELECT min(grp) FROM inbox
-                         WHERE tenant = ?1 AND workspace = ?2 AND kind = '' AND grp > named.grp)
-                 FROM named WHERE named.grp IS NOT NULL)
-             SELECT grp FROM named WHERE grp IS NOT NULL LIMIT ?3",
-        )?
-        .query_map(params![tenant.as_str(), workspace, MAX_GROUPS], |row| {
-            row.get(0)
-        })?
-        .collect()
+) -> Result<InboxChoices> {
+    let names = |sql: &str| -> Result<Vec<String>> {
+        connection
+            .prepare_cached(sql)?
+            .query_map(params![tenant.as_str(), workspace, MAX_NAMES], |row| {
+                row.get(0)
+            })?
+            .collect()
+    };
+    Ok(InboxChoices {
+        kinds: names(hops!("kind", ""))?,
+        groups: names(hops!("grp", " AND kind = ''"))?,
+    })
 }

@@ -1,5 +1,5 @@
-//! The inbox. A row's `position` is the order of asking; open rows have an index of their own, so
-//! that a page costs the same whether a hundred questions wait or a hundred thousand.
+//! Questions asked, open and closed. A row's `position` is the order of asking; open ones are also
+//! in `inbox`, so that a page costs the same whether a hundred wait or a hundred thousand.
 
 use crate::SqliteStore;
 use crate::inbox;
@@ -8,8 +8,8 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{InterruptId, NodeId, RunId, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
-    Fault, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow, Page,
-    ReadInterrupts, RunPosition,
+    Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
+    Page, ReadInterrupts, RunPosition,
 };
 
 /// In the order [`from_row`] reads them; with a prefix, of a table of that name.
@@ -116,13 +116,17 @@ fn find(connection: &Connection, interrupt: &InterruptId) -> Result<Option<Inter
         .optional()
 }
 
-/// The index is named: by run when a run is asked for, else the open ones, else all of a tenant.
+/// The index is named: by run when a run is asked for, else all of a tenant. Open questions of any
+/// run are the inbox.
 fn list(
     connection: &Connection,
     tenant: &TenantId,
     filter: &InterruptFilter,
     page: &Page,
 ) -> Result<InterruptListing> {
+    if filter.run.is_none() && filter.open == Some(true) {
+        return inbox::newest(connection, tenant, filter, page);
+    }
     let before = page.before.map_or(i64::MAX, |before| before.0);
     let tenant = tenant.as_str();
     let mut terms = String::new();
@@ -145,10 +149,9 @@ fn list(
         Some(false) => terms.push_str(" AND closed IS NOT NULL"),
         None => {}
     }
-    let index = match (run, filter.open) {
-        (Some(_), _) => "interrupts_by_run",
-        (None, Some(true)) => "interrupts_open",
-        (None, _) => "interrupts_by_tenant",
+    let index = match run {
+        Some(_) => "interrupts_by_run",
+        None => "interrupts_by_tenant",
     };
     let limit = i64::try_from(page.limit)
         .unwrap_or(i64::MAX)
@@ -204,15 +207,15 @@ impl ReadInterrupts for SqliteStore {
             .await
     }
 
-    async fn inbox_groups(
+    async fn inbox_choices(
         &self,
         tenant: &TenantId,
         workspace: Option<&WorkspaceId>,
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<InboxChoices, Fault> {
         let tenant = tenant.clone();
         let workspace = workspace.map_or_else(String::new, ToString::to_string);
         self.readers
-            .read(move |connection| inbox::groups(connection, &tenant, &workspace))
+            .read(move |connection| inbox::choices(connection, &tenant, &workspace))
             .await
     }
 }

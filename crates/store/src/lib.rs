@@ -26,9 +26,9 @@ pub use commit::{
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use read::{
-    DueTimer, IdempotencyKey, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter,
-    InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
-    StoredEvent, StoredRun, StreamSlice,
+    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered,
+    RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
 };
 
 use async_trait::async_trait;
@@ -111,12 +111,12 @@ pub trait ReadInterrupts: Send + Sync {
     /// whatever is selected.
     async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault>;
 
-    /// Names of the groups open questions are put to, ascending, a bounded number.
-    async fn inbox_groups(
+    /// The kinds of open questions and the groups they are put to.
+    async fn inbox_choices(
         &self,
         tenant: &TenantId,
         workspace: Option<&WorkspaceId>,
-    ) -> Result<Vec<String>, Fault>;
+    ) -> Result<InboxChoices, Fault>;
 }
 
 /// Workflow documents, content-addressed, and which version an id means now.

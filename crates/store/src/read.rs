@@ -111,6 +111,13 @@ pub struct InboxPage {
     pub more: bool,
 }
 
+/// What open questions can be told apart by; names ascending, a bounded number of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxChoices {
+    pub kinds: Vec<String>,
+    pub groups: Vec<String>,
+}
+
 /// What a workflow id means at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {

@@ -22,6 +22,9 @@ CREATE INDEX inbox_by_due     ON inbox (tenant, workspace, kind, grp, due, posit
 CREATE INDEX inbox_by_urgency ON inbox (tenant, workspace, kind, grp, urgency, position);
 CREATE INDEX inbox_of         ON inbox (position);
 
+-- The inbox has taken its place.
+DROP INDEX interrupts_open;
+
 INSERT INTO inbox
 SELECT q.tenant, w.workspace, k.kind, '', q.position, coalesce(q.deadline, 9223372036854775807), 0
 FROM interrupts q

@@ -76,11 +76,14 @@ pub async fn selections_combine(store: Arc<dyn Store>) {
         assert_eq!(page(&store, query.clone()).await, expected, "{query:?}");
     }
     let tenant = TenantId::new("t1");
-    let groups = store.inbox_groups(&tenant, None).await.unwrap();
-    assert_eq!(groups, ["finance", "legal"]);
+    let all = store.inbox_choices(&tenant, None).await.unwrap();
+    assert_eq!(all.kinds, ["approval", "clarification"]);
+    assert_eq!(all.groups, ["finance", "legal"]);
     let workspace = WorkspaceId::new("w1");
-    let own = store.inbox_groups(&tenant, Some(&workspace)).await.unwrap();
-    assert_eq!(own, ["finance"]);
+    let own = store.inbox_choices(&tenant, Some(&workspace)).await;
+    let own = own.unwrap();
+    assert_eq!(own.kinds, ["clarification"]);
+    assert_eq!(own.groups, ["finance"]);
 }
 
 pub async fn follows_its_questions(store: Arc<dyn Store>) {
@@ -92,8 +95,8 @@ pub async fn follows_its_questions(store: Arc<dyn Store>) {
     must(&store, commit(changed.into_iter().take(2))).await;
     let open = page(&store, by(InboxSort::Deadline)).await;
     assert_eq!(open, ["i2", "i3", "i4"], "closed ones leave, others move");
-    let groups = store.inbox_groups(&TenantId::new("t1"), None).await;
-    assert_eq!(groups.unwrap(), ["board", "finance"]);
+    let choices = store.inbox_choices(&TenantId::new("t1"), None).await;
+    assert_eq!(choices.unwrap().groups, ["board", "finance"]);
 }
 
 pub async fn pages_neither_repeat_nor_skip(store: Arc<dyn Store>) {

@@ -5,8 +5,9 @@ use super::state::State;
 use crate::commit::{IdempotencyRecord, InterruptRow, RunRow};
 use crate::fault::Fault;
 use crate::read::{
-    DueTimer, IdempotencyKey, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter,
-    InterruptListing, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, StoredRun,
+    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, ListedRun, Listing, Page, Registered, RunFilter,
+    RunPosition, StoredRun,
 };
 use crate::{ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadRuns, ReadTimers};
 use async_trait::async_trait;
@@ -171,11 +172,11 @@ impl ReadInterrupts for MemoryStore {
         })
     }
 
-    async fn inbox_groups(
+    async fn inbox_choices(
         &self,
         tenant: &TenantId,
         workspace: Option<&WorkspaceId>,
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<InboxChoices, Fault> {
         let state = self.state()?;
         let query = InboxQuery {
             workspace: workspace.cloned(),
@@ -183,8 +184,15 @@ impl ReadInterrupts for MemoryStore {
         };
         let open = state.interrupts.iter();
         let open = open.filter(|row| row.tenant == *tenant && waits_for(&query, row));
-        let names: BTreeSet<String> = open.flat_map(|row| row.groups.clone()).collect();
-        Ok(names.into_iter().collect())
+        let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for row in open {
+            kinds.insert(row.kind.clone());
+            groups.extend(row.groups.iter().cloned());
+        }
+        Ok(InboxChoices {
+            kinds: kinds.into_iter().collect(),
+            groups: groups.into_iter().collect(),
+        })
     }
 }
 

@@ -10,10 +10,11 @@ use tandem_record::{
     WorkspaceId,
 };
 use tandem_store::{
-    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InboxPage, InboxQuery,
-    InterruptFilter, InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log,
-    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
-    ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StreamSlice, Upkeep,
+    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage,
+    InboxQuery, InterruptFilter, InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest,
+    Listing, Log, Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts,
+    ReadLog, ReadRuns, ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun,
+    StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -88,13 +89,13 @@ impl ReadInterrupts for FailingStore {
         self.inner.inbox(tenant, query).await
     }
 
-    async fn inbox_groups(
+    async fn inbox_choices(
         &self,
         tenant: &TenantId,
         workspace: Option<&WorkspaceId>,
-    ) -> Result<Vec<String>, Fault> {
+    ) -> Result<InboxChoices, Fault> {
         self.faults.of_read().await?;
-        self.inner.inbox_groups(tenant, workspace).await
+        self.inner.inbox_choices(tenant, workspace).await
     }
 }
 
