@@ -68,7 +68,7 @@ async function send(form, button) {
   if (button) button.textContent = 'Sent…';
   announce('Sent');
   try {
-    const reply = await fetch(form.action, { method: 'POST', body, redirect: 'manual' });
+    const reply = await fetch(form.getAttribute('action'), { method: 'POST', body, redirect: 'manual' });
     if (reply.type === 'opaqueredirect' || reply.ok) {
       // Nobody will tell us what became of it: look ourselves.
       if (byId('live')?.dataset.state !== 'live') location.reload();
