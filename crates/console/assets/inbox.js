@@ -68,8 +68,9 @@ async function send(form, button) {
   if (button) button.textContent = 'Sent…';
   announce('Sent');
   try {
-    const reply = await fetch(form.getAttribute('action'), { method: 'POST', body, redirect: 'manual' });
-    if (reply.type === 'opaqueredirect' || reply.ok) {
+    const reply = await fetch(form.getAttribute('action'), { method: 'POST', body });
+    if (reply.redirected && new URL(reply.url).pathname === '/console/login') return location.assign(reply.url);
+    if (reply.ok) {
       // Nobody will tell us what became of it: look ourselves.
       if (byId('live')?.dataset.state !== 'live') location.reload();
       return;
@@ -221,6 +222,7 @@ function startInbox(page) {
   for (const choice of page.querySelectorAll('form.filter select')) {
     choice.addEventListener('change', () => choice.form.requestSubmit());
   }
+  page.querySelector('form.filter button').hidden = true;
   offerLists(page);
   follow(() => page.dataset.liveInbox, { rows: showRows, card: showCard });
 }

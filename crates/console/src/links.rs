@@ -62,8 +62,8 @@ pub(crate) fn question(id: &str, selection: &Selection) -> String {
 }
 
 /// Where the answer to a question is posted.
-pub(crate) fn answer(id: &str) -> String {
-    format!("{INBOX}/{}/answer", encode(id))
+pub(crate) fn answer(id: &str, selection: &Selection) -> String {
+    selected(&format!("{INBOX}/{}/answer", encode(id)), selection, None)
 }
 
 pub(crate) fn inbox_live(selection: &Selection, item: Option<&str>) -> String {

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::inbox::{CardView, InboxView, Selection, inbox_card, inbox_rows};
+use crate::inbox::{CardView, InboxView, inbox_card, inbox_rows};
 use crate::run_list::{RunListView, run_list_rows};
 use crate::run_page::{EventRow, RunPageView, run_state_fragment};
 
@@ -70,12 +70,12 @@ pub fn inbox_rows_json(view: &InboxView) -> String {
 }
 
 /// Data for a `card` message on the inbox's stream.
-pub fn inbox_card_json(card: &CardView, selection: &Selection) -> String {
+pub fn inbox_card_json(card: &CardView) -> String {
     one_line(&LiveCard {
         id: &card.id,
         open: card.decided.is_none(),
         digest: &card.digest,
-        html: inbox_card(card, selection),
+        html: inbox_card(card),
     })
 }
 

@@ -84,26 +84,60 @@ pub(crate) fn project(connection: &Connection, of: &Shelved, row: &InterruptRow)
     Ok(())
 }
 
+/// How a page is read in one order.
+struct Reading {
+    index: &'static str,
+    rank: &'static str,
+    after: &'static str,
+    order: &'static str,
+}
+
+impl Reading {
+    fn of(sort: InboxSort) -> Self {
+        match sort {
+            InboxSort::Newest => Self {
+                index: "",
+                rank: "0",
+                after: "i.position < ?",
+                order: "i.position DESC",
+            },
+            InboxSort::Deadline => Self {
+                index: "INDEXED BY inbox_by_due",
+                rank: "i.due",
+                after: "(i.due, i.position) > (?, ?)",
+                order: "i.due, i.position",
+            },
+            InboxSort::Priority => Self {
+                index: "INDEXED BY inbox_by_urgency",
+                rank: "i.urgency",
+                after: "(i.urgency, i.position) > (?, ?)",
+                order: "i.urgency, i.position",
+            },
+        }
+    }
+
+    fn sql(&self) -> String {
+        let Self {
+            index,
+            rank,
+            after,
+            order,
+        } = self;
+        format!(
+            "SELECT {}, i.position, {rank} FROM inbox i {index}
+             CROSS JOIN interrupts q ON q.position = i.position
+             WHERE i.tenant = ? AND i.workspace = ? AND i.kind = ? AND i.grp = ? AND {after}
+             ORDER BY {order} LIMIT ?",
+            columns!("q.")
+        )
+    }
+}
+
 pub(crate) fn page(
     connection: &Connection,
     tenant: &TenantId,
     query: &InboxQuery,
 ) -> Result<InboxPage> {
-    let (index, rank, after, order) = match query.sort {
-        InboxSort::Newest => ("", "0", "i.position < ?", "i.position DESC"),
-        InboxSort::Deadline => (
-            "INDEXED BY inbox_by_due",
-            "i.due",
-            "(i.due, i.position) > (?, ?)",
-            "i.due, i.position",
-        ),
-        InboxSort::Priority => (
-            "INDEXED BY inbox_by_urgency",
-            "i.urgency",
-            "(i.urgency, i.position) > (?, ?)",
-            "i.urgency, i.position",
-        ),
-    };
     let ranked = query.sort != InboxSort::Newest;
     let start = InboxPlace {
         rank: i64::MIN,
@@ -122,15 +156,8 @@ pub(crate) fn page(
         values.push(&last.rank);
     }
     values.extend([&last.position.0 as &dyn ToSql, &limit]);
-    let sql = format!(
-        "SELECT {}, i.position, {rank} FROM inbox i {index}
-         CROSS JOIN interrupts q ON q.position = i.position
-         WHERE i.tenant = ? AND i.workspace = ? AND i.kind = ? AND i.grp = ? AND {after}
-         ORDER BY {order} LIMIT ?",
-        columns!("q.")
-    );
     let mut rows = connection
-        .prepare_cached(&sql)?
+        .prepare_cached(&Reading::of(query.sort).sql())?
         .query_map(values.as_slice(), |row| {
             let place = InboxPlace {
                 rank: row.get(COLUMNS + 1)?,
@@ -185,4 +212,32 @@ pub(crate) fn choices(
         kinds: names(hops!("kind", ""))?,
         groups: names(hops!("grp", " AND kind = ''"))?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neither a sort nor a walk through rows of others: the cost follows the page.
+    #[test]
+    fn every_page_is_one_range_of_one_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        for script in [include_str!("schema/1.sql"), include_str!("schema/2.sql")] {
+            connection.execute_batch(script).unwrap();
+        }
+        for sort in [InboxSort::Newest, InboxSort::Deadline, InboxSort::Priority] {
+            let sql = format!("EXPLAIN QUERY PLAN {}", Reading::of(sort).sql());
+            let mut plan = connection.prepare(&sql).unwrap();
+            let steps: Vec<String> = plan
+                .raw_query()
+                .mapped(|row| row.get(3))
+                .collect::<Result<_>>()
+                .unwrap();
+            let text = steps.join("\n");
+            assert!(text.contains("SEARCH i USING"), "{sort:?}: {text}");
+            assert!(text.contains("grp=?"), "{sort:?}: {text}");
+            assert!(!text.contains("TEMP B-TREE"), "{sort:?}: {text}");
+            assert!(!text.contains("SCAN"), "{sort:?}: {text}");
+        }
+    }
 }

@@ -32,6 +32,7 @@ pub(super) async fn question(
     let selection = inbox_view::selection(&params)?;
     let mut card = inbox_view::card(&doors, &reader, id).await?;
     card.csrf = reader.csrf();
+    card.selection = selection.clone();
     let view = inbox_view::whole(&doors, &reader, selection, Some(card)).await?;
     Ok(Html(inbox_page(&chrome(&doors, &reader), &view)))
 }

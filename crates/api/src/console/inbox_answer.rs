@@ -34,6 +34,7 @@ pub(super) async fn answer(
     // Read afresh: who was quicker, or what it is now, is what the decider wants to see.
     let mut card = inbox_view::card(&doors, by, id).await?;
     card.csrf = by.csrf();
+    card.selection = selection.clone();
     card.refused = Some(problem.message().to_owned());
     let complaints = problem.complaints().into_iter().map(|(path, why)| {
         let inside = path.strip_prefix("/resumeValue").map(str::to_owned);

@@ -119,7 +119,8 @@ impl LiveInbox {
         let card = inbox_view::card(&self.doors, &self.reader, item.id.clone()).await;
         let mut card = card.ok()?;
         card.csrf = self.csrf.clone();
-        let data = inbox_card_json(&card, &self.selection);
+        card.selection = self.selection.clone();
+        let data = inbox_card_json(&card);
         if data != item.sent {
             write_frame(out, None, "card", &data);
             item.sent = data;

@@ -37,6 +37,8 @@ pub struct CardView {
     pub history: Vec<EventRow>,
     pub next: Vec<NextStep>,
     pub decided: Option<Decided>,
+    /// The list the card stands beside.
+    pub selection: Selection,
     /// Whether this reader's key may answer.
     pub may_answer: bool,
     pub csrf: String,
@@ -80,11 +82,11 @@ pub struct Decided {
     pub at: Option<String>,
 }
 
-pub(super) fn whole(card: &CardView, selection: &Selection) -> Markup {
+pub(super) fn whole(card: &CardView) -> Markup {
     html! {
         section #card .panel.card data-id=(card.id) data-digest=(card.digest)
             data-open[card.decided.is_none()] aria-labelledby="card-title" {
-            (head(card, selection))
+            (head(card))
             @if let Some(decided) = &card.decided { (ending(card, decided)) }
             (standing(card))
             (kinds::shown(card))
@@ -94,10 +96,10 @@ pub(super) fn whole(card: &CardView, selection: &Selection) -> Markup {
     }
 }
 
-fn head(card: &CardView, selection: &Selection) -> Markup {
+fn head(card: &CardView) -> Markup {
     html! {
         header.card-head {
-            p.back { a href=(links::inbox(selection)) { "← Inbox" } }
+            p.back { a href=(links::inbox(&card.selection)) { "← Inbox" } }
             p.question-head {
                 span class={ "kind kind-" (list::kind_class(&card.kind)) } { (card.kind) }
                 @if card.priority > 0 { span.priority { "Priority " (card.priority) } }
@@ -191,7 +193,7 @@ fn answer(card: &CardView) -> Markup {
                 }
             }
             div #card-changed .notice.bad role="alert" hidden {
-                p { "This changed since you looked. " a href=(links::question(&card.id, &Selection::default())) { "Look again" } }
+                p { "This changed since you looked. " a href=(links::question(&card.id, &card.selection)) { "Look again" } }
             }
             @if card.may_answer {
                 (kinds::asked(card))
@@ -228,7 +230,7 @@ fn ahead(card: &CardView) -> Markup {
 fn history(card: &CardView) -> Markup {
     html! {
         @if !card.history.is_empty() {
-            details.pad.history {
+            details.pad.history open {
                 summary { "What led here " span.count { (card.history.len()) " events" } }
                 ol.plain {
                     @for event in &card.history {

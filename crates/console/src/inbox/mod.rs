@@ -69,7 +69,7 @@ pub fn inbox_page(chrome: &Chrome, view: &InboxView) -> String {
             }
             div.inbox-card {
                 @match &view.card {
-                    Some(card) => (card::whole(card, &view.selection)),
+                    Some(card) => (card::whole(card)),
                     None => (nothing_chosen(view)),
                 }
             }
@@ -98,8 +98,8 @@ pub fn inbox_rows(view: &InboxView) -> String {
 }
 
 /// The card alone, as the live stream sends it.
-pub fn inbox_card(card: &CardView, selection: &Selection) -> String {
-    card::whole(card, selection).into_string()
+pub fn inbox_card(card: &CardView) -> String {
+    card::whole(card).into_string()
 }
 
 fn nothing_chosen(view: &InboxView) -> Markup {

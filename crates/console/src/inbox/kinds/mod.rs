@@ -61,7 +61,7 @@ pub(super) fn action_words(action: &str) -> (&'static str, &str) {
 /// A form that posts to the question; `inside` has the fields and the buttons.
 fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
     html! {
-        form.stack id=(id) method="post" action=(links::answer(&card.id)) data-answer {
+        form.stack id=(id) method="post" action=(links::answer(&card.id, &card.selection)) data-answer {
             input type="hidden" name="csrf" value=(card.csrf);
             input type="hidden" name="digest" value=(card.digest);
             (inside)
