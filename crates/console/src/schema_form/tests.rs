@@ -40,13 +40,9 @@ fn untouched(html: &str) -> Vec<(String, String)> {
     let mut select = None;
     for tag in tags(html) {
         let attribute = |name: &str| tag.attribute(name).unwrap_or_default().to_owned();
+        let sent = attribute("type") != "checkbox" || tag.attribute("checked").is_some();
         match tag.name.as_str() {
-            "input" if attribute("type") == "checkbox" => {
-                if tag.attribute("checked").is_some() {
-                    fields.push((attribute("name"), attribute("value")));
-                }
-            }
-            "input" => fields.push((attribute("name"), attribute("value"))),
+            "input" if sent => fields.push((attribute("name"), attribute("value"))),
             "select" => select = Some(attribute("name")),
             "option" if tag.attribute("selected").is_some() => {
                 fields.push((select.clone().unwrap(), attribute("value")));
