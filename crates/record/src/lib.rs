@@ -6,6 +6,7 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
+mod agent;
 mod command;
 mod effect;
 mod event;
@@ -15,6 +16,7 @@ mod run;
 mod timer;
 mod view;
 
+pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};
@@ -24,8 +26,8 @@ pub use id::{
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use run::{
-    ErrorInfo, Masking, Owner, ParentLink, RunOptions, RunRequest, RunStatus, Sensitivity,
-    TraceContext, Transport,
+    ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
+    RunStatus, Sensitivity, TraceContext, Transport,
 };
 pub use timer::TimerKey;
 pub use view::{

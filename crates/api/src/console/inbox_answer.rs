@@ -7,9 +7,10 @@ use super::page::{Detour, chrome, with_status};
 use super::session::Posted;
 use crate::api::Shared;
 use crate::at::At;
+use crate::mutation::Ticket;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{answering, find_question};
+use crate::routes::{answering, find_question, say_resolved};
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
@@ -58,10 +59,7 @@ async fn decide(doors: &Shared, id: &str, posted: &Posted) -> Result<(), Problem
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
     // A form without a digest shows nothing we know of: it fails like any other mismatch.
     let (run, command) = answering(by, row, Some(posted.field("digest")), value)?;
-    let (runtime, tenant) = (doors.runtime.clone(), by.tenant.clone());
-    let outcome = doors
-        .to_the_end(async move { runtime.submit(&tenant, &run, command, None).await })
-        .await?;
-    outcome?;
-    Ok(())
+    let ticket = Ticket::without_key();
+    let taken = ticket.submit(doors, by, run, command, say_resolved).await;
+    taken.map(|_| ())
 }

@@ -225,8 +225,8 @@ async fn next_steps(
     offered: &[String],
 ) -> Result<Vec<NextStep>, Fault> {
     if row.kind != "approval" {
-        return Ok(offered
-            .iter()
+        let answer = offered.first().into_iter();
+        return Ok(answer
             .map(|action| after_any_answer(definition, &row.node, action))
             .collect());
     }

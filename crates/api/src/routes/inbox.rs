@@ -197,6 +197,10 @@ fn item(row: &InterruptRow) -> Value {
 }
 
 pub(crate) fn title(kind: &str, data: &Value) -> String {
+    if kind == "low-confidence" {
+        let agent = data["agentId"].as_str().unwrap_or("An agent");
+        return format!("{agent} is not sure");
+    }
     let text = match kind {
         "clarification" => &data["questions"][0]["question"],
         "external-event" => &data["eventType"],
@@ -207,8 +211,11 @@ pub(crate) fn title(kind: &str, data: &Value) -> String {
 }
 
 pub(crate) fn actions(kind: &str, data: &Value) -> Value {
+    // Approvals and held decisions say themselves what may be done.
+    if data["actions"].is_array() {
+        return data["actions"].clone();
+    }
     match kind {
-        "approval" => data["actions"].clone(),
         "clarification" => json!(["answer"]),
         "external-event" => json!(["deliver"]),
         _ => json!(["resolve"]),

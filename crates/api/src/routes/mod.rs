@@ -2,6 +2,7 @@
 //! the router matches and what the description of the API says.
 
 mod absent;
+mod ancestry;
 mod artifacts;
 mod bulk_cancel;
 mod control;
@@ -15,6 +16,7 @@ mod interrupts;
 mod keys;
 mod links;
 mod list_runs;
+mod parent_claim;
 mod poll;
 mod registry;
 mod runs;
@@ -28,6 +30,7 @@ use utoipa_axum::routes;
 pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
 pub(crate) use inbox::{actions, answering, find_question, shown, title};
+pub(crate) use interrupts::say_resolved;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 
@@ -53,6 +56,8 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(inside(routes!(control::resume)))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
+        .routes(routes!(ancestry::read_ancestry))
+        .routes(routes!(ancestry::vendor_kinds))
         .routes(routes!(interrupts::resolve_at_node))
         .routes(routes!(links::inspect, links::answer))
         .routes(routes!(inbox::list))

@@ -59,6 +59,34 @@ fn approvals_are_read_by_action() {
 }
 
 #[test]
+fn what_an_agent_decided_is_decided_upon() {
+    for kind in ["low-confidence", "x-host-tandem-doubt"] {
+        let data = json!({"agentId": "ada", "observed": 0.4, "threshold": 0.7,
+            "decision": {"kind": "terminate", "confidence": 0.4},
+            "actions": ["accept", "edit-accept", "reject"]});
+        let held = card(kind, data);
+        let html = inbox_card(&held);
+        for part in [
+            "0.4 sure",
+            "0.7 is asked",
+            "name=\"v/decision/kind\"",
+            "value=\"reject\"",
+        ] {
+            assert!(html.contains(part), "{kind}: {part}");
+        }
+        let fields = [
+            ("action", "edit-accept"),
+            ("v/decision/kind", "next"),
+            ("v/decision/confidence", "1"),
+        ];
+        assert_eq!(
+            read_answer(&held, &sent(&fields)),
+            Ok(json!({"action": "edit-accept", "decision": {"kind": "next", "confidence": 1}}))
+        );
+    }
+}
+
+#[test]
 fn question_sets_are_read_by_type() {
     let questions = json!({"questions": [
         {"id": "n", "question": "How many?", "schema": {"type": "integer"}},

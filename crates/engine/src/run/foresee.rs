@@ -3,6 +3,7 @@
 
 use super::state::Run;
 use crate::graph::binding::RunScope;
+use crate::node::Kind;
 use serde_json::json;
 use tandem_record::{NodeId, NodeStatus, Object};
 
@@ -41,7 +42,9 @@ impl Run {
                 next.push(self.def.nodes[edge.target].id.clone());
             }
         }
-        if action == "reject" && !drawn {
+        // Only a gate's rejection needs an edge; an agent's held decision just does not happen.
+        let gated = matches!(compiled.kind, Kind::ApprovalGate(_));
+        if action == "reject" && gated && !drawn {
             return Ahead::Fails;
         }
         next.dedup();

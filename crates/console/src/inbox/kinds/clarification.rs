@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
+use super::super::card;
 use super::{CardView, Complaints, button, entered, form, rendering};
 use crate::schema_form::{Posted, Shape, below, read as read_form};
 
@@ -11,6 +12,7 @@ pub(super) fn shown(card: &CardView) -> Markup {
         @if let Some(context) = card.data["contextType"].as_str() {
             p.pad.hint { "About: " (context) }
         }
+        @if !card.data["decision"].is_null() { (card::value("Held", &card.data["decision"])) }
     }
 }
 

@@ -1,10 +1,11 @@
 //! What each kind of question shows, the form it is answered with, and how that form is read.
 //!
-//! One module per kind. A kind nobody here knows is shown and answered as JSON, so a host may ask
+//! One module for each way of answering: a decision (approvals, and what agents decided but are not
+//! trusted with), a set of questions, anything else. A kind nobody here knows is shown and answered as JSON, so a host may ask
 //! new kinds of questions before this console has learned them.
 
-mod approval;
 mod clarification;
+mod decision;
 mod open;
 
 use maud::{Markup, html};
@@ -17,31 +18,50 @@ use crate::schema_form::{Posted, Rendering};
 /// A place in the answer, as a JSON pointer, and what is wrong there.
 type Complaints = Vec<(String, String)>;
 
+/// How a question is answered.
+enum Way {
+    Decision,
+    Questions,
+    Open,
+}
+
+impl Way {
+    fn of(card: &CardView) -> Self {
+        match card.kind.as_str() {
+            "approval" => Self::Decision,
+            "clarification" => Self::Questions,
+            // Whatever its kind is called, it names the actions of a decision.
+            _ if card.data["actions"].is_array() => Self::Decision,
+            _ => Self::Open,
+        }
+    }
+}
+
 /// What the question is about.
 pub(super) fn shown(card: &CardView) -> Markup {
-    match card.kind.as_str() {
-        "approval" => approval::shown(card),
-        "clarification" => clarification::shown(card),
-        _ => open::shown(card),
+    match Way::of(card) {
+        Way::Decision => decision::shown(card),
+        Way::Questions => clarification::shown(card),
+        Way::Open => open::shown(card),
     }
 }
 
 /// The forms that answer it.
 pub(super) fn asked(card: &CardView) -> Markup {
-    match card.kind.as_str() {
-        "approval" => approval::asked(card),
-        "clarification" => clarification::asked(card),
-        _ => open::asked(card),
+    match Way::of(card) {
+        Way::Decision => decision::asked(card),
+        Way::Questions => clarification::asked(card),
+        Way::Open => open::asked(card),
     }
 }
 
 /// The answer a browser sent with one of those forms.
 pub fn read_answer(card: &CardView, fields: &[(String, String)]) -> Result<Value, Complaints> {
     let posted = Posted::new(fields);
-    match card.kind.as_str() {
-        "approval" => approval::read(card, &posted),
-        "clarification" => clarification::read(card, &posted),
-        _ => open::read(card, &posted),
+    match Way::of(card) {
+        Way::Decision => decision::read(card, &posted),
+        Way::Questions => clarification::read(card, &posted),
+        Way::Open => open::read(card, &posted),
     }
 }
 

@@ -1,13 +1,13 @@
-//! Approvals: the artifact, a comment and a decision; or the artifact changed in a form of its own.
+//! Decisions: what is proposed, a comment and a verdict; or the proposal changed in a form of its own.
+//! Approvals propose an artifact; an agent that is not trusted with its decision proposes that.
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::super::card;
 use super::{CardView, Complaints, button, entered, form, rendering};
-use crate::schema_form::{Posted, Shape, read as read_form};
+use crate::schema_form::{Posted, Shape, below, read as read_form};
 
-const EDITED: &str = "/editedArtifactData";
 /// Where the engine or we complain about the comment.
 const COMMENT: [&str; 4] = [
     "/feedback",
@@ -16,13 +16,26 @@ const COMMENT: [&str; 4] = [
     "/refineFeedback/text",
 ];
 
+/// Where the proposal stands in what is asked, and its changed version in the answer.
+fn places(card: &CardView) -> (&'static str, &'static str) {
+    match card.data["decision"].is_null() {
+        true => ("artifactData", "editedArtifactData"),
+        false => ("decision", "decision"),
+    }
+}
+
 pub(super) fn shown(card: &CardView) -> Markup {
-    let artifact = &card.data["artifactData"];
+    let number = |key: &str| card.data[key].as_f64();
     html! {
-        @if artifact.is_null() {
-            p.pad.hint { "Nothing is attached: the decision is about the step itself." }
-        } @else {
-            (card::value("Proposed", artifact))
+        @if let (Some(observed), Some(threshold)) = (number("observed"), number("threshold")) {
+            p.pad.hint {
+                (card.data["agentId"].as_str().unwrap_or("An agent")) " is " (observed)
+                " sure of this; " (threshold) " is asked for."
+            }
+        }
+        @match artifact(card) {
+            Some(artifact) => (card::value("Proposed", artifact)),
+            None => p.pad.hint { "Nothing is attached: the decision is about the step itself." },
         }
     }
 }
@@ -33,7 +46,8 @@ fn shape(card: &CardView) -> Shape {
 }
 
 fn artifact(card: &CardView) -> Option<&Value> {
-    card.data.get("artifactData").filter(|data| !data.is_null())
+    let proposed = card.data.get(places(card).0);
+    proposed.filter(|data| !data.is_null())
 }
 
 pub(super) fn asked(card: &CardView) -> Markup {
@@ -72,7 +86,7 @@ fn edit(card: &CardView) -> Markup {
     let posted = entered(card, true);
     let fields = rendering(card, posted.as_ref()).field(
         &shape(card),
-        EDITED,
+        &below("", places(card).1),
         "Proposed",
         artifact(card),
         true,
@@ -113,11 +127,13 @@ pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Compla
         "edit-accept" => {
             let mut complaints = Complaints::new();
             let (shape, before) = (shape(card), artifact(card));
-            let edited = read_form(&shape, EDITED, posted, before, true, &mut complaints);
+            let place = places(card).1;
+            let path = below("", place);
+            let edited = read_form(&shape, &path, posted, before, true, &mut complaints);
             if !complaints.is_empty() {
                 return Err(complaints);
             }
-            answer["editedArtifactData"] = edited.unwrap_or_default();
+            answer[place] = edited.unwrap_or_default();
         }
         _ => {}
     }
