@@ -1,6 +1,8 @@
 //! Commands that are not a server.
 
 pub(crate) mod check;
+mod given;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -1,6 +1,7 @@
 //! The promises, held against the store after everything came to its end.
 
 use super::client::tenant;
+use super::crew;
 use super::knowledge::Knowledge;
 use super::{Simulation, Told, all_runs, webhooks};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +25,10 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     let panics = runtime.metrics().panics.get();
     ensure(panics == 0, || format!("{panics} tasks panicked"))?;
     let runs = read_all(runtime).await.map_err(store_failed)?;
-    for ended in runs.values() {
+    for (run, ended) in &runs {
         well_formed(ended)?;
+        let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
+        crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
         agrees_with_its_fold(sim, runtime, ended).await?;
     }
     families(&runs)?;

@@ -5,6 +5,7 @@
 
 mod check;
 mod client;
+mod crew;
 mod knowledge;
 mod many;
 mod webhooks;
