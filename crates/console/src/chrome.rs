@@ -22,6 +22,7 @@ pub(crate) enum Section {
     Inbox,
     Runs,
     Workflows,
+    Webhooks,
     /// Pages outside the navigation: sign-in and errors.
     None,
 }
@@ -80,6 +81,7 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
                     (nav_link(links::INBOX, "Inbox", section == Section::Inbox))
                     (nav_link(links::RUNS, "Runs", section == Section::Runs))
                     (nav_link(links::WORKFLOWS, "Workflows", section == Section::Workflows))
+                    (nav_link(links::WEBHOOKS, "Webhooks", section == Section::Webhooks))
                 }
             }
             div.who {

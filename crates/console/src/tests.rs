@@ -1,9 +1,11 @@
 //! What every page must keep: escaping, the shape a strict policy asks for, and the
 //! markup that `console.js` relies on.
 
+mod questions;
 pub(crate) mod scan;
 
 use crate::*;
+use questions::{decided, inbox, question};
 use scan::tags;
 
 /// Tries to leave an attribute, an element, a path and a script all at once.
@@ -97,93 +99,34 @@ fn run_list() -> RunListView {
     }
 }
 
-fn question(kind: &str) -> CardView {
-    let data = serde_json::json!({
-        "description": HOSTILE, "requiredApprovals": 2, "contextType": HOSTILE,
-        "artifactData": {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}], "n": 1, "on": true},
-        "artifactSchema": {"title": HOSTILE, "description": HOSTILE},
-        "questions": [{"id": HOSTILE, "question": HOSTILE, "schema": {"enum": [HOSTILE, 1]}}],
-    });
-    CardView {
-        id: hostile(),
-        kind: kind.to_owned(),
-        title: hostile(),
-        run_id: hostile(),
-        run_status: hostile(),
-        workflow_id: hostile(),
-        node_id: hostile(),
-        created_at: hostile(),
-        deadline: Some(hostile()),
-        priority: 9,
-        groups: vec![hostile()],
-        resume_schema: Some(serde_json::json!({"properties": {HOSTILE: {"type": "string"}}})),
-        data,
-        digest: hostile(),
-        actions: ["accept", "reject", "refine", "edit-accept", "ask", HOSTILE]
-            .map(str::to_owned)
-            .into(),
-        votes: vec![VoteView {
-            voter: hostile(),
-            action: hostile(),
-            at: hostile(),
-            feedback: Some(hostile()),
-        }],
-        asked_back: vec![AskedBack {
-            by: Some(hostile()),
-            question: hostile(),
-            at: hostile(),
-        }],
-        history: vec![event()],
-        next: vec![NextStep {
-            action: hostile(),
-            nodes: vec![hostile()],
-            fails: false,
-        }],
-        may_answer: true,
-        csrf: hostile(),
-        refused: Some(hostile()),
-        complaints: vec![(hostile(), hostile())],
-        entered: vec![("action".to_owned(), "edit-accept".to_owned())],
-        ..CardView::default()
-    }
-}
-
-fn inbox(card: Option<CardView>) -> InboxView {
-    InboxView {
-        rows: vec![InboxRow {
-            id: hostile(),
-            kind: hostile(),
-            title: hostile(),
-            workflow_id: hostile(),
-            node_id: hostile(),
+fn webhook() -> WebhookPageView {
+    WebhookPageView {
+        webhook: WebhookRow {
+            webhook_id: hostile(),
+            url: hostile(),
+            state: hostile(),
+            events: vec![hostile()],
+            tags: vec![hostile()],
             created_at: hostile(),
-            deadline: Some(hostile()),
-            priority: 9,
-            groups: vec![hostile()],
-            votes: Some((1, 2)),
-        }],
-        selection: Selection {
-            kind: Some(hostile()),
-            group: Some(hostile()),
-            sort: Some(hostile()),
-            cursor: Some(hostile()),
+            paused_until: Some(hostile()),
+            consecutive_failures: 3,
+            dropped: 1,
         },
-        kinds: vec![hostile()],
-        groups: vec![hostile()],
+        secret_fingerprint: hostile(),
+        deliveries: vec![DeliveryRow {
+            number: 1,
+            event_type: hostile(),
+            run_id: hostile(),
+            sequence: 7,
+            state: hostile(),
+            attempts: 2,
+            created_at: hostile(),
+            next_attempt_at: Some(hostile()),
+            outcome: Some(hostile()),
+            can_redeliver: true,
+        }],
         next_cursor: Some(hostile()),
-        chosen: card.as_ref().map(|card| card.id.clone()),
-        card,
-    }
-}
-
-fn decided() -> CardView {
-    CardView {
-        decided: Some(Decided {
-            outcome: hostile(),
-            by: Some(hostile()),
-            at: Some(hostile()),
-        }),
-        ..question("approval")
+        csrf: hostile(),
     }
 }
 
@@ -227,6 +170,24 @@ fn pages() -> Vec<(&'static str, String)> {
         ("custom", inbox_with(Some(question("custom")))),
         ("vendor kind", inbox_with(Some(question(HOSTILE)))),
         ("decided", inbox_with(Some(decided()))),
+        (
+            "webhooks",
+            webhook_list_page(
+                &chrome,
+                &WebhookListView {
+                    rows: vec![webhook().webhook],
+                },
+            ),
+        ),
+        (
+            "no webhooks",
+            webhook_list_page(&chrome, &WebhookListView::default()),
+        ),
+        ("webhook", webhook_page(&chrome, &webhook())),
+        (
+            "bare webhook",
+            webhook_page(&chrome, &WebhookPageView::default()),
+        ),
     ]
 }
 

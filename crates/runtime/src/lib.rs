@@ -21,6 +21,7 @@ mod durable;
 mod effects;
 mod live;
 mod metrics;
+mod pick_up;
 mod query;
 mod questions;
 mod redact;
@@ -30,6 +31,7 @@ mod scrub;
 mod settle;
 mod submit;
 mod timers;
+mod webhooks;
 
 pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -43,6 +45,7 @@ pub use registry::{RegisterError, Registration};
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
+pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
@@ -52,7 +55,8 @@ pub use tandem_engine::{
     advertised_types, node_type,
 };
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery,
-    InboxSort, InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page,
-    Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
+    DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey, IdempotencyRecord,
+    InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
+    InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow,
+    StoredResponse, StoredRun,
 };

@@ -15,6 +15,7 @@ mod commit;
 mod fault;
 mod keys;
 mod read;
+mod webhooks;
 
 pub mod battery;
 pub mod memory;
@@ -29,6 +30,10 @@ pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered,
     RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+};
+pub use webhooks::{
+    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
+    StoredWebhook, WebhookChange,
 };
 
 use async_trait::async_trait;
@@ -216,6 +221,7 @@ pub trait Store:
     + ReadIdempotency
     + Settings
     + Keys
+    + ReadWebhooks
     + Upkeep
 {
 }
@@ -225,13 +231,13 @@ impl<T> Store for T where
         + ReadLog
         + ReadRuns
         + ReadInterrupts
-        + ReadInterrupts
         + ReadDefinitions
         + ReadTimers
         + Outbox
         + ReadIdempotency
         + Settings
         + Keys
+        + ReadWebhooks
         + Upkeep
 {
 }

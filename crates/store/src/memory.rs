@@ -11,6 +11,7 @@ mod access;
 mod outbox;
 mod reads;
 mod state;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

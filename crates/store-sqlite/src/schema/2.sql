@@ -1,36 +1,32 @@
--- Version 2. The inbox can be read by deadline, priority, kind and group, each page at the cost of
--- the page.
+-- Version 2: subscriptions to events, and the log of their deliveries.
 
-ALTER TABLE interrupts ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
--- Names of approver groups as a JSON list.
-ALTER TABLE interrupts ADD COLUMN groups TEXT NOT NULL DEFAULT '[]';
-
--- Open questions, once for every selection that shows them: '' stands for any. `due` sorts those
--- without a deadline last, `urgency` the most urgent first.
-CREATE TABLE inbox (
-    tenant    TEXT    NOT NULL,
-    workspace TEXT    NOT NULL,
-    kind      TEXT    NOT NULL,
-    grp       TEXT    NOT NULL,
-    position  INTEGER NOT NULL,
-    due       INTEGER NOT NULL,
-    urgency   INTEGER NOT NULL,
-    PRIMARY KEY (tenant, workspace, kind, grp, position)
+CREATE TABLE webhooks (
+    webhook     TEXT    NOT NULL PRIMARY KEY,
+    tenant      TEXT    NOT NULL,
+    body        TEXT    NOT NULL,
+    health      TEXT,
+    last_number INTEGER NOT NULL DEFAULT 0,
+    dropped     INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX inbox_by_due     ON inbox (tenant, workspace, kind, grp, due, position);
-CREATE INDEX inbox_by_urgency ON inbox (tenant, workspace, kind, grp, urgency, position);
-CREATE INDEX inbox_of         ON inbox (position);
+CREATE INDEX webhooks_by_tenant ON webhooks (tenant);
 
--- The inbox has taken its place.
-DROP INDEX interrupts_open;
+-- `due` is set while the delivery is pending.
+CREATE TABLE webhook_deliveries (
+    webhook    TEXT    NOT NULL,
+    number     INTEGER NOT NULL,
+    run_id     TEXT    NOT NULL,
+    seq        INTEGER NOT NULL,
+    event_type TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    state      TEXT    NOT NULL,
+    due        INTEGER,
+    attempts   INTEGER NOT NULL,
+    last_at    INTEGER,
+    outcome    TEXT,
+    PRIMARY KEY (webhook, number),
+    CHECK ((state = 'pending') = (due IS NOT NULL))
+) STRICT, WITHOUT ROWID;
 
-INSERT INTO inbox
-SELECT q.tenant, w.workspace, k.kind, '', q.position, coalesce(q.deadline, 9223372036854775807), 0
-FROM interrupts q
-JOIN (SELECT position, '' AS workspace FROM interrupts
-      UNION SELECT position, workspace FROM interrupts WHERE workspace IS NOT NULL) w
-  ON w.position = q.position
-JOIN (SELECT position, '' AS kind FROM interrupts UNION SELECT position, kind FROM interrupts) k
-  ON k.position = q.position
-WHERE q.closed IS NULL;
+CREATE INDEX webhook_deliveries_by_due ON webhook_deliveries (webhook, due)
+    WHERE due IS NOT NULL;

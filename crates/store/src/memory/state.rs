@@ -1,5 +1,6 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
+use super::webhooks::Subscription;
 use crate::commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
     OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp,
-    WorkflowId,
+    WebhookId, WorkflowId,
 };
 
 #[derive(Default)]
@@ -32,6 +33,7 @@ pub(super) struct State {
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
+    pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
 }
 
 #[derive(Default)]
@@ -94,6 +96,13 @@ impl State {
                     )));
                 }
             }
+            Guard::NoDeliveryBefore { webhook, due } => {
+                let next = self.webhooks.get(webhook).and_then(Subscription::next);
+                if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
+                    let message = format!("webhook {webhook} has a delivery to make");
+                    return Err(Conflict::Guard(message));
+                }
+            }
         }
         Ok(())
     }
@@ -119,6 +128,14 @@ impl State {
                 OutboxChange::Put(entry) => {
                     self.outbox.insert(entry.effect.clone(), entry);
                 }
+                OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
+                    Some(there) => {
+                        there.available_at = there.available_at.min(entry.available_at);
+                    }
+                    None => {
+                        self.outbox.insert(entry.effect.clone(), entry);
+                    }
+                },
                 OutboxChange::Remove(effect) => {
                     self.outbox.remove(&effect);
                 }
@@ -132,6 +149,9 @@ impl State {
         }
         for change in commit.registry {
             self.change_registry(change);
+        }
+        for change in commit.webhooks {
+            self.change_webhook(change);
         }
     }
 
