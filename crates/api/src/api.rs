@@ -121,6 +121,11 @@ impl Doors {
         }
     }
 
+    /// The runtime in a caller's hands.
+    pub(crate) fn runtime_of(&self, caller: &Identity) -> Runtime {
+        self.runtime.acting_as(caller.actor())
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.runtime.clock().now()
     }

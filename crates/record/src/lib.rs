@@ -6,6 +6,7 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
+mod actor;
 mod command;
 mod effect;
 mod event;
@@ -15,6 +16,7 @@ mod run;
 mod timer;
 mod view;
 
+pub use actor::{Actor, Via};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};

@@ -16,6 +16,7 @@ mod clock;
 mod codec;
 mod config;
 mod crash;
+mod deeds;
 mod definitions;
 mod durable;
 mod effects;
@@ -50,8 +51,9 @@ pub use tandem_engine::run::{Limits, Refusal, Run};
 pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
 };
+pub use tandem_store::audit;
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
-    ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,
-    StoredRun,
+    AuditDraft, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing,
+    InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow,
+    StoredResponse, StoredRun,
 };

@@ -3,7 +3,7 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, runs, timers};
+use crate::{SqliteStore, audit, definitions, idempotency, interrupts, outbox, runs, timers};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tandem_record::Seq;
@@ -100,5 +100,5 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     for change in &commit.registry {
         definitions::change(connection, change)?;
     }
-    Ok(())
+    audit::append(connection, &commit.audit)
 }

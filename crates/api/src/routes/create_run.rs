@@ -76,7 +76,7 @@ pub(super) async fn create_run(
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
     let new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
-    ticket.create(&doors, new, created).await
+    ticket.create(&doors, &caller, new, created).await
 }
 
 /// How the creation of a run is acknowledged.

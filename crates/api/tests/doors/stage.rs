@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
 use tandem_api::{Api, Host, Settings, router};
-use tandem_record::{Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
+use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::{Perform, Runtime, RuntimeConfig};
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -126,7 +126,7 @@ impl Stage {
 
     pub(crate) async fn mint(&self, new: NewKey) -> String {
         let now = self.runtime.clock().now();
-        let (_, secret) = self.keyring.mint(new, now).await.unwrap();
+        let (_, secret) = self.keyring.mint(new, &Actor::host(), now).await.unwrap();
         secret.expose().to_owned()
     }
 

@@ -1,5 +1,6 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
+use super::audit::AuditLog;
 use crate::commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
     OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
@@ -32,6 +33,7 @@ pub(super) struct State {
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
+    pub(super) audit: AuditLog,
 }
 
 #[derive(Default)]
@@ -132,6 +134,9 @@ impl State {
         }
         for change in commit.registry {
             self.change_registry(change);
+        }
+        for draft in &commit.audit {
+            self.tell(draft);
         }
     }
 
