@@ -3,10 +3,15 @@
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::problem::Problem;
+use axum::http::request::Parts;
 use prometheus_client::registry::Registry;
+use serde_json::json;
 use std::sync::Arc;
-use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, RateLimiter, Sessions};
-use tandem_record::{RunId, Timestamp};
+use tandem_access::{
+    Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
+};
+use tandem_record::{Object, RunId, Timestamp};
+use tandem_runtime::audit::Notary;
 use tandem_runtime::{Runtime, StoredRun};
 use tokio::sync::{Semaphore, watch};
 use tracing::Instrument as _;
@@ -33,6 +38,8 @@ pub struct Api {
     pub otel: bool,
     /// Signs and reads links to open questions.
     pub links: LinkSigner,
+    /// Seals the audit log and signs receipts. The host lets it seal; the doors only ask it.
+    pub notary: Arc<Notary>,
 }
 
 /// Who this host says it is.
@@ -90,9 +97,12 @@ pub(crate) struct Doors {
     pub(crate) otel: bool,
     pub(crate) test_seams: bool,
     pub(crate) links: LinkSigner,
+    pub(crate) notary: Arc<Notary>,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
+    /// Denials told by the audit log, by key: one that knocks all day must not fill it.
+    denials: RateLimiter,
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: HttpMetrics,
@@ -113,9 +123,11 @@ impl Doors {
             otel: api.otel,
             test_seams: api.test_seams,
             links: api.links,
+            notary: api.notary,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
+            denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             mutations: Arc::new(Semaphore::new(settings.max_mutations)),
             in_flight: InFlight::default(),
         }
@@ -124,6 +136,37 @@ impl Doors {
     /// The runtime in a caller's hands.
     pub(crate) fn runtime_of(&self, caller: &Identity) -> Runtime {
         self.runtime.acting_as(caller.actor())
+    }
+
+    /// Refuses a caller without the scope, and has the audit log tell that it tried.
+    pub(crate) async fn check_scope(
+        &self,
+        caller: &Identity,
+        scope: Scope,
+        parts: &Parts,
+    ) -> Result<(), Problem> {
+        let Err(denied) = caller.may(scope) else {
+            return Ok(());
+        };
+        let now = u64::try_from(self.now().0).unwrap_or(0);
+        if self
+            .denials
+            .check(RateKey::credential(&caller.key_id), now)
+            .is_ok()
+        {
+            let details = Object::from_iter([
+                ("scope".to_owned(), json!(scope.as_str())),
+                ("method".to_owned(), json!(parts.method.as_str())),
+            ]);
+            let runtime = self.runtime_of(caller);
+            let tenant = Some(&caller.tenant);
+            let told = runtime.tell(tenant, "access.denied", &caller.key_id, details);
+            // The denial stands, whether or not it could be told.
+            if let Err(fault) = told.await {
+                tracing::warn!(%fault, "a denial is missing from the audit log");
+            }
+        }
+        Err(denied.into())
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -29,8 +29,8 @@ macro_rules! needs {
 }
 
 needs! {
-    ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, Workflows, Keys,
-    Test,
+    ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, AuditRead, Workflows,
+    Keys, Test,
 }
 
 /// Any good key.
@@ -62,7 +62,7 @@ impl<N: Needs> FromRequestParts<Shared> for Caller<N> {
             noted.caller(&identity, N::SCOPE);
         }
         if let Some(scope) = N::SCOPE {
-            identity.may(scope)?;
+            doors.check_scope(&identity, scope, parts).await?;
         }
         Ok(Self {
             identity,

@@ -6,11 +6,49 @@
 //! when somebody asked for it. Steps a run takes by itself are in its log and not here.
 
 use crate::questions;
+use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use tandem_engine::run::Decision;
-use tandem_record::{Actor, Command, Event, Object, Reply, Resolution, Timestamp, Via, Vote};
+use tandem_record::{
+    Actor, Command, Event, Object, Reply, Resolution, TenantId, Timestamp, Via, Vote,
+};
 use tandem_store::audit::DECISION;
-use tandem_store::{AuditDraft, InterruptRow};
+use tandem_store::{AuditDraft, Commit, Error, Fault, InterruptRow};
+
+impl Runtime {
+    /// Tells something that changes nothing but is worth knowing, such as a denial. What changes
+    /// something is told in the commit that does it.
+    pub async fn tell(
+        &self,
+        tenant: Option<&TenantId>,
+        action: &str,
+        target: &str,
+        details: Object,
+    ) -> Result<(), Fault> {
+        let now = self.clock().now();
+        let commit = Commit {
+            audit: vec![AuditDraft::new(
+                now,
+                tenant,
+                &self.actor,
+                action,
+                target,
+                details,
+            )],
+            ..Commit::default()
+        };
+        match self.store().commit(commit).await {
+            Ok(()) => Ok(()),
+            Err(Error::Fault(fault)) => Err(fault),
+            Err(Error::Conflict(conflict)) => unreachable!("nothing to conflict on: {conflict}"),
+        }
+    }
+
+    /// The hands this handle is in, for drafts of callers' own commits.
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+}
 
 /// What somebody asked of a run, for the commit that does it.
 #[derive(Clone, Debug)]

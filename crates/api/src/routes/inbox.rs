@@ -122,7 +122,11 @@ pub(super) async fn resolve(
         .await
 }
 
-async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptRow, Problem> {
+pub(super) async fn find(
+    doors: &Doors,
+    caller: &Identity,
+    id: String,
+) -> Result<InterruptRow, Problem> {
     let id = InterruptId::from(id);
     let found = doors.runtime.question(&caller.tenant, &id).await?;
     let row = found.ok_or_else(Problem::interrupt_not_found)?;

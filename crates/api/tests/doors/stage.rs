@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
 use tandem_api::{Api, Host, Settings, router};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
+use tandem_runtime::audit::{AuditKey, Notary};
 use tandem_runtime::{Perform, Runtime, RuntimeConfig};
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -34,6 +35,7 @@ pub(crate) struct Stage {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
+    pub(crate) notary: Arc<Notary>,
     /// A key of tenant `default` with every scope.
     pub(crate) key: String,
     pub(crate) stopping: watch::Sender<bool>,
@@ -83,6 +85,7 @@ impl Stage {
     pub(crate) async fn with(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::new(store.clone()));
+        let notary = Arc::new(Notary::new(store.clone(), AuditKey::from_seed(&[7; 32])));
         let config = RuntimeConfig::new(store, Arc::new(Idle));
         let runtime = Runtime::start(config).await.unwrap();
         let codes = Arc::new(LoginCodes::new(60_000));
@@ -106,12 +109,14 @@ impl Stage {
             console: true,
             otel: false,
             links: LinkSigner::new(vec![b"secret".to_vec()]),
+            notary: notary.clone(),
         };
         let mut stage = Self {
             router: router(api),
             runtime,
             keyring,
             codes,
+            notary,
             key: String::new(),
             stopping,
         };

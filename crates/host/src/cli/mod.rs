@@ -1,12 +1,14 @@
 //! The command line. Declares what can be typed and what the help says; each command is carried
 //! out elsewhere.
 
+mod audit;
 mod client;
 mod server;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
 };
@@ -68,6 +70,16 @@ Examples:
 A secret is shown once, when it is made; the server stores only its hash."
     )]
     Keys(KeysCommand),
+    /// The audit log and decision receipts: verify, export
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem audit verify
+  tandem audit verify --receipt receipt.json
+  tandem audit export > log.ndjson"
+    )]
+    Audit(AuditCommand),
     Check(CheckArgs),
 }
 
@@ -99,6 +111,7 @@ impl Cli {
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
+            Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),
         }

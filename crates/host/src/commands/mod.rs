@@ -1,5 +1,6 @@
 //! Commands that are not a server.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod keys;
 pub(crate) mod run;
