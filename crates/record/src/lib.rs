@@ -7,6 +7,7 @@
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
 mod actor;
+mod agent;
 mod command;
 mod effect;
 mod event;
@@ -17,6 +18,7 @@ mod timer;
 mod view;
 
 pub use actor::{Actor, Via};
+pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};
@@ -26,8 +28,8 @@ pub use id::{
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use run::{
-    ErrorInfo, Masking, Owner, ParentLink, RunOptions, RunRequest, RunStatus, Sensitivity,
-    TraceContext, Transport,
+    ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
+    RunStatus, Sensitivity, TraceContext, Transport,
 };
 pub use timer::TimerKey;
 pub use view::{

@@ -4,7 +4,7 @@ use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::redact::Redactor;
 use async_trait::async_trait;
 use std::sync::Arc;
-use tandem_engine::run::Limits;
+use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, TraceContext};
 use tandem_store::Store;
@@ -28,6 +28,7 @@ pub struct RuntimeConfig {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
+    pub agents: AgentPolicy,
     pub redactor: Redactor,
     /// This process among others on the same store.
     pub owner: String,
@@ -47,6 +48,7 @@ impl RuntimeConfig {
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
+            agents: AgentPolicy::default(),
             redactor: Redactor::default(),
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
             alone: true,

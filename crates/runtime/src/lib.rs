@@ -47,9 +47,10 @@ pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{Limits, Refusal, Run};
+pub use tandem_engine::run::{AgentPolicy, Limits, REASONING_TOKEN_LIMIT, Refusal, Run};
 pub use tandem_engine::{
-    Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
+    Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
+    advertised_types, node_type,
 };
 pub use tandem_store::audit;
 pub use tandem_store::{

@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_engine::run::Limits;
+use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
 use tokio::sync::{Notify, broadcast, watch};
@@ -128,6 +128,10 @@ impl Runtime {
 
     pub fn limits(&self) -> &Limits {
         &self.inner.config.limits
+    }
+
+    pub fn agent_policy(&self) -> &AgentPolicy {
+        &self.inner.config.agents
     }
 
     /// The store, for reads that are not about runs (keys, settings, readiness).

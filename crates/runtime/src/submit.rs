@@ -81,6 +81,19 @@ pub(crate) struct Delivery {
     pub(crate) deed: Option<Deed>,
 }
 
+/// The event that led to a run, where its caller named one.
+fn claimed_cause(request: &RunRequest) -> Option<Cause> {
+    let claimed = request.claimed_parent.as_ref()?;
+    let event = claimed.event_id.clone()?;
+    Some(match claimed.well_known_url {
+        Some(_) => Cause::Foreign {
+            event,
+            host: claimed.host_id.clone(),
+        },
+        None => Cause::External(event),
+    })
+}
+
 impl Runtime {
     /// Creates a run for a caller. It exists, durably, when this returns.
     pub async fn create_run(
@@ -104,12 +117,13 @@ impl Runtime {
             _ => None,
         };
         let scope = new.request.scope_id.clone();
+        let cause = claimed_cause(&new.request);
         let begun = self
             .begin(
                 run_id.clone(),
                 definition,
                 new.request,
-                None,
+                cause,
                 Delivery {
                     deed: Some(Deed::creation(&self.actor)),
                     ..Delivery::default()
@@ -296,6 +310,7 @@ impl Runtime {
             let context = Context {
                 now,
                 limits: self.limits(),
+                agents: &self.inner.config.agents,
                 definitions: &seen,
             };
             match decide(&context) {

@@ -94,6 +94,8 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             scope_id: None,
             callback_url: None,
             parent: None,
+            claimed_parent: None,
+            isolated_memory: false,
             transport: Transport::Rest,
             trace: None,
         },

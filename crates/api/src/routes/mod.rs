@@ -2,6 +2,7 @@
 //! the router matches and what the description of the API says.
 
 mod absent;
+mod ancestry;
 mod artifacts;
 mod audit;
 mod bulk_cancel;
@@ -16,6 +17,7 @@ mod interrupts;
 mod keys;
 mod links;
 mod list_runs;
+mod parent_claim;
 mod poll;
 mod receipts;
 mod registry;
@@ -54,6 +56,8 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(inside(routes!(control::resume)))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
+        .routes(routes!(ancestry::read_ancestry))
+        .routes(routes!(ancestry::vendor_kinds))
         .routes(routes!(interrupts::resolve_at_node))
         .routes(routes!(links::inspect, links::answer))
         .routes(routes!(inbox::list))

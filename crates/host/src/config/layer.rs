@@ -20,6 +20,8 @@ pub(crate) struct Layer {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
+    pub(crate) confidence_floor: Option<f64>,
+    pub(crate) escalation_interrupt_kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -49,6 +51,10 @@ impl Layer {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
             },
+            confidence_floor: self.confidence_floor.or(below.confidence_floor),
+            escalation_interrupt_kind: self
+                .escalation_interrupt_kind
+                .or(below.escalation_interrupt_kind),
         }
     }
 
@@ -65,6 +71,9 @@ impl Layer {
             log_format: args.log_format,
             secrets: None,
             otel: None,
+            // Operator policy: of the environment or the file, not of a command line.
+            confidence_floor: None,
+            escalation_interrupt_kind: None,
         }
     }
 

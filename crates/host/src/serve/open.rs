@@ -39,6 +39,7 @@ impl Opened {
         let config = RuntimeConfig {
             clock: Arc::new(clock),
             redactor: redactor(&settings),
+            agents: settings.agent_policy.clone(),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;

@@ -132,6 +132,8 @@ fn request(rng: &mut SmallRng) -> RunRequest {
         scope_id: None,
         callback_url: None,
         parent: None,
+        claimed_parent: None,
+        isolated_memory: false,
         transport: Transport::Rest,
         trace: None,
     }

@@ -1,5 +1,6 @@
 //! OpenWOP v1.
 
+mod agent;
 pub mod bundle;
 pub mod capabilities;
 pub mod error;

@@ -3,6 +3,7 @@
 //! each table proves them too.
 
 mod acts;
+mod agents;
 mod flow;
 mod gates;
 mod lines;
@@ -18,12 +19,15 @@ mod children;
 mod children_refused;
 mod decisions;
 mod effects;
+mod fan_out;
+mod floor;
 mod linear;
 mod loops;
 mod pausing;
 mod random_graphs;
 mod random_steps;
 mod retries;
+mod supervising;
 mod test_only;
 mod timers;
 mod transitions;
