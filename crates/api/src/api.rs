@@ -2,6 +2,7 @@
 
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
+use crate::key_use::KeyUse;
 use crate::problem::Problem;
 use axum::http::request::Parts;
 use prometheus_client::registry::Registry;
@@ -103,6 +104,7 @@ pub(crate) struct Doors {
     pub(crate) failures: RateLimiter,
     /// Denials told by the audit log, by key: one that knocks all day must not fill it.
     denials: RateLimiter,
+    key_use: KeyUse,
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: HttpMetrics,
@@ -128,6 +130,7 @@ impl Doors {
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
+            key_use: KeyUse::default(),
             mutations: Arc::new(Semaphore::new(settings.max_mutations)),
             in_flight: InFlight::default(),
         }
@@ -136,6 +139,23 @@ impl Doors {
     /// The runtime in a caller's hands.
     pub(crate) fn runtime_of(&self, caller: &Identity) -> Runtime {
         self.runtime.acting_as(caller.actor())
+    }
+
+    /// Has the audit log tell that a key is in use.
+    pub(crate) async fn note_use(&self, caller: &Identity) {
+        if self.key_use.is_first(&caller.key_id, self.now()) {
+            self.tell(caller, "key.used", Object::new()).await;
+        }
+    }
+
+    /// Has the audit log tell something about the caller's key. Nothing hangs on it.
+    async fn tell(&self, caller: &Identity, action: &str, details: Object) {
+        let runtime = self.runtime_of(caller);
+        let tenant = Some(&caller.tenant);
+        let told = runtime.tell(tenant, action, &caller.key_id, details);
+        if let Err(fault) = told.await {
+            tracing::warn!(%fault, action, "missing from the audit log");
+        }
     }
 
     /// Refuses a caller without the scope, and has the audit log tell that it tried.
@@ -158,13 +178,7 @@ impl Doors {
                 ("scope".to_owned(), json!(scope.as_str())),
                 ("method".to_owned(), json!(parts.method.as_str())),
             ]);
-            let runtime = self.runtime_of(caller);
-            let tenant = Some(&caller.tenant);
-            let told = runtime.tell(tenant, "access.denied", &caller.key_id, details);
-            // The denial stands, whether or not it could be told.
-            if let Err(fault) = told.await {
-                tracing::warn!(%fault, "a denial is missing from the audit log");
-            }
+            self.tell(caller, "access.denied", details).await;
         }
         Err(denied.into())
     }

@@ -92,7 +92,9 @@ pub(crate) async fn authenticate(parts: &Parts, doors: &Doors) -> Result<Identit
     if let (Err(AuthenticateError::Unauthenticated(_)), Some(address)) = (&outcome, address) {
         doors.failures.check(RateKey::address(address), now_ms)?;
     }
-    Ok(outcome?)
+    let identity = outcome?;
+    doors.note_use(&identity).await;
+    Ok(identity)
 }
 
 /// Where the connection comes from, if the host serves with connection info.

@@ -91,6 +91,7 @@ async fn deeds_are_told_with_who_did_them() {
         .collect();
     let key = made["keyId"].as_str().unwrap();
     let expected = [
+        ("key.used", &*me.key_id),
         ("workflow.register", "w"),
         ("run.create", &run),
         ("run.pause", &run),
@@ -290,7 +291,7 @@ async fn an_export_shows_a_tenant_its_own_and_proves_the_whole() {
     assert!(report.withheld > 0 && report.withheld < report.entries);
     assert_eq!(report.sealed, report.entries, "sealed up to its end");
     let own = checked(&stage.get(EXPORT).await.text, stage.public_key()).unwrap();
-    assert_eq!(own.withheld, 1, "the other tenant's key");
+    assert_eq!(own.withheld, 2, "the other tenant's key, and its use");
     let weak = stage.new_key("default", &[Scope::RunsRead]).await;
     stage
         .call_as(&weak, "GET", EXPORT, &[], "")

@@ -2,7 +2,7 @@
 //! has one key for life, so that one public key checks all of it.
 
 use super::open::store_trouble;
-use crate::config::Settings;
+use crate::config::Hidden;
 use crate::failure::Failure;
 use tandem_access::fresh_link_secret as fresh_seed;
 use tandem_runtime::audit::AuditKey;
@@ -11,9 +11,9 @@ use tandem_store::Settings as Kept;
 const PRIVATE: &str = "audit.key";
 const PUBLIC: &str = "audit.public-key";
 
-pub(super) async fn obtain(settings: &Settings, store: &dyn Kept) -> anyhow::Result<AuditKey> {
+pub(super) async fn obtain(given: Option<&Hidden>, store: &dyn Kept) -> Result<AuditKey, Failure> {
     let stored = store.get(PRIVATE).await.map_err(store_trouble)?;
-    let key = match (&settings.audit_key, stored) {
+    let key = match (given, stored) {
         (Some(given), _) => AuditKey::from_stored(&given.0).ok_or_else(|| {
             Failure::new(
                 "TANDEM_AUDIT_KEY is not a key: 32 bytes as base64url without padding",
@@ -27,8 +27,7 @@ pub(super) async fn obtain(settings: &Settings, store: &dyn Kept) -> anyhow::Res
                 return Err(Failure::new(
                     "the audit log is sealed with a key that is not in the store",
                     "Set TANDEM_AUDIT_KEY as it was when the log was begun.",
-                )
-                .into());
+                ));
             }
             let kept = store.set_if_absent(PRIVATE, &fresh_seed()).await;
             usable(&kept.map_err(store_trouble)?)?
@@ -40,8 +39,7 @@ pub(super) async fn obtain(settings: &Settings, store: &dyn Kept) -> anyhow::Res
         return Err(Failure::new(
             "TANDEM_AUDIT_KEY is not the key the audit log was begun with",
             "Give that one, or leave it out if the store keeps the key.",
-        )
-        .into());
+        ));
     }
     Ok(key)
 }
@@ -53,4 +51,47 @@ fn usable(kept: &str) -> Result<AuditKey, Failure> {
             "Restore the store from a backup.",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_store::memory::MemoryStore;
+
+    fn own_key() -> Hidden {
+        Hidden("A".repeat(43))
+    }
+
+    async fn spki(given: Option<&Hidden>, store: &MemoryStore) -> Result<String, String> {
+        let key = obtain(given, store).await;
+        key.map(|key| key.public().to_spki())
+            .map_err(|f| f.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_log_keeps_the_key_it_was_begun_with() {
+        let (kept, given) = (MemoryStore::new(), MemoryStore::new());
+        let made = spki(None, &kept).await.unwrap();
+        assert_eq!(spki(None, &kept).await.unwrap(), made, "made once");
+        let refused = spki(Some(&own_key()), &kept).await.unwrap_err();
+        assert!(refused.contains("not the key"), "{refused}");
+
+        let own = spki(Some(&own_key()), &given).await.unwrap();
+        assert_ne!(own, made);
+        assert_eq!(
+            given.get(PRIVATE).await.unwrap(),
+            None,
+            "it stays the operator's"
+        );
+        assert_eq!(spki(Some(&own_key()), &given).await.unwrap(), own);
+        let refused = spki(None, &given).await.unwrap_err();
+        assert!(refused.contains("not in the store"), "{refused}");
+        let refused = spki(Some(&Hidden("short".into())), &given)
+            .await
+            .unwrap_err();
+        assert!(
+            refused.contains("32 bytes") && !refused.contains("short"),
+            "{refused}"
+        );
+    }
 }

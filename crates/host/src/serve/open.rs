@@ -34,7 +34,10 @@ impl Opened {
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let store = Arc::new(open_store(&settings).await?);
-        let notary = Notary::new(store.clone(), audit_key::obtain(&settings, &*store).await?);
+        let notary = Notary::new(
+            store.clone(),
+            audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
+        );
         let clock = clock(&settings, &store).await?;
         let config = RuntimeConfig {
             clock: Arc::new(clock),
