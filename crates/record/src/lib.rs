@@ -16,6 +16,7 @@ mod interrupt;
 mod run;
 mod timer;
 mod view;
+mod webhook;
 
 pub use actor::{Actor, Via};
 pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
@@ -24,7 +25,7 @@ pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
-    Timestamp, WorkflowId, WorkspaceId,
+    Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use run::{
@@ -35,6 +36,7 @@ pub use timer::TimerKey;
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };
+pub use webhook::{Webhook, WebhookHealth};
 
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::redact::Redactor;
+use crate::webhooks::Courier;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_engine::run::{AgentPolicy, Limits};
@@ -25,6 +26,8 @@ impl Perform for Performer {
 pub struct RuntimeConfig {
     pub store: Arc<dyn Store>,
     pub performer: Arc<dyn Perform>,
+    /// Who delivers to webhooks; without one there are none.
+    pub courier: Option<Arc<dyn Courier>>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
@@ -45,6 +48,7 @@ impl RuntimeConfig {
         Self {
             store,
             performer,
+            courier: None,
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),

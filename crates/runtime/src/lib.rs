@@ -22,6 +22,7 @@ mod durable;
 mod effects;
 mod live;
 mod metrics;
+mod pick_up;
 mod query;
 mod questions;
 mod redact;
@@ -31,6 +32,7 @@ mod scrub;
 mod settle;
 mod submit;
 mod timers;
+mod webhooks;
 
 pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -44,6 +46,7 @@ pub use registry::{RegisterError, Registration};
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
+pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
@@ -54,7 +57,7 @@ pub use tandem_engine::{
 };
 pub use tandem_store::audit;
 pub use tandem_store::{
-    AuditDraft, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing,
-    InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow,
-    StoredResponse, StoredRun,
+    AuditDraft, DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey,
+    IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page,
+    Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

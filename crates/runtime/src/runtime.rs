@@ -8,6 +8,7 @@ use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
 use crate::live::LiveRuns;
 use crate::metrics::Metrics;
+use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) crash: CrashPoints,
     pub(crate) effects: Effects,
+    pub(crate) webhooks: Webhooks,
     /// A timer was set that may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
     pub(crate) stopping: watch::Sender<bool>,
@@ -58,6 +60,7 @@ impl Runtime {
             inner: Arc::new(Inner {
                 live: LiveRuns::new(config.cached_runs),
                 effects: Effects::new(config.max_effects),
+                webhooks: Webhooks::new(config.max_effects, config.alone),
                 config,
                 definitions: CompiledDefinitions::default(),
                 bell: Bell::default(),

@@ -16,6 +16,7 @@ mod commit;
 mod fault;
 mod keys;
 mod read;
+mod webhooks;
 
 pub mod battery;
 pub mod memory;
@@ -30,6 +31,10 @@ pub use keys::{KeyRecord, Keys};
 pub use read::{
     DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
     Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+};
+pub use webhooks::{
+    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
+    StoredWebhook, WebhookChange,
 };
 
 use async_trait::async_trait;
@@ -229,6 +234,7 @@ pub trait Store:
     + Audit
     + Settings
     + Keys
+    + ReadWebhooks
     + Upkeep
 {
 }
@@ -238,7 +244,6 @@ impl<T> Store for T where
         + ReadLog
         + ReadRuns
         + ReadInterrupts
-        + ReadInterrupts
         + ReadDefinitions
         + ReadTimers
         + Outbox
@@ -246,6 +251,7 @@ impl<T> Store for T where
         + Audit
         + Settings
         + Keys
+        + ReadWebhooks
         + Upkeep
 {
 }

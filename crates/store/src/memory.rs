@@ -12,6 +12,7 @@ mod audit;
 mod outbox;
 mod reads;
 mod state;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

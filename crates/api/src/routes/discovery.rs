@@ -122,6 +122,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         stream_modes: &stream::SUPPORTED,
         node_types: tandem_runtime::advertised_types().collect(),
         interrupt_kinds: &kinds,
+        webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
         agents,
     })

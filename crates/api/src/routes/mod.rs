@@ -23,6 +23,8 @@ mod receipts;
 mod registry;
 mod runs;
 mod test_seams;
+mod webhook_log;
+mod webhooks;
 
 use crate::api::Shared;
 use crate::verb::inside;
@@ -33,6 +35,7 @@ pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
+pub(crate) use webhook_log::shown_state;
 
 /// Everything described in the API's own description.
 pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> OpenApiRouter<Shared> {
@@ -68,7 +71,14 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(audit::export))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
-        .routes(inside(routes!(keys::rotate)));
+        .routes(inside(routes!(keys::rotate)))
+        .routes(routes!(webhooks::register))
+        .routes(routes!(webhooks::unregister))
+        .routes(inside(routes!(webhooks::rotate)))
+        .routes(routes!(webhook_log::list))
+        .routes(routes!(webhook_log::read))
+        .routes(routes!(webhook_log::deliveries))
+        .routes(routes!(webhook_log::redeliver));
     if !test_seams {
         return router;
     }

@@ -77,6 +77,11 @@ async fn deeds_are_told_with_who_did_them() {
         let revoked = stage.call_as(&stage.key, "DELETE", &path, &[], "").await;
         assert_eq!(revoked.status, 204);
     }
+    let hook = json!({"url": "https://example.com/in?token=s3cret", "events": ["run.completed"]});
+    let hook = stage.post("/v1/webhooks", hook).await.ok(201);
+    let hook_id = hook["webhookId"].as_str().unwrap();
+    let path = format!("/v1/webhooks/{hook_id}");
+    stage.call_as(&stage.key, "DELETE", &path, &[], "").await;
     let workflow = "/v1/host/tandem/workflows/w";
     stage.call_as(&stage.key, "DELETE", workflow, &[], "").await;
     let weak = stage.new_key("default", &[Scope::RunsRead]).await;
@@ -99,6 +104,8 @@ async fn deeds_are_told_with_who_did_them() {
         ("run.cancel", &run),
         ("key.created", key),
         ("key.revoked", key),
+        ("webhook.register", hook_id),
+        ("webhook.unregister", hook_id),
         ("workflow.unregister", "w"),
     ];
     assert_eq!(
@@ -110,7 +117,8 @@ async fn deeds_are_told_with_who_did_them() {
     assert_eq!(last["details"]["scope"], "runs:create");
     assert_eq!(entries[0]["actor"], "host", "the first key is the host's");
     let text = json!(entries).to_string();
-    for secret in [&stage.key, &weak, made["secret"].as_str().unwrap()] {
+    let shown = [&made["secret"], &hook["secret"]].map(|secret| secret.as_str().unwrap());
+    for secret in [&stage.key, &weak, shown[0], shown[1], "s3cret"] {
         assert!(!text.contains(secret), "a secret in the audit log");
     }
 }

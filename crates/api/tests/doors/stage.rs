@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+use crate::webhooks::Postman;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
@@ -36,6 +37,7 @@ pub(crate) struct Stage {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) notary: Arc<Notary>,
+    pub(crate) postman: Arc<Postman>,
     /// A key of tenant `default` with every scope.
     pub(crate) key: String,
     pub(crate) stopping: watch::Sender<bool>,
@@ -86,7 +88,11 @@ impl Stage {
         let store = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::new(store.clone()));
         let notary = Arc::new(Notary::new(store.clone(), AuditKey::from_seed(&[7; 32])));
-        let config = RuntimeConfig::new(store, Arc::new(Idle));
+        let postman = Arc::new(Postman::default());
+        let config = RuntimeConfig {
+            courier: Some(Arc::clone(&postman) as Arc<_>),
+            ..RuntimeConfig::new(store, Arc::new(Idle))
+        };
         let runtime = Runtime::start(config).await.unwrap();
         let codes = Arc::new(LoginCodes::new(60_000));
         let (stopping, seen) = watch::channel(false);
@@ -117,6 +123,7 @@ impl Stage {
             keyring,
             codes,
             notary,
+            postman,
             key: String::new(),
             stopping,
         };

@@ -6,6 +6,7 @@
 
 mod announce;
 mod audit_key;
+mod courier;
 mod http;
 mod keys;
 mod logging;

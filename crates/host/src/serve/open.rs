@@ -1,6 +1,7 @@
 //! What a server holds open: its address, its store, its runtime.
 
 use super::audit_key;
+use super::courier::WireCourier;
 use crate::config::Settings;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -39,7 +40,9 @@ impl Opened {
             audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
         );
         let clock = clock(&settings, &store).await?;
+        let courier = WireCourier::open(&store, guard(&settings)).await?;
         let config = RuntimeConfig {
+            courier: Some(Arc::new(courier)),
             clock: Arc::new(clock),
             redactor: redactor(&settings),
             agents: settings.agent_policy.clone(),
@@ -134,13 +137,17 @@ async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<Syste
     Ok(SystemClock::shifted(offset))
 }
 
-fn performer(settings: &Settings) -> anyhow::Result<Performer> {
-    let guard = Guard {
+/// What may be called from here, by nodes and for webhooks.
+fn guard(settings: &Settings) -> Guard {
+    Guard {
         allow_private: settings.test_seams,
         ..Guard::default()
-    };
-    let http =
-        HttpCaller::new(guard, Limits::default()).context("outgoing calls cannot be made")?;
+    }
+}
+
+fn performer(settings: &Settings) -> anyhow::Result<Performer> {
+    let http = HttpCaller::new(guard(settings), Limits::default())
+        .context("outgoing calls cannot be made")?;
     let secrets = settings.secrets.iter();
     let secrets: Secrets = secrets
         .map(|(id, value)| (id.clone(), value.0.clone()))

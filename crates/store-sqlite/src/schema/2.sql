@@ -1,38 +1,32 @@
--- The audit log. Entries are chained by hash and never change; what is stored is what is hashed.
+-- Version 2: subscriptions to events, and the log of their deliveries.
 
-CREATE TABLE audit (
-    seq  INTEGER PRIMARY KEY,
-    body TEXT    NOT NULL
-) STRICT;
+CREATE TABLE webhooks (
+    webhook     TEXT    NOT NULL PRIMARY KEY,
+    tenant      TEXT    NOT NULL,
+    body        TEXT    NOT NULL,
+    health      TEXT,
+    last_number INTEGER NOT NULL DEFAULT 0,
+    dropped     INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
 
--- Where the chain ends, so that a lost end shows.
-CREATE TABLE audit_head (
-    id   INTEGER PRIMARY KEY CHECK (id = 0),
-    seq  INTEGER NOT NULL,
-    hash BLOB    NOT NULL CHECK (length(hash) = 32)
-) STRICT;
+CREATE INDEX webhooks_by_tenant ON webhooks (tenant);
 
-CREATE TABLE audit_checkpoints (
-    at_sequence INTEGER PRIMARY KEY,
-    id          TEXT    NOT NULL UNIQUE,
-    merkle_root TEXT    NOT NULL,
-    signature   TEXT    NOT NULL
-) STRICT;
+-- `due` is set while the delivery is pending.
+CREATE TABLE webhook_deliveries (
+    webhook    TEXT    NOT NULL,
+    number     INTEGER NOT NULL,
+    run_id     TEXT    NOT NULL,
+    seq        INTEGER NOT NULL,
+    event_type TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    state      TEXT    NOT NULL,
+    due        INTEGER,
+    attempts   INTEGER NOT NULL,
+    last_at    INTEGER,
+    outcome    TEXT,
+    PRIMARY KEY (webhook, number),
+    CHECK ((state = 'pending') = (due IS NOT NULL))
+) STRICT, WITHOUT ROWID;
 
--- Decisions by their question. An entry is canonical JSON, so it begins with its action; only
--- decisions pay for being parsed.
-CREATE INDEX audit_decisions ON audit (json_extract(body, '$.target'))
-    WHERE substr(body, 1, 29) = '{"action":"interrupt.resolve"';
-
-CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_is_not_removed BEFORE DELETE ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_head_is_not_removed BEFORE DELETE ON audit_head
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_head_only_advances BEFORE UPDATE ON audit_head WHEN NEW.seq <= OLD.seq
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_checkpoint_is_not_changed BEFORE UPDATE ON audit_checkpoints
-    BEGIN SELECT RAISE(ABORT, 'checkpoints are not changed'); END;
-CREATE TRIGGER audit_checkpoint_is_not_removed BEFORE DELETE ON audit_checkpoints
-    BEGIN SELECT RAISE(ABORT, 'checkpoints are not removed'); END;
+CREATE INDEX webhook_deliveries_by_due ON webhook_deliveries (webhook, due)
+    WHERE due IS NOT NULL;

@@ -3,6 +3,7 @@
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
+use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};
 use tandem_record::Object;
 
@@ -32,6 +33,8 @@ pub struct Wired<'a> {
     pub node_types: Vec<&'a str>,
     /// Kinds of question this host asks; empty for a reader who may not answer any.
     pub interrupt_kinds: &'a [&'a str],
+    /// Run events are delivered to subscribers.
+    pub webhooks: bool,
     pub test_seams: bool,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
@@ -130,6 +133,17 @@ pub fn document(wired: &Wired<'_>) -> Value {
             json!({
                 "supportedKinds": wired.interrupt_kinds,
                 "approvalActions": ["accept", "reject", "refine", "edit-accept", "ask"],
+            }),
+        );
+    }
+    if wired.webhooks {
+        out.set(
+            "webhooks",
+            json!({
+                "supported": true,
+                "signatureAlgorithms": [SIGNATURE_ALGORITHM],
+                // Kept and retried all the same; the word means the trigger bridge's events too.
+                "durable": false,
             }),
         );
     }

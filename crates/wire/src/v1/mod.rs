@@ -10,3 +10,4 @@ pub mod project;
 pub mod spans;
 pub mod stream;
 pub mod time;
+pub mod webhook;
