@@ -24,6 +24,7 @@ mod fixtures;
 mod follow;
 mod http_metrics;
 mod idempotency;
+mod key_use;
 mod mutation;
 mod openapi;
 mod paging;

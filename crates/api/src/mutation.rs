@@ -158,7 +158,7 @@ impl Ticket {
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Created(_) => None,
         });
-        let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+        let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
         self.carry_out(doors, async move {
             let reply = runtime.submit(&tenant, &run, command, answering).await?;
             Ok(say(&run, &reply).into_response())
@@ -170,6 +170,7 @@ impl Ticket {
     pub(crate) async fn create(
         self,
         doors: &Shared,
+        caller: &Identity,
         new: NewRun,
         say: fn(&RunId) -> Said,
     ) -> Result<Response, Problem> {
@@ -178,7 +179,7 @@ impl Ticket {
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Replied(..) => None,
         });
-        let runtime = doors.runtime.clone();
+        let runtime = doors.runtime_of(caller);
         self.carry_out(doors, async move {
             let run = runtime.create_run(new, answering).await?;
             Ok(say(&run).into_response())

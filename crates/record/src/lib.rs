@@ -6,6 +6,7 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
+mod actor;
 mod agent;
 mod command;
 mod effect;
@@ -17,6 +18,7 @@ mod timer;
 mod view;
 mod webhook;
 
+pub use actor::{Actor, Via};
 pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};

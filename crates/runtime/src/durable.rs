@@ -1,6 +1,7 @@
 //! From a decision to a durable fact, and only then to the world: builds the one commit, writes it,
 //! announces it.
 
+use crate::deeds;
 use crate::live::Slot;
 use crate::questions;
 use crate::runtime::Runtime;
@@ -40,6 +41,8 @@ impl Runtime {
         commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
         commit.timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
+        let deed = delivery.deed.as_ref();
+        commit.audit = deeds::entries(deed, &decision, &commit.interrupts, now);
         let prepared = self
             .inner
             .effects

@@ -16,6 +16,7 @@ mod clock;
 mod codec;
 mod config;
 mod crash;
+mod deeds;
 mod definitions;
 mod durable;
 mod effects;
@@ -54,9 +55,10 @@ pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
     advertised_types, node_type,
 };
+pub use tandem_store::audit;
 pub use tandem_store::{
-    DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey, IdempotencyRecord,
-    InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
-    InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow,
-    StoredResponse, StoredRun,
+    AuditDraft, DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey,
+    IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter,
+    InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
+    RunRow, StoredResponse, StoredRun,
 };

@@ -1,6 +1,7 @@
 //! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
 //! anybody.
 
+use crate::deeds::Deed;
 use crate::definitions::Seen;
 use crate::live::Slot;
 use crate::runtime::Runtime;
@@ -69,13 +70,15 @@ pub(crate) enum Begun {
     Before,
 }
 
-/// What a delivery of the runtime's own brings along besides its command.
-#[derive(Default)]
+/// What a command brings along besides itself.
+#[derive(Clone, Default)]
 pub(crate) struct Delivery {
     /// The outbox entry this command completes; removed in the same commit.
     pub(crate) completes: Option<EffectId>,
     /// The timer that fired.
     pub(crate) timer: Option<TimerKey>,
+    /// What the audit log shall tell, when somebody asked for it.
+    pub(crate) deed: Option<Deed>,
 }
 
 /// The event that led to a run, where its caller named one.
@@ -121,7 +124,10 @@ impl Runtime {
                 definition,
                 new.request,
                 cause,
-                Delivery::default(),
+                Delivery {
+                    deed: Some(Deed::creation(&self.actor)),
+                    ..Delivery::default()
+                },
                 answering,
                 guard,
             )
@@ -201,7 +207,11 @@ impl Runtime {
         command: Command,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, Some(tenant), command, answering, Delivery::default())
+        let delivery = Delivery {
+            deed: Deed::of(&command, &self.actor),
+            ..Delivery::default()
+        };
+        self.deliver_to(run, Some(tenant), command, answering, delivery)
             .await
     }
 
@@ -227,7 +237,6 @@ impl Runtime {
     ) -> Result<Reply, SubmitError> {
         let slot = self.inner.live.slot(run);
         let mut held = slot.lock().await;
-        let mut delivery = delivery;
         for _ in 0..MAX_CONFLICTS {
             let current = self.take_up(run, &mut held).await?;
             let tenant = current.request().owner.tenant.clone();
@@ -250,12 +259,15 @@ impl Runtime {
             let stored = answering
                 .as_ref()
                 .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
-            let again = Delivery {
-                completes: delivery.completes.clone(),
-                timer: delivery.timer.clone(),
-            };
             let result = self
-                .make_durable(&mut held, Some(current), decision, stored, delivery, None)
+                .make_durable(
+                    &mut held,
+                    Some(current),
+                    decision,
+                    stored,
+                    delivery.clone(),
+                    None,
+                )
                 .await;
             match result {
                 Ok(_) => return Ok(reply),
@@ -266,7 +278,6 @@ impl Runtime {
                     self.inner.metrics.conflicts.inc();
                     tracing::debug!(run = %run, %conflict, "deciding again");
                     held.run = None;
-                    delivery = again;
                 }
             }
         }

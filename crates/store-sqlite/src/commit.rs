@@ -3,7 +3,9 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, runs, timers, webhooks};
+use crate::{
+    SqliteStore, audit, definitions, idempotency, interrupts, outbox, runs, timers, webhooks,
+};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tandem_record::Seq;
@@ -110,5 +112,5 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     for change in &commit.webhooks {
         webhooks::change(connection, change)?;
     }
-    Ok(())
+    audit::append(connection, &commit.audit)
 }

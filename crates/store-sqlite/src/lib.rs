@@ -11,6 +11,7 @@
 //! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
+mod audit;
 mod checkpoint;
 mod commit;
 mod connection;

@@ -1,5 +1,6 @@
 //! One unit of durable change.
 
+use crate::audit::AuditDraft;
 use crate::fault::Fault;
 use crate::read::IdempotencyKey;
 use crate::webhooks::WebhookChange;
@@ -22,6 +23,8 @@ pub struct Commit {
     /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
     /// later ones change `closed` and `body` only.
     pub interrupts: Vec<InterruptRow>,
+    /// What the audit log tells about it. The store gives each entry its place in the chain.
+    pub audit: Vec<AuditDraft>,
     /// Applied in order.
     pub webhooks: Vec<WebhookChange>,
 }

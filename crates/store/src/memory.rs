@@ -8,6 +8,7 @@
 //! before its first change, so no reader and no failed commit can see or leave half of one.
 
 mod access;
+mod audit;
 mod outbox;
 mod reads;
 mod state;

@@ -69,7 +69,7 @@ pub(super) async fn act(
     let run = RunId::from(run);
     doors.visible(by, &run).await?;
     let back = format!("/console/runs/{run}");
-    let (runtime, tenant) = (doors.runtime.clone(), by.tenant.clone());
+    let (runtime, tenant) = (doors.runtime_of(by), by.tenant.clone());
     let outcome = doors
         .to_the_end(async move { runtime.submit(&tenant, &run, command, None).await })
         .await?;

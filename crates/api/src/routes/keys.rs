@@ -62,9 +62,9 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let wanted: Wanted = request.json()?;
     let new = wanted.into_key(&caller)?;
-    let (keyring, now) = (doors.keyring.clone(), doors.now());
+    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let (record, secret) = doors
-        .to_the_end(async move { keyring.mint(new, now).await })
+        .to_the_end(async move { keyring.mint(new, &by, now).await })
         .await??;
     Ok(with_secret(&record, &secret).into_response())
 }
@@ -114,11 +114,12 @@ pub(super) async fn revoke(
         Begun::Before(answer) => return Ok(answer),
     };
     let record = find(&doors, &caller, &key).await?;
-    let (keyring, now, id) = (doors.keyring.clone(), doors.now(), record.key_id);
+    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
+    let id = record.key_id;
     let sessions = doors.sessions.clone();
     doors
         .to_the_end(async move {
-            let revoked = keyring.revoke(&record.tenant, &id, now).await;
+            let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
             sessions.close_of_key(&id);
             revoked
         })
@@ -145,11 +146,11 @@ pub(super) async fn rotate(
     let old = Identity::of_key(&record);
     // The answer holds a working secret of that key's powers.
     check_grant(&caller, old.scopes, old.test_key)?;
-    let (keyring, now) = (doors.keyring.clone(), doors.now());
+    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let (record, secret) = doors
         .to_the_end(async move {
             let (tenant, id) = (&record.tenant, &record.key_id);
-            keyring.rotate(tenant, id, expires_at, now).await
+            keyring.rotate(tenant, id, expires_at, &by, now).await
         })
         .await??;
     Ok(with_secret(&record, &secret).into_response())

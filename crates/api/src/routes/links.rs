@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
-use tandem_record::{Command, InterruptView, RunId, Timestamp};
+use tandem_record::{Actor, Command, InterruptView, RunId, Timestamp};
 use tandem_runtime::InterruptRow;
 use tandem_wire::v1::project::Link;
 use tandem_wire::v1::time::rfc3339;
@@ -73,7 +73,8 @@ pub(super) async fn answer(
         by: None,
         by_link: true,
     };
-    let (runtime, run) = (doors.runtime.clone(), row.run_id);
+    let runtime = doors.runtime.acting_as(Actor::link());
+    let run = row.run_id;
     let reply = doors
         .to_the_end(async move {
             let reply = runtime.submit(&row.tenant, &run, command, None).await;

@@ -4,6 +4,7 @@
 mod absent;
 mod ancestry;
 mod artifacts;
+mod audit;
 mod bulk_cancel;
 mod control;
 mod create_run;
@@ -18,6 +19,7 @@ mod links;
 mod list_runs;
 mod parent_claim;
 mod poll;
+mod receipts;
 mod registry;
 mod runs;
 mod test_seams;
@@ -66,6 +68,9 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::read))
         .routes(inside(routes!(inbox::resolve)))
+        .routes(routes!(receipts::read))
+        .routes(routes!(audit::verify))
+        .routes(routes!(audit::export))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
         .routes(inside(routes!(keys::rotate)))

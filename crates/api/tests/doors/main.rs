@@ -1,6 +1,7 @@
 //! The doors from outside: a router over a runtime and a store in memory. One binary, so that it
 //! links once.
 
+mod audit;
 mod bodies;
 mod console;
 mod control;

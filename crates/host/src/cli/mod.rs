@@ -1,6 +1,7 @@
 //! The command line. Declares what can be typed and what the help says; each command is carried
 //! out elsewhere.
 
+mod audit;
 mod client;
 mod inbox;
 mod server;
@@ -8,6 +9,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
 };
@@ -85,6 +87,16 @@ Examples:
 A secret is shown once, when it is made; the server stores only its hash."
     )]
     Keys(KeysCommand),
+    /// The audit log and decision receipts: verify, export
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem audit verify
+  tandem audit verify --receipt receipt.json
+  tandem audit export > log.ndjson"
+    )]
+    Audit(AuditCommand),
     Check(CheckArgs),
 }
 
@@ -117,6 +129,7 @@ impl Cli {
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
+            Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),
         }

@@ -137,6 +137,11 @@ impl Client {
         })
     }
 
+    /// The answer to a GET, to be read as it comes, however long it takes.
+    pub(crate) async fn download(&self, path: &str) -> anyhow::Result<Response> {
+        self.accepted(self.http.get(self.url(path))).await
+    }
+
     /// The response, if the server did not refuse.
     async fn accepted(&self, request: RequestBuilder) -> anyhow::Result<Response> {
         let response = request

@@ -1,5 +1,6 @@
 //! Commands that are not a server.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 mod given;
 pub(crate) mod inbox;

@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) secrets: BTreeMap<String, Hidden>,
     pub(crate) api_key: Option<Hidden>,
     pub(crate) tenant2_api_key: Option<Hidden>,
+    /// Signs the audit log instead of a key kept in the store.
+    pub(crate) audit_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
@@ -136,6 +138,7 @@ pub(crate) fn resolve(
         secrets: layer.secrets.unwrap_or_default(),
         api_key: env.get("TANDEM_API_KEY").map(Hidden),
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
+        audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
     })
 }

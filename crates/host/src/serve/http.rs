@@ -67,6 +67,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         console: true,
         otel: settings.otel.is_some(),
         links: link_signer(opened).await?,
+        notary: Arc::clone(&opened.notary),
     })
 }
 

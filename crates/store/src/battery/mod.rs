@@ -10,6 +10,7 @@
 //! of its topic and one name in the list below.
 
 pub mod append;
+pub mod audit;
 pub mod concurrency;
 pub mod definitions;
 pub mod guards;
@@ -64,6 +65,9 @@ macro_rules! battery {
                 refuses_to_begin_twice, several_streams_advance_together,
                 one_conflict_undoes_the_whole_commit, appends_of_one_commit_build_on_each_other,
                 refuses_malformed_commits, keeps_bodies_byte_for_byte, closed_store_says_so;
+            audit: grows_with_its_commit, a_refused_commit_tells_nothing,
+                concurrent_commits_make_one_chain, finds_the_entry_of_a_decision,
+                seals_follow_one_another;
             guards: lease_guard_needs_the_holder, scope_guard_sees_live_runs_only,
                 a_failed_guard_leaves_no_trace, guards_look_before_the_commit_writes;
             idempotency: answers_what_was_committed, a_used_key_conflicts,
@@ -85,7 +89,7 @@ macro_rules! battery {
                 registering_again_moves_the_id, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
-                a_secret_belongs_to_one_key;
+                a_secret_belongs_to_one_key, changes_are_told;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
             webhooks: listed_by_tenant, a_change_keeps_health_tenant_and_log,
                 deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,

@@ -1,5 +1,6 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
+use super::audit::AuditLog;
 use super::webhooks::Subscription;
 use crate::commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
@@ -33,6 +34,7 @@ pub(super) struct State {
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
+    pub(super) audit: AuditLog,
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
 }
 
@@ -152,6 +154,9 @@ impl State {
         }
         for change in commit.webhooks {
             self.change_webhook(change);
+        }
+        for draft in &commit.audit {
+            self.tell(draft);
         }
     }
 

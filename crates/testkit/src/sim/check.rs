@@ -10,7 +10,8 @@ use tandem_engine::Definition;
 use tandem_engine::run::{Run, State};
 use tandem_record::{ErrorInfo, Event, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp};
 use tandem_runtime::{Fault, RunRow, Runtime};
-use tandem_store::{Outbox, ReadIdempotency, ReadLog, ReadTimers};
+use tandem_store::audit::{Entry, Walk};
+use tandem_store::{Audit, Outbox, ReadIdempotency, ReadLog, ReadTimers};
 
 /// A run that came to its end.
 struct Ended {
@@ -37,6 +38,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     calls_were_recorded_first(sim)?;
     nothing_is_left_over(sim).await.map_err(store_failed)??;
     keys_are_kept(sim).await?;
+    creations_are_told(sim, &runs).await?;
     let knowledge = sim.knowledge.lock();
     acknowledged(&knowledge, &runs)?;
     views_were_true(&knowledge, &runs)?;
@@ -45,6 +47,31 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
         runs: runs.len() as u64,
         events: runs.values().map(|run| run.log.len() as u64).sum(),
         calls: sim.world.performed().len() as u64,
+    })
+}
+
+/// The audit chain holds through every fault, and tells each run somebody asked for exactly once.
+async fn creations_are_told(sim: &Simulation, runs: &Runs) -> Result<(), String> {
+    let store = sim.store.reopen();
+    let rows = store.audit_entries(0, usize::MAX).await;
+    let mut walk = Walk::new();
+    let mut told = Vec::new();
+    for row in rows.map_err(store_failed)? {
+        walk.entry(row.seq, &row.body);
+        let entry: Entry = serde_json::from_slice(&row.body).map_err(|e| e.to_string())?;
+        if entry.action == "run.create" {
+            told.push(entry.target);
+        }
+    }
+    let head = store.audit_head().await.map_err(store_failed)?;
+    ensure(walk.breaks().is_empty() && walk.last() == head, || {
+        format!("the audit chain is broken: {:?}", walk.breaks())
+    })?;
+    told.sort();
+    let asked = runs.values().filter(|run| run.row.parent.is_none());
+    let asked: Vec<String> = asked.map(|run| run.row.run_id.to_string()).collect();
+    ensure(told == asked, || {
+        format!("runs {asked:?} were created, but told are {told:?}")
     })
 }
 

@@ -22,6 +22,8 @@ pub struct Wired<'a> {
     pub debug_bundle: bool,
     pub idempotency_seconds: u64,
     pub key_rotation_grace_seconds: Option<u64>,
+    /// The audit log is chained, sealed and open to checks.
+    pub audit_log: Option<AuditLog>,
     pub auth_scoped: bool,
     pub sub_workflow_input_mapping: bool,
     /// Span export is configured and compiled in.
@@ -54,6 +56,15 @@ pub struct Agents<'a> {
     pub mock_agent: bool,
     /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
     pub memory: bool,
+}
+
+/// How the audit log is sealed.
+#[derive(Debug, Clone)]
+pub struct AuditLog {
+    /// Base64 of the DER form (SPKI).
+    pub public_key: String,
+    pub checkpoint_entries: u64,
+    pub checkpoint_seconds: u64,
 }
 
 /// The document for one reader.
@@ -245,10 +256,23 @@ fn auth(wired: &Wired<'_>) -> Option<Value> {
     if !wired.interrupt_kinds.is_empty() {
         profiles.extend(INTERRUPT_PROFILES);
     }
-    Some(json!({
+    if wired.audit_log.is_some() {
+        profiles.push("openwop-audit-log-integrity");
+    }
+    let mut auth = json!({
         "profiles": profiles,
         "rotation": {"supported": true, "minGraceSeconds": grace},
-    }))
+    });
+    if let Some(log) = &wired.audit_log {
+        auth["auditLogIntegrity"] = json!({
+            "hashChain": true,
+            "checkpointSignatureAlgorithm": "ed25519",
+            "checkpointPublicKey": log.public_key,
+            "checkpointIntervalEntries": log.checkpoint_entries,
+            "checkpointIntervalSeconds": log.checkpoint_seconds,
+        });
+    }
+    Some(auth)
 }
 
 fn observability(wired: &Wired<'_>) -> Value {
