@@ -5,7 +5,7 @@ use crate::idempotency::InFlight;
 use crate::problem::Problem;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
-use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, RateLimiter, Sessions};
+use tandem_access::{Groups, Identity, Keyring, LinkSigner, LoginCodes, RateLimiter, Sessions};
 use tandem_record::{RunId, Timestamp};
 use tandem_runtime::{Runtime, StoredRun};
 use tokio::sync::{Semaphore, watch};
@@ -33,6 +33,8 @@ pub struct Api {
     pub otel: bool,
     /// Signs and reads links to open questions.
     pub links: LinkSigner,
+    /// Groups of approvers every tenant has; a tenant's own stand over them.
+    pub groups: Groups,
 }
 
 /// Who this host says it is.
@@ -90,6 +92,7 @@ pub(crate) struct Doors {
     pub(crate) otel: bool,
     pub(crate) test_seams: bool,
     pub(crate) links: LinkSigner,
+    pub(crate) groups: Groups,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
@@ -113,6 +116,7 @@ impl Doors {
             otel: api.otel,
             test_seams: api.test_seams,
             links: api.links,
+            groups: api.groups,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),

@@ -4,7 +4,7 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    Decision, DefinitionHash, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt,
+    Decision, DefinitionHash, Denial, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt,
     InterruptId, NodeId, Object, Principal, Resolution, RunId, RunRequest, RunStatus, Seq,
     Timestamp, WorkflowId,
 };
@@ -234,6 +234,46 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
+    /// Nobody decided in time: others are asked, with time of their own.
+    InterruptEscalated {
+        node: NodeId,
+        interrupt: InterruptId,
+        /// 1 for the first time it was handed on.
+        level: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        approvers: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roles: Vec<String>,
+        deadline: Timestamp,
+    },
+    /// Nobody decided in time: the question waits on, and its people should hear of it.
+    InterruptReminded {
+        node: NodeId,
+        interrupt: InterruptId,
+        /// 1 for the first reminder.
+        count: u32,
+        /// When something happens next, if anything does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Timestamp>,
+    },
+    /// Somebody tried to decide who may not.
+    DecisionDenied {
+        node: NodeId,
+        interrupt: InterruptId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        why: Denial,
+    },
+    /// An event from outside, kept until a wait takes it.
+    ExternalEventReceived {
+        event_id: String,
+        event_type: String,
+        payload: Object,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
     NodeSuspended {
         node: NodeId,
         interrupt: InterruptId,
@@ -350,6 +390,9 @@ impl Event {
             | Self::ApprovalReceived { node, .. }
             | Self::ClarificationResolved { node, .. }
             | Self::ApprovalQuestioned { node, .. }
+            | Self::InterruptEscalated { node, .. }
+            | Self::InterruptReminded { node, .. }
+            | Self::DecisionDenied { node, .. }
             | Self::NodeSuspended { node, .. }
             | Self::InterruptResolved { node, .. }
             | Self::NodeResumed { node, .. }
@@ -368,6 +411,7 @@ impl Event {
             | Self::RunCompleted { .. }
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. }
+            | Self::ExternalEventReceived { .. }
             | Self::TriggerArmed { .. } => None,
         }
     }

@@ -7,6 +7,7 @@
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
 mod command;
+mod decider;
 mod effect;
 mod event;
 mod id;
@@ -15,7 +16,8 @@ mod run;
 mod timer;
 mod view;
 
-pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
+pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, EventFate, Reply};
+pub use decider::{DecisionPolicy, Denial, Standing, Verdict};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};
 pub use id::{

@@ -16,11 +16,13 @@ mod clock;
 mod codec;
 mod config;
 mod crash;
+mod deciding;
 mod definitions;
 mod durable;
 mod effects;
 mod live;
 mod metrics;
+mod people;
 mod query;
 mod questions;
 mod redact;
@@ -35,6 +37,7 @@ pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
+pub use deciding::{Judge, Proposal};
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
@@ -51,7 +54,7 @@ pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
 };
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
-    ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,
-    StoredRun,
+    DelegationRecord, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord, InterruptFilter,
+    InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
+    RunRow, StoredResponse, StoredRun,
 };

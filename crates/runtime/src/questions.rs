@@ -55,6 +55,12 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         "data": interrupt.data,
         "digest": digest(&interrupt.data),
         "votes": question.votes,
+        "priority": interrupt.priority,
+        "approvers": question.policy.approvers,
+        "approverGroups": question.policy.groups,
+        "approverRoles": question.policy.roles,
+        "level": question.level,
+        "reminders": question.reminders,
     });
     if let Some(schema) = &interrupt.resume_schema {
         body["resumeSchema"] = schema.clone();
@@ -72,9 +78,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         workspace: owner.workspace.clone(),
         kind: interrupt.kind.clone(),
         created_at: interrupt.requested_at,
-        deadline: interrupt
-            .timeout_ms
-            .map(|ms| interrupt.requested_at.plus_ms(ms)),
+        deadline: question.deadline,
         closed: closing.map(|c| c.outcome),
         body: body.to_string(),
     }

@@ -63,6 +63,9 @@ pub enum SubmitError {
     Fault(#[from] Fault),
 }
 
+/// What is asked of a run, given how it stands.
+pub(crate) type Wish<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
+
 /// Whether a run was created by this call or had been before.
 pub(crate) enum Begun {
     Now,
@@ -187,7 +190,21 @@ impl Runtime {
         command: Command,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, Some(tenant), command, answering, Delivery::default())
+        let wish = |_: &Run| command.clone();
+        self.deliver_to(run, Some(tenant), &wish, answering, Delivery::default())
+            .await
+    }
+
+    /// Puts to a caller's run what depends on how it stands. The command is made from the very state
+    /// it is decided on, again whenever somebody else moved the run meanwhile.
+    pub(crate) async fn submit_with(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        wish: &Wish<'_>,
+        answering: Option<Answering>,
+    ) -> Result<Reply, SubmitError> {
+        self.deliver_to(run, Some(tenant), wish, answering, Delivery::default())
             .await
     }
 
@@ -199,15 +216,15 @@ impl Runtime {
         answering: Option<Answering>,
         delivery: Delivery,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, None, command, answering, delivery)
-            .await
+        let wish = |_: &Run| command.clone();
+        self.deliver_to(run, None, &wish, answering, delivery).await
     }
 
     async fn deliver_to(
         &self,
         run: &RunId,
         of: Option<&TenantId>,
-        command: Command,
+        wish: &Wish<'_>,
         answering: Option<Answering>,
         delivery: Delivery,
     ) -> Result<Reply, SubmitError> {
@@ -221,6 +238,7 @@ impl Runtime {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
             }
+            let command = wish(&current);
             let decided = self
                 .with_definitions(&tenant, |cx| run::decide(&current, command.clone(), cx))
                 .await;

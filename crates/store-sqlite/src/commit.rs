@@ -3,7 +3,7 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, runs, timers};
+use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, people, runs, timers};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tandem_record::Seq;
@@ -99,6 +99,9 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     }
     for change in &commit.registry {
         definitions::change(connection, change)?;
+    }
+    for change in &commit.people {
+        people::change(connection, change)?;
     }
     Ok(())
 }

@@ -23,7 +23,8 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
         "INSERT INTO interrupts (",
         columns!(),
         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-         ON CONFLICT (interrupt) DO UPDATE SET closed = excluded.closed, body = excluded.body"
+         ON CONFLICT (interrupt) DO UPDATE
+             SET deadline = excluded.deadline, closed = excluded.closed, body = excluded.body"
     ))?;
     upsert.execute(params![
         row.interrupt.as_str(),

@@ -1,6 +1,7 @@
 //! One unit of durable change.
 
 use crate::fault::Fault;
+use crate::people::PeopleChange;
 use crate::read::IdempotencyKey;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -19,8 +20,10 @@ pub struct Commit {
     pub registry: Vec<RegistryChange>,
     pub guards: Vec<Guard>,
     /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
-    /// later ones change `closed` and `body` only.
+    /// later ones change `deadline`, `closed` and `body` only.
     pub interrupts: Vec<InterruptRow>,
+    /// Groups and delegations.
+    pub people: Vec<PeopleChange>,
 }
 
 impl Commit {

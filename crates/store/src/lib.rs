@@ -14,6 +14,7 @@
 mod commit;
 mod fault;
 mod keys;
+mod people;
 mod read;
 
 pub mod battery;
@@ -25,6 +26,7 @@ pub use commit::{
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
+pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
     Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
@@ -203,6 +205,7 @@ pub trait Store:
     + ReadIdempotency
     + Settings
     + Keys
+    + ReadPeople
     + Upkeep
 {
 }
@@ -212,13 +215,13 @@ impl<T> Store for T where
         + ReadLog
         + ReadRuns
         + ReadInterrupts
-        + ReadInterrupts
         + ReadDefinitions
         + ReadTimers
         + Outbox
         + ReadIdempotency
         + Settings
         + Keys
+        + ReadPeople
         + Upkeep
 {
 }

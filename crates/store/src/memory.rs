@@ -9,6 +9,7 @@
 
 mod access;
 mod outbox;
+mod people;
 mod reads;
 mod state;
 

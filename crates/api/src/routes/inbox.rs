@@ -1,9 +1,9 @@
 //! The inbox: every open question of the tenant's runs, and deciding one by its id.
 
-use super::interrupts::say_resolved;
 use crate::api::{Doors, Shared};
 use crate::at::At;
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
+use crate::deciding::{Given, decide};
 use crate::mutation::{Begun, Mutation};
 use crate::paging::{cursor, page};
 use crate::params::Params;
@@ -14,7 +14,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::Identity;
-use tandem_record::{Command, InterruptId, RunId, Timestamp};
+use tandem_record::{InterruptId, Principal, RunId, Timestamp};
 use tandem_runtime::{InterruptFilter, InterruptRow};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
@@ -83,6 +83,9 @@ struct Decision {
     /// What was shown when the decision was made; a mismatch is refused.
     #[serde(default)]
     digest: Option<String>,
+    /// In whose place you decide, if they delegated that to you.
+    #[serde(default)]
+    acting_for: Option<String>,
 }
 
 #[utoipa::path(
@@ -110,16 +113,13 @@ pub(super) async fn resolve(
             return Err(Problem::artifact_changed(digest));
         }
     }
-    let command = Command::ResolveInterrupt {
+    let given = Given {
         node: row.node,
         interrupt: Some(row.interrupt),
         value: decision.resume_value,
-        by: Some(caller.principal.clone()),
-        by_link: false,
+        acting_for: decision.acting_for.map(Principal::from),
     };
-    ticket
-        .submit(&doors, &caller, row.run_id, command, say_resolved)
-        .await
+    decide(&doors, ticket, &caller, row.run_id, given).await
 }
 
 async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptRow, Problem> {
@@ -156,8 +156,18 @@ fn item(row: &InterruptRow) -> Value {
     if let Some(deadline) = row.deadline {
         item["deadline"] = json!(rfc3339(deadline));
     }
-    for key in ["resumeSchema", "outcome", "decidedBy"] {
-        if !shown[key].is_null() {
+    for key in [
+        "resumeSchema",
+        "outcome",
+        "decidedBy",
+        "priority",
+        "approvers",
+        "approverGroups",
+        "approverRoles",
+        "level",
+        "reminders",
+    ] {
+        if !is_blank(&shown[key]) {
             item[key] = shown[key].clone();
         }
     }
@@ -171,6 +181,15 @@ fn item(row: &InterruptRow) -> Value {
         item["votes"] = shown["votes"].clone();
     }
     item
+}
+
+/// Nothing worth telling: absent, or an empty list.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
 }
 
 fn title(kind: &str, data: &Value) -> String {
@@ -188,6 +207,7 @@ fn actions(kind: &str, data: &Value) -> Value {
         "approval" => data["actions"].clone(),
         "clarification" => json!(["answer"]),
         "external-event" => json!(["deliver"]),
+        "low-confidence" => json!(["ratify", "decide", "reject"]),
         _ => json!(["resolve"]),
     }
 }

@@ -7,14 +7,17 @@ mod bulk_cancel;
 mod control;
 mod create_run;
 mod debug_bundle;
+mod delegations;
 mod discovery;
 mod events;
+mod groups;
 mod health;
 mod inbox;
 mod interrupts;
 mod keys;
 mod links;
 mod list_runs;
+mod outside_events;
 mod poll;
 mod registry;
 mod runs;
@@ -57,6 +60,11 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::read))
         .routes(inside(routes!(inbox::resolve)))
+        .routes(routes!(outside_events::deliver))
+        .routes(routes!(groups::list))
+        .routes(routes!(groups::put, groups::read, groups::delete))
+        .routes(routes!(delegations::create, delegations::list))
+        .routes(routes!(delegations::delete))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
         .routes(inside(routes!(keys::rotate)));

@@ -106,6 +106,7 @@ impl Stage {
             console: true,
             otel: false,
             links: LinkSigner::new(vec![b"secret".to_vec()]),
+            groups: Default::default(),
         };
         let mut stage = Self {
             router: router(api),

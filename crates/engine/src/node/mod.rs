@@ -1,20 +1,24 @@
 //! The node types this host knows and what their configuration means. Parsing happens once, at
 //! registration, so that a bad `config` is refused with its place instead of failing a run.
 
+mod asking;
 mod conformance;
 mod flow;
 mod gate;
 mod http;
+pub(crate) mod interrupt_kind;
 mod sub_workflow;
 
 use crate::definition::Problem;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
+pub(crate) use asking::{Asking, OnTimeout};
 pub(crate) use conformance::allowed_cost;
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
-pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt, waiting_status};
+pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
+pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use sub_workflow::SubWorkflow;
 
 /// What a node does, with its configuration understood.
@@ -65,6 +69,18 @@ pub(crate) enum Kind {
     },
     /// Test only: writes one message twice.
     DuplicateMessage,
+}
+
+impl Kind {
+    /// How the node's question is put, if it puts one.
+    pub(crate) fn asking(&self) -> Option<&Asking> {
+        match self {
+            Self::ApprovalGate(gate) => Some(&gate.asking),
+            Self::ClarificationGate(gate) => Some(&gate.asking),
+            Self::OpenInterrupt(open) => Some(&open.asking),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use crate::definition::ChannelTrigger;
 use crate::graph::channel;
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, Decision, Event, Interrupt, NodeId, NodeStatus, Recorded, RunStatus,
-    Timestamp, Vote,
+    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, Recorded, RunStatus, Timestamp,
 };
 
 impl Run {
@@ -203,13 +202,7 @@ impl Run {
                 status: RunStatus::Running,
             }),
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
-                n.suspended = Some(Suspension {
-                    interrupt: (**interrupt).clone(),
-                    status: RunStatus::WaitingInput,
-                    since: recorded.seq,
-                    votes: Vec::new(),
-                    mirrors: None,
-                });
+                n.suspended = Some(Suspension::new((**interrupt).clone(), recorded.seq));
             }),
             Event::NodeSuspended {
                 node,
@@ -221,8 +214,8 @@ impl Run {
                 ..
             } => {
                 self.note_child(node, Some(*status));
-                let mirrored = mirrors.as_ref().map(|mirrors| Suspension {
-                    interrupt: Interrupt {
+                let mirrored = mirrors.as_ref().map(|mirrors| {
+                    let interrupt = Interrupt {
                         id: interrupt.clone(),
                         kind: kind.clone(),
                         key: key.clone(),
@@ -230,11 +223,13 @@ impl Run {
                         resume_schema: None,
                         timeout_ms: None,
                         requested_at: at,
-                    },
-                    status: *status,
-                    since: recorded.seq,
-                    votes: Vec::new(),
-                    mirrors: Some(mirrors.clone()),
+                        due: None,
+                        priority: None,
+                    };
+                    Suspension {
+                        mirrors: Some(mirrors.clone()),
+                        ..Suspension::new(interrupt, recorded.seq)
+                    }
                 });
                 self.with_node(node, |n| {
                     n.status = NodeStatus::Suspended;
@@ -257,6 +252,7 @@ impl Run {
                 self.count_vote(node, decision, at);
             }
             Event::InterruptResolved { node, resolution } => {
+                self.use_up_event(resolution);
                 let outcome = resolution.outcome.clone();
                 self.state.closed.push(ClosedInterrupt {
                     interrupt: resolution.interrupt.clone(),
@@ -326,6 +322,10 @@ impl Run {
                     }
                 });
             }
+            Event::InterruptEscalated { .. }
+            | Event::InterruptReminded { .. }
+            | Event::DecisionDenied { .. }
+            | Event::ExternalEventReceived { .. } => self.apply_to_questions(event, recorded),
             Event::CapBreached { .. }
             | Event::ApprovalRequested { .. }
             | Event::ClarificationRequested { .. }
@@ -349,25 +349,6 @@ impl Run {
         if let Some(ix) = self.def.index(node) {
             change(&mut self.state.nodes[ix]);
         }
-    }
-
-    /// One voice per person: a later vote replaces an earlier one.
-    fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
-        let voter = decision.voter.clone();
-        let voter = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
-        self.with_node(node, |n| {
-            if let Some(open) = &mut n.suspended {
-                // A voice without a name never merges with another.
-                let voter = voter.unwrap_or_else(|| format!("anonymous-{}", open.votes.len()));
-                open.votes.retain(|v| v.voter != voter);
-                open.votes.push(Vote {
-                    voter,
-                    action: decision.action.clone(),
-                    at,
-                    feedback: decision.feedback.clone(),
-                });
-            }
-        });
     }
 
     /// A question dies with its node.

@@ -13,6 +13,7 @@ mod evolve;
 mod finish;
 mod limits;
 mod options;
+mod questions;
 mod refusal;
 mod rounds;
 mod spawn;

@@ -262,19 +262,19 @@ impl Turn<'_> {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs),
                 resume_schema: None,
-                timeout_ms: gate.timeout_ms,
+                timeout_ms: gate.asking.rejects_after_ms(),
             })),
             Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
                 data: gate.data(),
                 resume_schema: None,
-                timeout_ms: gate.timeout_ms,
+                timeout_ms: gate.asking.rejects_after_ms(),
             })),
             Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
                 kind: open.kind.clone(),
                 data: open.data.clone(),
                 resume_schema: open.schema_document.clone(),
-                timeout_ms: open.timeout_ms,
+                timeout_ms: open.asking.rejects_after_ms(),
             })),
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
             Kind::Loop(_)

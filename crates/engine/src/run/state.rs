@@ -3,7 +3,7 @@
 use crate::definition::Definition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
     ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
@@ -52,6 +52,21 @@ pub struct State {
     pub(crate) armed: BTreeMap<String, Timestamp>,
     pub(crate) agent: Option<Value>,
     pub(crate) cost: Object,
+    /// Events from outside that nobody waited for yet, in the order they came.
+    #[serde(default)]
+    pub(crate) early: Vec<EarlyEvent>,
+    /// Ids of every event from outside, so that a repetition is known.
+    #[serde(default)]
+    pub(crate) event_ids: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EarlyEvent {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) payload: Object,
+    pub(crate) by: Option<Principal>,
+    pub(crate) received: Seq,
 }
 
 /// The life of a run as a whole.
@@ -128,8 +143,33 @@ pub(crate) struct Suspension {
     pub(crate) status: RunStatus,
     pub(crate) since: Seq,
     pub(crate) votes: Vec<Vote>,
+    /// When something happens if nobody answers.
+    pub(crate) due: Option<Timestamp>,
+    /// How often the question was handed on to others.
+    pub(crate) level: u32,
+    pub(crate) reminders: u32,
+    pub(crate) denials: u32,
     /// The child run and node that really ask.
     pub(crate) mirrors: Option<(RunId, NodeId)>,
+}
+
+impl Suspension {
+    /// A question as it is asked.
+    pub(crate) fn new(interrupt: Interrupt, since: Seq) -> Self {
+        let timeout = interrupt.timeout_ms;
+        let simply = timeout.map(|ms| interrupt.requested_at.plus_ms(ms));
+        Self {
+            due: interrupt.due.or(simply),
+            interrupt,
+            status: RunStatus::WaitingInput,
+            since,
+            votes: Vec::new(),
+            level: 0,
+            reminders: 0,
+            denials: 0,
+            mirrors: None,
+        }
+    }
 }
 
 impl NodeState {
@@ -218,6 +258,8 @@ impl Run {
                 armed: BTreeMap::new(),
                 agent: None,
                 cost: Object::new(),
+                early: Vec::new(),
+                event_ids: BTreeSet::new(),
             },
         }
     }

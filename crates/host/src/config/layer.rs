@@ -20,6 +20,8 @@ pub(crate) struct Layer {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
+    /// Groups of approvers every tenant has, by name.
+    pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -49,6 +51,7 @@ impl Layer {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
             },
+            groups: self.groups.or(below.groups),
         }
     }
 
@@ -65,6 +68,7 @@ impl Layer {
             log_format: args.log_format,
             secrets: None,
             otel: None,
+            groups: None,
         }
     }
 

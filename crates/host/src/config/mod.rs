@@ -21,6 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tandem_access::Member;
 use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
@@ -48,6 +49,7 @@ pub(crate) struct Settings {
     pub(crate) api_key: Option<Hidden>,
     pub(crate) tenant2_api_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
+    pub(crate) groups: BTreeMap<String, Vec<String>>,
 }
 
 /// Where spans go.
@@ -125,7 +127,20 @@ pub(crate) fn resolve(
         api_key: env.get("TANDEM_API_KEY").map(Hidden),
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
+        groups: groups(layer.groups.unwrap_or_default())?,
     })
+}
+
+fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    for (name, members) in &groups {
+        if let Some(member) = members.iter().find(|m| Member::parse(m).is_none()) {
+            return Err(Failure::new(
+                format!("the group {name:?} has a member {member:?}, which names nobody"),
+                "A member is a principal, role:ROLE or group:GROUP.",
+            ));
+        }
+    }
+    Ok(groups)
 }
 
 /// The file behind `sqlite:PATH`.

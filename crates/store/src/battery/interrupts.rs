@@ -101,6 +101,7 @@ pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
     must(&store, commit([asked("t1", "i1", "r1", "approval")])).await;
     let mut closed = asked("t2", "i1", "r9", "custom");
     closed.closed = Some("accepted".into());
+    closed.deadline = Some(later(9));
     closed.body = "{}".into();
     must(&store, commit([closed])).await;
     let stored = store
@@ -110,8 +111,12 @@ pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
         .unwrap();
     let mut expected = asked("t1", "i1", "r1", "approval");
     expected.closed = Some("accepted".into());
+    expected.deadline = Some(later(9));
     expected.body = "{}".into();
-    assert_eq!(stored, expected, "only outcome and body may change");
+    assert_eq!(
+        stored, expected,
+        "only deadline, outcome and body may change"
+    );
     let open = InterruptFilter {
         open: Some(true),
         ..InterruptFilter::default()

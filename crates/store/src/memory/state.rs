@@ -6,6 +6,7 @@ use crate::commit::{
 };
 use crate::fault::Conflict;
 use crate::keys::KeyRecord;
+use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(super) struct State {
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
+    pub(super) groups: BTreeMap<(TenantId, String), GroupRecord>,
+    pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
 }
 
 #[derive(Default)]
@@ -133,6 +136,9 @@ impl State {
         for change in commit.registry {
             self.change_registry(change);
         }
+        for change in commit.people {
+            self.change_people(change);
+        }
     }
 
     fn append(&mut self, append: Append) {
@@ -165,6 +171,7 @@ impl State {
         match self.interrupt_places.get(&row.interrupt) {
             Some(&place) => {
                 let stored = &mut self.interrupts[place];
+                stored.deadline = row.deadline;
                 stored.closed = row.closed;
                 stored.body = row.body;
             }

@@ -9,10 +9,11 @@ use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
 };
 use tandem_store::{
-    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter,
-    InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox,
-    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
-    ReadTimers, Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StreamSlice, Upkeep,
+    Commit, DelegationRecord, DueTimer, Error, Fault, GroupRecord, IdempotencyKey,
+    IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow, KeyRecord, Keys,
+    LeaseRequest, Listing, Log, Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency,
+    ReadInterrupts, ReadLog, ReadPeople, ReadRuns, ReadTimers, Registered, RunFilter, Settings,
+    SnapshotRecord, StoredRun, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -80,6 +81,23 @@ impl ReadInterrupts for FailingStore {
     ) -> Result<InterruptListing, Fault> {
         self.faults.of_read().await?;
         self.inner.list_interrupts(tenant, filter, page).await
+    }
+}
+
+#[async_trait]
+impl ReadPeople for FailingStore {
+    async fn groups(&self, tenant: &TenantId) -> Result<Vec<GroupRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.groups(tenant).await
+    }
+
+    async fn delegations(
+        &self,
+        tenant: &TenantId,
+        now: Timestamp,
+    ) -> Result<Vec<DelegationRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.delegations(tenant, now).await
     }
 }
 

@@ -7,6 +7,7 @@ mod check;
 mod client;
 mod knowledge;
 mod many;
+mod people;
 mod workflows;
 
 pub use many::{Failure, Summary, run_many};
@@ -213,6 +214,7 @@ impl Simulation {
             if open.peek().is_none() && depth == 0 {
                 return Ok(());
             }
+            people::answer_everything(runtime).await?;
             for run in open.filter(|run| run.status == RunStatus::Paused) {
                 let resume = Command::Resume { reason: None };
                 // It may have been resumed or ended since it was listed.

@@ -1,6 +1,7 @@
 //! The public name and payload of each stored fact.
 
 use super::mask::{masked, masked_entries};
+use super::question::{question_payload, standing};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{
@@ -31,6 +32,10 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::ApprovalReceived { .. } => "approval.received",
         Event::ClarificationResolved { .. } => "clarification.resolved",
         Event::ApprovalQuestioned { .. } => "tandem.approval.questioned",
+        Event::InterruptEscalated { .. } => "tandem.interrupt.escalated",
+        Event::InterruptReminded { .. } => "tandem.interrupt.reminded",
+        Event::DecisionDenied { .. } => "tandem.decision.denied",
+        Event::ExternalEventReceived { .. } => "tandem.event.received",
         Event::NodeSuspended { .. } => "node.suspended",
         Event::InterruptResolved { .. } => "interrupt.resolved",
         Event::NodeResumed { .. } => "node.resumed",
@@ -215,6 +220,8 @@ fn node_payload(
             out.set("resumeValue", &resolution.value);
             out.set("resolvedAt", rfc3339(at));
             out.opt("resolvedBy", resolution.by.as_ref());
+            standing(&resolution.standing, out);
+            out.opt("eventId", resolution.event_id.as_ref());
             out.opt("outcome", resolution.outcome.as_ref());
             out.opt("reason", resolution.reason.as_ref());
         }
@@ -278,6 +285,7 @@ fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: 
             let silent = decision.action == "timeout";
             let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
             out.opt("decidedBy", by);
+            standing(&decision.standing, out);
             out.set("decidedAt", rfc3339(at));
             out.opt("feedback", decision.feedback.as_ref());
             out.opt("refineFeedback", decision.refine.as_ref());
@@ -299,6 +307,10 @@ fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: 
             out.set("question", question);
             out.opt("askedBy", by.as_ref());
         }
+        Event::InterruptEscalated { .. }
+        | Event::InterruptReminded { .. }
+        | Event::DecisionDenied { .. }
+        | Event::ExternalEventReceived { .. } => question_payload(event, out),
         other => data_payload(other, at, sensitivity, out),
     }
 }
@@ -418,6 +430,10 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::ApprovalReceived { .. }
         | Event::ClarificationResolved { .. }
         | Event::ApprovalQuestioned { .. }
+        | Event::InterruptEscalated { .. }
+        | Event::InterruptReminded { .. }
+        | Event::DecisionDenied { .. }
+        | Event::ExternalEventReceived { .. }
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }
         | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),
@@ -464,7 +480,7 @@ impl Fields {
         }
     }
 
-    fn node(&mut self, node: &NodeId) {
+    pub(super) fn node(&mut self, node: &NodeId) {
         self.set("nodeId", node);
     }
 }

@@ -1,0 +1,49 @@
+//! Groups of approvers and delegations, as the tenant keeps them.
+
+use crate::runtime::Runtime;
+use tandem_record::TenantId;
+use tandem_store::{Commit, DelegationRecord, Error, Fault, GroupRecord, PeopleChange};
+
+impl Runtime {
+    pub async fn groups(&self, tenant: &TenantId) -> Result<Vec<GroupRecord>, Fault> {
+        self.store().groups(tenant).await
+    }
+
+    pub async fn put_group(&self, group: GroupRecord) -> Result<(), Fault> {
+        self.change_people(PeopleChange::PutGroup(group)).await
+    }
+
+    pub async fn drop_group(&self, tenant: &TenantId, name: &str) -> Result<(), Fault> {
+        let (tenant, name) = (tenant.clone(), name.to_owned());
+        self.change_people(PeopleChange::DropGroup { tenant, name })
+            .await
+    }
+
+    /// Those that have not ended.
+    pub async fn delegations(&self, tenant: &TenantId) -> Result<Vec<DelegationRecord>, Fault> {
+        self.store().delegations(tenant, self.clock().now()).await
+    }
+
+    pub async fn put_delegation(&self, delegation: DelegationRecord) -> Result<(), Fault> {
+        self.change_people(PeopleChange::PutDelegation(delegation))
+            .await
+    }
+
+    pub async fn drop_delegation(&self, tenant: &TenantId, id: &str) -> Result<(), Fault> {
+        let (tenant, id) = (tenant.clone(), id.to_owned());
+        self.change_people(PeopleChange::DropDelegation { tenant, id })
+            .await
+    }
+
+    async fn change_people(&self, change: PeopleChange) -> Result<(), Fault> {
+        let commit = Commit {
+            people: vec![change],
+            ..Commit::default()
+        };
+        match self.store().commit(commit).await {
+            Ok(()) => Ok(()),
+            Err(Error::Fault(fault)) => Err(fault),
+            Err(Error::Conflict(conflict)) => Err(Fault::permanent("bug", conflict.to_string())),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What happens to a question while it is open, and events nobody waits for yet. None of it is in
+//! the protocol's catalogue (its name for a denial is reserved for hosts that advertise its own role
+//! model), so the names are ours.
+
+use super::payload::Fields;
+use super::time::rfc3339;
+use tandem_record::{Event, Standing};
+
+pub(super) fn question_payload(event: &Event, out: &mut Fields) {
+    match event {
+        Event::InterruptEscalated {
+            node,
+            interrupt,
+            level,
+            approvers,
+            groups,
+            roles,
+            deadline,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("level", level);
+            for (key, names) in [
+                ("approversList", approvers),
+                ("approverGroupRefs", groups),
+                ("approverRoleRefs", roles),
+            ] {
+                out.opt(key, (!names.is_empty()).then_some(names));
+            }
+            out.set("deadline", rfc3339(*deadline));
+        }
+        Event::InterruptReminded {
+            node,
+            interrupt,
+            count,
+            next,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("count", count);
+            out.opt("nextAt", next.map(rfc3339));
+        }
+        Event::DecisionDenied {
+            node,
+            interrupt,
+            by,
+            why,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("principal", by.as_ref().map_or("link", |by| by.as_str()));
+            out.set("reason", why.as_str());
+        }
+        Event::ExternalEventReceived {
+            event_id,
+            event_type,
+            payload,
+            by,
+        } => {
+            out.set("eventId", event_id);
+            out.set("eventType", event_type);
+            out.set("payload", payload);
+            out.opt("receivedFrom", by.as_ref());
+        }
+        _ => {}
+    }
+}
+
+/// What was true of somebody when they decided.
+pub(super) fn standing(standing: &Standing, out: &mut Fields) {
+    out.opt("actingFor", standing.acting_for.as_ref());
+    let some = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
+    out.opt("eligibleThrough", some(&standing.groups));
+    out.opt("roles", some(&standing.roles));
+}
