@@ -22,7 +22,13 @@ use tandem_wire::v1::stream;
 const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 
 /// Kinds of question the served node types ask.
-const INTERRUPT_KINDS: [&str; 4] = ["approval", "clarification", "external-event", "custom"];
+const INTERRUPT_KINDS: [&str; 5] = [
+    "approval",
+    "clarification",
+    "external-event",
+    "custom",
+    "low-confidence",
+];
 
 #[utoipa::path(
     get, path = "/.well-known/openwop", tag = "discovery", operation_id = "discover",

@@ -7,6 +7,7 @@ mod control;
 mod discovery;
 mod idempotency;
 mod keys;
+mod people;
 mod seams;
 mod stage;
 mod streams;

@@ -2,6 +2,7 @@
 //! out elsewhere.
 
 mod client;
+mod groups;
 mod server;
 
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod tests;
 pub(crate) use client::{
     ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
 };
+pub(crate) use groups::GroupsCommand;
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -68,6 +70,16 @@ Examples:
 A secret is shown once, when it is made; the server stores only its hash."
     )]
     Keys(KeysCommand),
+    /// Groups of approvers on a server: list, set, delete
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem groups set finance ana ben role:controller
+  tandem groups set board group:finance eva
+  tandem groups list"
+    )]
+    Groups(GroupsCommand),
     Check(CheckArgs),
 }
 
@@ -99,6 +111,7 @@ impl Cli {
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
+            Command::Groups(command) => client::wait_for(commands::groups::groups(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),
         }

@@ -95,6 +95,10 @@ pub fn document(wired: &Wired<'_>) -> Value {
             }),
         );
     }
+    if !wired.interrupt_kinds.is_empty() {
+        let routing = json!({"supported": true, "refKinds": ["group", "role"]});
+        out.set("interrupt", json!({"approverRouting": routing}));
+    }
     out.set(
         "subWorkflow",
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
@@ -129,9 +133,10 @@ pub fn document(wired: &Wired<'_>) -> Value {
 /// Envelope types the host understands.
 const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
 /// Interrupt profiles whose every rule is served.
-const INTERRUPT_PROFILES: [&str; 3] = [
+const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-quorum",
     "openwop-interrupt-auth-required",
+    "openwop-interrupt-external-event",
     "openwop-interrupt-cascade-cancel",
 ];
 
