@@ -266,6 +266,34 @@ pub enum Event {
         by: Option<Principal>,
         why: Denial,
     },
+    /// A question begins to be talked over. Turns are numbered from 0.
+    ConversationOpened {
+        node: NodeId,
+        conversation: String,
+        turn: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        participants: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Value>,
+    },
+    ConversationExchanged {
+        node: NodeId,
+        conversation: String,
+        turn: Value,
+    },
+    ConversationClosed {
+        node: NodeId,
+        conversation: String,
+        turn: Value,
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        outcome: Option<Value>,
+    },
     /// An event from outside, kept until a wait takes it.
     ExternalEventReceived {
         event_id: String,
@@ -393,6 +421,9 @@ impl Event {
             | Self::InterruptEscalated { node, .. }
             | Self::InterruptReminded { node, .. }
             | Self::DecisionDenied { node, .. }
+            | Self::ConversationOpened { node, .. }
+            | Self::ConversationExchanged { node, .. }
+            | Self::ConversationClosed { node, .. }
             | Self::NodeSuspended { node, .. }
             | Self::InterruptResolved { node, .. }
             | Self::NodeResumed { node, .. }

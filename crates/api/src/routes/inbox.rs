@@ -197,6 +197,7 @@ fn title(kind: &str, data: &Value) -> String {
         "clarification" => &data["questions"][0]["question"],
         "external-event" => &data["eventType"],
         "custom" => &data["customKind"],
+        "conversation.exchange" => &data["prompt"],
         _ => &data["title"],
     };
     text.as_str().unwrap_or(kind).to_owned()
@@ -207,6 +208,7 @@ fn actions(kind: &str, data: &Value) -> Value {
         "approval" => data["actions"].clone(),
         "clarification" => json!(["answer"]),
         "external-event" => json!(["deliver"]),
+        "conversation.exchange" => json!(["exchange", "close"]),
         "low-confidence" => json!(["ratify", "decide", "reject"]),
         _ => json!(["resolve"]),
     }

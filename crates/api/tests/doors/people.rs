@@ -340,3 +340,47 @@ async fn an_event_may_come_before_its_wait() {
         .await
         .refused(404, "not_found");
 }
+
+#[tokio::test]
+async fn a_question_is_talked_over_until_it_is_closed() {
+    let stage = Stage::new().await;
+    let found = stage.get("/.well-known/openwop").await.ok(200);
+    assert_eq!(found["conversationPrimitive"], true);
+    let talk =
+        json!({"id": "gate", "typeId": "core.conversationGate", "config": {"prompt": "Why?"}});
+    let run = stage.start("talks", &[talk]).await;
+    let snapshot = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(snapshot["status"], "waiting-approval");
+    assert_eq!(snapshot["interrupt"]["kind"], "conversation.exchange");
+    assert_eq!(item(&stage, &run).await["title"], "Why?");
+    let op = |operation: &str, turn: Value| json!({"resumeValue": {"operation": operation, "turn": turn}});
+    let said = by_node(
+        &stage,
+        &stage.key,
+        &run,
+        op("exchange", json!({"content": "Because."})),
+    )
+    .await;
+    assert_eq!(said.ok(200)["status"], "waiting-approval");
+    by_node(&stage, &stage.key, &run, op("close", Value::Null))
+        .await
+        .ok(200);
+    by_node(
+        &stage,
+        &stage.key,
+        &run,
+        op("exchange", json!({"content": "And"})),
+    )
+    .await
+    .refused(400, "validation_error");
+    let exchanged = &payloads(&stage, &run, "conversation.exchanged").await[0];
+    assert_eq!(exchanged["turnIndex"], 1);
+    assert_eq!(exchanged["turn"]["content"], "Because.");
+    let closed = &payloads(&stage, &run, "conversation.closed").await[0];
+    assert_eq!(closed["finalTurn"]["turnIndex"], 2);
+    assert!(
+        payloads(&stage, &run, "clarification.requested")
+            .await
+            .is_empty()
+    );
+}

@@ -19,6 +19,15 @@ pub(crate) fn waiting_status(kind: &str) -> RunStatus {
     }
 }
 
+/// Why a node is suspended, where the kind alone does not say it.
+pub(crate) fn suspended_for(kind: &str) -> Option<&'static str> {
+    match kind {
+        "conversation.exchange" => Some("conversation-input"),
+        "low-confidence" => Some("low-confidence"),
+        _ => None,
+    }
+}
+
 /// `x-host-<host>-<kind>`, both parts lowercase and beginning with a letter.
 pub(crate) fn is_vendor(kind: &str) -> bool {
     let Some(rest) = kind.strip_prefix("x-host-") else {

@@ -3,6 +3,7 @@
 
 mod asking;
 mod conformance;
+mod conversation;
 mod flow;
 mod gate;
 mod http;
@@ -15,6 +16,7 @@ use tandem_record::{NodeId, Object};
 
 pub(crate) use asking::{Asking, OnTimeout};
 pub(crate) use conformance::allowed_cost;
+pub(crate) use conversation::ConversationGate;
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
@@ -47,6 +49,7 @@ pub(crate) enum Kind {
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
+    ConversationGate(ConversationGate),
     /// Known to the protocol, not served by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
@@ -78,6 +81,7 @@ impl Kind {
             Self::ApprovalGate(gate) => Some(&gate.asking),
             Self::ClarificationGate(gate) => Some(&gate.asking),
             Self::OpenInterrupt(open) => Some(&open.asking),
+            Self::ConversationGate(gate) => Some(&gate.asking),
             _ => None,
         }
     }
@@ -140,8 +144,8 @@ const CATALOG: &[NodeType] = &[
     served("core.approvalGate"),
     served("core.clarificationGate"),
     served("core.interrupt"),
+    served("core.conversationGate"),
     served("vendor.tandem.http"),
-    gated("core.conversationGate", "conversationPrimitive"),
     gated("core.orchestrator.supervisor", "agents.orchestrator"),
     gated("core.dispatch", "agents.dispatch"),
     test_only("conformance.requiresMissing"),
@@ -269,6 +273,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.clarificationGate" => {
             ClarificationGate::parse(config, cx).map(Kind::ClarificationGate)
         }
+        "core.conversationGate" => ConversationGate::parse(config, cx).map(Kind::ConversationGate),
         "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         _ if known.availability == Availability::TestOnly => {

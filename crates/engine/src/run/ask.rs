@@ -4,7 +4,7 @@ use super::start::Question;
 use super::state::{Phase, Run};
 use super::turn::Turn;
 use crate::ids::interrupt_id;
-use crate::node::{Asking, Kind, waiting_status};
+use crate::node::{Asking, Kind, interrupt_kind, waiting_status};
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, Seq};
@@ -71,18 +71,19 @@ impl Turn<'_> {
         if let Some(event) = older {
             self.emit(event, Some(cause));
         }
-        self.emit(
+        let suspended = self.emit(
             Event::NodeSuspended {
                 node: node.id.clone(),
                 interrupt: id,
                 status: waiting_status(&question.kind),
+                reason: interrupt_kind::suspended_for(&question.kind).map(str::to_owned),
                 kind: question.kind,
                 key,
-                reason: None,
                 mirrors: None,
             },
             Some(cause),
         );
+        self.open_conversation(ix, suspended);
         self.take_early(ix);
     }
 

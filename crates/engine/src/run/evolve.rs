@@ -325,6 +325,9 @@ impl Run {
             Event::InterruptEscalated { .. }
             | Event::InterruptReminded { .. }
             | Event::DecisionDenied { .. }
+            | Event::ConversationOpened { .. }
+            | Event::ConversationExchanged { .. }
+            | Event::ConversationClosed { .. }
             | Event::ExternalEventReceived { .. } => self.apply_to_questions(event, recorded),
             Event::CapBreached { .. }
             | Event::ApprovalRequested { .. }

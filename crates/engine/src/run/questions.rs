@@ -70,6 +70,11 @@ impl Run {
                 open.due = *next;
             }),
             Event::DecisionDenied { node, .. } => self.with_open(node, |open| open.denials += 1),
+            Event::ConversationOpened { node, turn, .. }
+            | Event::ConversationExchanged { node, turn, .. }
+            | Event::ConversationClosed { node, turn, .. } => {
+                self.with_open(node, |open| open.turns.push(turn.clone()));
+            }
             Event::ExternalEventReceived {
                 event_id,
                 event_type,

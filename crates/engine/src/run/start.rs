@@ -276,6 +276,16 @@ impl Turn<'_> {
                 resume_schema: open.schema_document.clone(),
                 timeout_ms: open.asking.rejects_after_ms(),
             })),
+            Kind::ConversationGate(gate) => {
+                let round = self.run.state.nodes[ix].execution;
+                let conversation = format!("{}:{}:{round}", self.run.id(), node.id);
+                Step::Ask(Box::new(Question {
+                    kind: "conversation.exchange".to_owned(),
+                    data: gate.data(&conversation),
+                    resume_schema: None,
+                    timeout_ms: gate.asking.rejects_after_ms(),
+                }))
+            }
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
             Kind::Loop(_)
             | Kind::Http(_)

@@ -149,6 +149,8 @@ pub(crate) struct Suspension {
     pub(crate) level: u32,
     pub(crate) reminders: u32,
     pub(crate) denials: u32,
+    /// What was said, if it is talked over.
+    pub(crate) turns: Vec<Value>,
     /// The child run and node that really ask.
     pub(crate) mirrors: Option<(RunId, NodeId)>,
 }
@@ -167,6 +169,7 @@ impl Suspension {
             level: 0,
             reminders: 0,
             denials: 0,
+            turns: Vec::new(),
             mirrors: None,
         }
     }

@@ -103,7 +103,8 @@ pub fn document(wired: &Wired<'_>) -> Value {
         "subWorkflow",
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
-    out.set("conversationPrimitive", false);
+    let talks = wired.node_types.contains(&"core.conversationGate");
+    out.set("conversationPrimitive", talks);
     if wired.auth_scoped {
         out.set(
             "discovery",

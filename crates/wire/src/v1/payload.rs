@@ -36,6 +36,9 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::InterruptReminded { .. } => "tandem.interrupt.reminded",
         Event::DecisionDenied { .. } => "tandem.decision.denied",
         Event::ExternalEventReceived { .. } => "tandem.event.received",
+        Event::ConversationOpened { .. } => "conversation.opened",
+        Event::ConversationExchanged { .. } => "conversation.exchanged",
+        Event::ConversationClosed { .. } => "conversation.closed",
         Event::NodeSuspended { .. } => "node.suspended",
         Event::InterruptResolved { .. } => "interrupt.resolved",
         Event::NodeResumed { .. } => "node.resumed",
@@ -310,6 +313,9 @@ fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: 
         Event::InterruptEscalated { .. }
         | Event::InterruptReminded { .. }
         | Event::DecisionDenied { .. }
+        | Event::ConversationOpened { .. }
+        | Event::ConversationExchanged { .. }
+        | Event::ConversationClosed { .. }
         | Event::ExternalEventReceived { .. } => question_payload(event, out),
         other => data_payload(other, at, sensitivity, out),
     }
@@ -433,6 +439,9 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::InterruptEscalated { .. }
         | Event::InterruptReminded { .. }
         | Event::DecisionDenied { .. }
+        | Event::ConversationOpened { .. }
+        | Event::ConversationExchanged { .. }
+        | Event::ConversationClosed { .. }
         | Event::ExternalEventReceived { .. }
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }

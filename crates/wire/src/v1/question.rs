@@ -51,6 +51,39 @@ pub(super) fn question_payload(event: &Event, out: &mut Fields) {
             out.set("principal", by.as_ref().map_or("link", |by| by.as_str()));
             out.set("reason", why.as_str());
         }
+        Event::ConversationOpened {
+            conversation,
+            turn,
+            agent,
+            participants,
+            schema,
+            ..
+        } => {
+            out.set("conversationId", conversation);
+            out.opt("agentId", agent.as_ref());
+            out.opt("participants", participants.as_ref());
+            out.set("initialTurn", turn);
+            out.opt("schema", schema.as_ref());
+            out.set("capabilities", ["multi-turn"]);
+        }
+        Event::ConversationExchanged {
+            conversation, turn, ..
+        } => {
+            out.set("conversationId", conversation);
+            out.set("turnIndex", &turn["turnIndex"]);
+            out.set("turn", turn);
+        }
+        Event::ConversationClosed {
+            conversation,
+            turn,
+            outcome,
+            ..
+        } => {
+            out.set("conversationId", conversation);
+            out.set("turnIndex", &turn["turnIndex"]);
+            out.set("finalTurn", turn);
+            out.opt("outcome", outcome.as_ref());
+        }
         Event::ExternalEventReceived {
             event_id,
             event_type,

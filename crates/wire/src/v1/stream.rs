@@ -85,6 +85,9 @@ fn is_update(event: &Event) -> bool {
         | Event::InterruptResolved { .. }
         | Event::InterruptEscalated { .. }
         | Event::InterruptReminded { .. }
+        | Event::ConversationOpened { .. }
+        | Event::ConversationExchanged { .. }
+        | Event::ConversationClosed { .. }
         | Event::ArtifactCreated { .. } => true,
         Event::RunPauseRequested { .. }
         | Event::RunCancelRequested { .. }

@@ -4,6 +4,7 @@ mod answers;
 mod approval;
 mod cancel;
 mod child;
+mod conversation;
 mod create;
 mod deny;
 mod effect;

@@ -107,6 +107,8 @@ fn reject(turn: &mut Turn<'_>, ix: usize, cause: Seq) {
             redo: None,
         };
         turn.emit(event, Some(cause))
+    } else if matches!(turn.run.def.nodes[ix].kind, Kind::ConversationGate(_)) {
+        turn.time_out_conversation(ix)
     } else {
         cause
     };

@@ -3,6 +3,7 @@
 
 use super::answers::{clarification, other};
 use super::approval::approval;
+use super::conversation;
 use crate::definition::Problem;
 use crate::node::Kind;
 use crate::run::refusal::Refusal;
@@ -73,7 +74,12 @@ pub(super) fn resolve(
     interrupt: Option<&InterruptId>,
     answer: Answer,
 ) -> Result<Reply, Refusal> {
-    let ix = open_question(turn, node, interrupt)?;
+    let ix = match open_question(turn, node, interrupt) {
+        Err(Refusal::AlreadyResolved(_)) if talked_over(turn, node, &answer.value) => {
+            return invalid("/operation", "the conversation is closed");
+        }
+        found => found?,
+    };
     let def = Arc::clone(&turn.run.def);
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let interrupt = &open.expect("open_question found it").interrupt;
@@ -82,6 +88,7 @@ pub(super) fn resolve(
         Kind::ApprovalGate(gate) => approval(turn, ix, gate, answer)?,
         Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
         Kind::OpenInterrupt(open) => other(turn, ix, open, &answer)?,
+        Kind::ConversationGate(gate) => conversation::resume(turn, ix, gate, &answer)?,
         kind => unreachable!("{kind:?} never asks"),
     };
     let votes = closed.votes;
@@ -94,6 +101,15 @@ pub(super) fn resolve(
         votes,
         status: turn.run.status(),
     })
+}
+
+fn talked_over(turn: &Turn<'_>, node: &NodeId, value: &Value) -> bool {
+    let kind = turn
+        .run
+        .def
+        .index(node)
+        .map(|ix| &turn.run.def.nodes[ix].kind);
+    matches!(kind, Some(Kind::ConversationGate(_))) && conversation::too_late(value)
 }
 
 /// What became of the question; no outcome while it stays open.

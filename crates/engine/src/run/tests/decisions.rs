@@ -98,7 +98,6 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
 #[test]
 fn types_the_host_does_not_serve_are_refused_at_creation() {
     let cases = [
-        ("core.conversationGate", "conversationPrimitive"),
         ("core.orchestrator.supervisor", "agents.orchestrator"),
         ("core.dispatch", "agents.dispatch"),
     ];

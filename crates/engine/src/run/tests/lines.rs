@@ -125,6 +125,25 @@ pub(super) fn event(recorded: &Recorded) -> String {
             .word(node)
             .words(by)
             .word(why.as_str()),
+        Event::ConversationOpened { node, turn, .. } => line
+            .word("conversation.opened")
+            .word(node)
+            .word(&turn["content"]),
+        Event::ConversationExchanged { node, turn, .. } => line
+            .word("conversation.exchanged")
+            .word(node)
+            .word(&turn["turnIndex"])
+            .word(&turn["content"]),
+        Event::ConversationClosed {
+            node,
+            turn,
+            outcome,
+            ..
+        } => line
+            .word("conversation.closed")
+            .word(node)
+            .word(&turn["turnIndex"])
+            .words(outcome),
         Event::ExternalEventReceived {
             event_id,
             event_type,

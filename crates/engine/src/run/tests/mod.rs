@@ -17,6 +17,7 @@ mod channel_triggers;
 mod channels;
 mod children;
 mod children_refused;
+mod conversations;
 mod deciders;
 mod decisions;
 mod early_events;
