@@ -134,7 +134,7 @@ impl Flow {
     /// What is wrong with a workflow that should not compile.
     pub(super) fn faults(self) -> Vec<Problem> {
         let compiled = Definition::compile(&self.doc, Permissions::default());
-        compiled.err().expect("the test's workflow is faulty")
+        compiled.expect_err("the test's workflow is faulty")
     }
 
     fn list(&mut self, key: &str) -> &mut Vec<Value> {
