@@ -25,6 +25,7 @@ mod roster;
 mod scope;
 mod secret;
 mod sessions;
+mod webhook;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use roster::{Decider, Groups, Member, Person};
 pub use scope::{Scope, ScopeSet};
 pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};
+pub use webhook::{WebhookKeys, fingerprint, signature, signed_time};
 
 // What listing and minting hand out, so that callers need not name the store.
 pub use tandem_store::KeyRecord;

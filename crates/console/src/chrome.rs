@@ -21,6 +21,7 @@ pub struct Chrome {
 pub(crate) enum Section {
     Runs,
     Workflows,
+    Webhooks,
     /// Pages outside the navigation: sign-in and errors.
     None,
 }
@@ -64,6 +65,7 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
                 nav.nav aria-label="Console" {
                     (nav_link(links::RUNS, "Runs", section == Section::Runs))
                     (nav_link(links::WORKFLOWS, "Workflows", section == Section::Workflows))
+                    (nav_link(links::WEBHOOKS, "Webhooks", section == Section::Webhooks))
                 }
             }
             div.who {

@@ -26,6 +26,7 @@ mod run_list;
 mod run_page;
 mod status;
 mod time;
+mod webhooks;
 mod workflows;
 
 #[cfg(test)]
@@ -39,6 +40,9 @@ pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
 pub use run_page::{EventRow, RunPageView, run_page, run_state_fragment};
+pub use webhooks::{
+    DeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,
+};
 pub use workflows::{
     WorkflowListView, WorkflowPageView, WorkflowRow, workflow_list_page, workflow_page,
 };

@@ -7,6 +7,7 @@ use crate::run_list::RunFilter;
 
 pub(crate) const RUNS: &str = "/console/runs";
 pub(crate) const WORKFLOWS: &str = "/console/workflows";
+pub(crate) const WEBHOOKS: &str = "/console/webhooks";
 pub(crate) const LOGIN: &str = "/console/login";
 
 pub(crate) fn run(run_id: &str) -> String {
@@ -30,6 +31,18 @@ pub(crate) fn workflow(workflow_id: &str) -> String {
 
 pub(crate) fn workflow_runs(workflow_id: &str) -> String {
     format!("{WORKFLOWS}/{}/runs", encode(workflow_id))
+}
+
+pub(crate) fn webhook(webhook_id: &str) -> String {
+    format!("{WEBHOOKS}/{}", encode(webhook_id))
+}
+
+pub(crate) fn webhook_deliveries(webhook_id: &str, cursor: &str) -> String {
+    format!("{}?cursor={}", webhook(webhook_id), encode(cursor))
+}
+
+pub(crate) fn webhook_redeliver(webhook_id: &str, number: u64) -> String {
+    format!("{}/deliveries/{number}", webhook(webhook_id))
 }
 
 pub(crate) fn runs_filtered(filter: &RunFilter, cursor: Option<&str>) -> String {

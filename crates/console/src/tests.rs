@@ -97,6 +97,37 @@ fn run_list() -> RunListView {
     }
 }
 
+fn webhook() -> WebhookPageView {
+    WebhookPageView {
+        webhook: WebhookRow {
+            webhook_id: hostile(),
+            url: hostile(),
+            state: hostile(),
+            events: vec![hostile()],
+            tags: vec![hostile()],
+            created_at: hostile(),
+            paused_until: Some(hostile()),
+            consecutive_failures: 3,
+            dropped: 1,
+        },
+        secret_fingerprint: hostile(),
+        deliveries: vec![DeliveryRow {
+            number: 1,
+            event_type: hostile(),
+            run_id: hostile(),
+            sequence: 7,
+            state: hostile(),
+            attempts: 2,
+            created_at: hostile(),
+            next_attempt_at: Some(hostile()),
+            outcome: Some(hostile()),
+            can_redeliver: true,
+        }],
+        next_cursor: Some(hostile()),
+        csrf: hostile(),
+    }
+}
+
 fn pages() -> Vec<(&'static str, String)> {
     let chrome = chrome();
     let workflows = WorkflowListView {
@@ -129,6 +160,24 @@ fn pages() -> Vec<(&'static str, String)> {
             workflow_list_page(&chrome, &WorkflowListView::default()),
         ),
         ("workflow", workflow_page(&chrome, &workflow)),
+        (
+            "webhooks",
+            webhook_list_page(
+                &chrome,
+                &WebhookListView {
+                    rows: vec![webhook().webhook],
+                },
+            ),
+        ),
+        (
+            "no webhooks",
+            webhook_list_page(&chrome, &WebhookListView::default()),
+        ),
+        ("webhook", webhook_page(&chrome, &webhook())),
+        (
+            "bare webhook",
+            webhook_page(&chrome, &WebhookPageView::default()),
+        ),
     ]
 }
 

@@ -51,6 +51,13 @@ pub(crate) fn interrupt_id(run: &RunId, node: &NodeId, round: u32) -> InterruptI
     InterruptId::from(format!("int-{}", hex(&digest[..16])))
 }
 
+/// Id of the n-th tool call an agent makes at a node.
+pub(crate) fn tool_call_id(run: &RunId, node: &NodeId, execution: u32, index: usize) -> String {
+    let text = format!("tandem:tool:v1\0{run}\0{node}\0{execution}\0{index}");
+    let digest = Sha256::digest(text.as_bytes());
+    format!("call-{}", hex(&digest[..12]))
+}
+
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {

@@ -2,9 +2,9 @@
 //! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
 
 use crate::{
-    DecisionPolicy, DefinitionHash, ErrorInfo, Interrupt, InterruptId, NodeId, Object, Owner,
-    ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote,
-    WorkflowId,
+    ClaimedParent, DecisionPolicy, DefinitionHash, ErrorInfo, Interrupt, InterruptId, NodeId,
+    Object, Owner, ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp,
+    TraceContext, Vote, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -121,6 +121,9 @@ pub struct RunView {
     pub children: Vec<ChildView>,
     pub interrupts: Vec<InterruptView>,
     pub agent: Option<Value>,
+    /// Who supervises, once there was a decision.
+    pub orchestrator: Option<Value>,
+    pub claimed_parent: Option<ClaimedParent>,
     pub trace: Option<TraceContext>,
     pub engine_version: u32,
     /// Sum of allow-listed cost attributes, if any node reported some.

@@ -45,6 +45,10 @@ impl Runtime {
             .effects
             .prepare(&self.inner.config, &stream, &decision, now);
         commit.outbox = prepared.changes;
+        let told = self.told(&decision, now).await?;
+        let tells = !told.changes.is_empty();
+        commit.webhooks = told.changes;
+        commit.outbox.extend(told.wakes);
         let completed = delivery.completes;
         let removed = completed.clone().map(OutboxChange::Remove);
         commit.outbox.extend(removed);
@@ -87,7 +91,7 @@ impl Runtime {
             }
         }
         self.perform_prepared(prepared.leased);
-        if prepared.unleased {
+        if prepared.unleased || tells {
             self.inner.effects.bell.notify_one();
         }
         let ended = decision.run.status().is_terminal();

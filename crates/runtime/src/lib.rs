@@ -23,6 +23,7 @@ mod effects;
 mod live;
 mod metrics;
 mod people;
+mod pick_up;
 mod query;
 mod questions;
 mod redact;
@@ -32,6 +33,7 @@ mod scrub;
 mod settle;
 mod submit;
 mod timers;
+mod webhooks;
 
 pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -46,15 +48,17 @@ pub use registry::{RegisterError, Registration};
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
+pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{Limits, Refusal, Run};
+pub use tandem_engine::run::{AgentPolicy, Limits, REASONING_TOKEN_LIMIT, Refusal, Run};
 pub use tandem_engine::{
-    Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
+    Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
+    advertised_types, node_type,
 };
 pub use tandem_store::{
-    DelegationRecord, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord, InterruptFilter,
-    InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
-    RunRow, StoredResponse, StoredRun,
+    DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
+    IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow, ListedRun,
+    Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

@@ -3,7 +3,9 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, people, runs, timers};
+use crate::{
+    SqliteStore, definitions, idempotency, interrupts, outbox, people, runs, timers, webhooks,
+};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tandem_record::Seq;
@@ -74,6 +76,13 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
                 return Err(Conflict::Guard(format!("scope {scope} is taken by run {run}")).into());
             }
         }
+        Guard::NoDeliveryBefore { webhook, due } => {
+            let next = webhooks::next(connection, webhook)?;
+            if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
+                let message = format!("webhook {webhook} has a delivery to make");
+                return Err(Conflict::Guard(message).into());
+            }
+        }
     }
     Ok(())
 }
@@ -102,6 +111,9 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     }
     for change in &commit.people {
         people::change(connection, change)?;
+    }
+    for change in &commit.webhooks {
+        webhooks::change(connection, change)?;
     }
     Ok(())
 }

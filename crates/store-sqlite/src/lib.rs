@@ -29,6 +29,7 @@ mod readers;
 mod runs;
 mod settings;
 mod timers;
+mod webhooks;
 mod writer;
 
 pub use options::Options;

@@ -3,11 +3,12 @@
 use crate::fault::Fault;
 use crate::people::PeopleChange;
 use crate::read::IdempotencyKey;
+use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, NodeId, RunId, RunStatus, Seq, StreamId, TenantId,
-    TimerKey, Timestamp, WorkflowId, WorkspaceId,
+    TimerKey, Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 
 /// Everything one decision changes. Several streams may advance together.
@@ -24,6 +25,8 @@ pub struct Commit {
     pub interrupts: Vec<InterruptRow>,
     /// Groups and delegations.
     pub people: Vec<PeopleChange>,
+    /// Applied in order.
+    pub webhooks: Vec<WebhookChange>,
 }
 
 impl Commit {
@@ -60,6 +63,12 @@ pub enum Guard {
     HoldsLease { effect: EffectId, owner: String },
     /// No live run of the tenant has this scope.
     ScopeFree { tenant: TenantId, scope: String },
+    /// No delivery of the subscription is due before this moment, or none is pending at all: who
+    /// goes to sleep until then does not leave one behind that came in meanwhile.
+    NoDeliveryBefore {
+        webhook: WebhookId,
+        due: Option<Timestamp>,
+    },
 }
 
 /// Events at the end of one stream.
@@ -146,6 +155,9 @@ pub enum TimerChange {
 pub enum OutboxChange {
     /// Adds an entry; an entry with the same id is replaced (a fresh attempt of the same effect).
     Put(OutboxEntry),
+    /// Adds an entry, or makes the one with this id due at its `available_at` if that is earlier.
+    /// Who holds it keeps it.
+    Wake(OutboxEntry),
     /// Removes it, whoever holds it: performed, or no longer wanted.
     Remove(EffectId),
 }

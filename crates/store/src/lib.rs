@@ -16,6 +16,7 @@ mod fault;
 mod keys;
 mod people;
 mod read;
+mod webhooks;
 
 pub mod battery;
 pub mod memory;
@@ -30,6 +31,10 @@ pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
     Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+};
+pub use webhooks::{
+    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
+    StoredWebhook, WebhookChange,
 };
 
 use async_trait::async_trait;
@@ -206,6 +211,7 @@ pub trait Store:
     + Settings
     + Keys
     + ReadPeople
+    + ReadWebhooks
     + Upkeep
 {
 }
@@ -222,6 +228,7 @@ impl<T> Store for T where
         + Settings
         + Keys
         + ReadPeople
+        + ReadWebhooks
         + Upkeep
 {
 }

@@ -12,6 +12,7 @@ mod outbox;
 mod people;
 mod reads;
 mod state;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ mod run_live;
 mod run_page;
 mod run_view;
 mod session;
+mod webhooks;
 mod workflows;
 
 use crate::api::Shared;
@@ -38,6 +39,12 @@ pub(crate) fn routes() -> Router<Shared> {
         .route(
             "/console/workflows/{workflowId}/runs",
             post(workflows::start),
+        )
+        .route("/console/webhooks", get(webhooks::list))
+        .route("/console/webhooks/{webhookId}", get(webhooks::show))
+        .route(
+            "/console/webhooks/{webhookId}/deliveries/{number}",
+            post(webhooks::redeliver),
         )
         .route("/console/{*rest}", get(page::nothing))
         .layer(middleware::from_fn(guard))

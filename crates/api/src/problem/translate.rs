@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
 use tandem_record::{Denial, Principal};
-use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError};
+use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, WebhookError};
 
 impl From<Unauthenticated> for Problem {
     fn from(why: Unauthenticated) -> Self {
@@ -151,6 +151,20 @@ impl From<RegisterError> for Problem {
             }
         }
         problem
+    }
+}
+
+impl From<WebhookError> for Problem {
+    fn from(error: WebhookError) -> Self {
+        match error {
+            WebhookError::NotFound => Self::subscription_not_found(),
+            WebhookError::TooMany | WebhookError::Failed => {
+                Self::new(StatusCode::CONFLICT, "conflict", sentence(&error))
+            }
+            // Routes answer this one with the stored answer.
+            WebhookError::AnsweredBefore => Self::key_in_flight(),
+            WebhookError::Fault(fault) => fault.into(),
+        }
     }
 }
 

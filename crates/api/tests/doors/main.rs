@@ -12,3 +12,4 @@ mod seams;
 mod stage;
 mod streams;
 mod tenancy;
+mod webhooks;

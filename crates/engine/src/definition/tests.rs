@@ -245,12 +245,13 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
 
 #[test]
 fn gated_types_are_registered_but_said_to_need_a_capability() {
-    let gated = with(sound(), "/nodes/1/typeId", json!("core.dispatch"));
+    let governed = "core.openwop.governance.approvalGate";
+    let gated = with(sound(), "/nodes/1/typeId", json!(governed));
     let compiled = Definition::compile(&gated, Permissions::default()).expect("registered");
     let (node, type_id, capability) = compiled.gated().expect("gated");
     assert_eq!(
         (node.as_str(), type_id, capability),
-        ("b", "core.dispatch", "agents.dispatch")
+        ("b", governed, "authorization")
     );
 }
 
@@ -265,7 +266,9 @@ fn edges_back_to_a_loop_are_no_cycle_and_others_are() {
         )
     };
     assert_eq!(problems(&looped("core.loop")), []);
-    assert_eq!(problems(&looped("core.orchestrator.supervisor")), []);
+    let supervised = looped("core.orchestrator.supervisor");
+    let supervised = with(supervised, "/id", json!("conformance-loop"));
+    assert_eq!(problems(&supervised), []);
     assert_eq!(
         problems(&looped("core.delay"))[0].reason,
         Some("cycle_detected")

@@ -4,11 +4,15 @@
 mod asking;
 mod conformance;
 mod conversation;
+mod decision;
+mod dispatch;
 mod flow;
 mod gate;
 mod http;
 pub(crate) mod interrupt_kind;
+mod mock_agent;
 mod sub_workflow;
+mod supervisor;
 
 use crate::definition::Problem;
 use serde_json::Value;
@@ -17,11 +21,16 @@ use tandem_record::{NodeId, Object};
 pub(crate) use asking::{Asking, OnTimeout};
 pub(crate) use conformance::allowed_cost;
 pub(crate) use conversation::ConversationGate;
+pub(crate) use decision::{OrchestratorDecision, Route};
+pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
+pub use dispatch::{FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
+pub(crate) use mock_agent::MockAgent;
 pub(crate) use sub_workflow::SubWorkflow;
+pub(crate) use supervisor::{Source, Supervisor};
 
 /// What a node does, with its configuration understood.
 #[derive(Debug)]
@@ -50,6 +59,10 @@ pub(crate) enum Kind {
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
     ConversationGate(ConversationGate),
+    Supervisor(Supervisor),
+    Dispatch(Dispatch),
+    /// Test only: an agent that says what it is told to say.
+    MockAgent(MockAgent),
     /// Known to the protocol, not served by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
@@ -145,9 +158,11 @@ const CATALOG: &[NodeType] = &[
     served("core.clarificationGate"),
     served("core.interrupt"),
     served("core.conversationGate"),
+    served("core.orchestrator.supervisor"),
+    served("core.dispatch"),
     served("vendor.tandem.http"),
-    gated("core.orchestrator.supervisor", "agents.orchestrator"),
-    gated("core.dispatch", "agents.dispatch"),
+    gated("core.openwop.governance.approvalGate", "authorization"),
+    test_only("core.conformance.mock-agent"),
     test_only("conformance.requiresMissing"),
     test_only("conformance.modelCapability.insufficient"),
     test_only("conformance.secret.echo"),
@@ -275,6 +290,9 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         }
         "core.conversationGate" => ConversationGate::parse(config, cx).map(Kind::ConversationGate),
         "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
+        "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
+        "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
+        "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         _ if known.availability == Availability::TestOnly => {
             conformance::parse(type_id, config, cx)

@@ -13,6 +13,8 @@ pub(crate) struct SubWorkflow {
     pub(crate) input_mapping: Vec<(String, String)>,
     /// Parent variable ← child variable.
     pub(crate) output_mapping: Vec<(String, String)>,
+    /// The child starts with a memory of its own.
+    pub(crate) isolated_memory: bool,
 }
 
 impl SubWorkflow {
@@ -41,11 +43,28 @@ impl SubWorkflow {
             propagate_cancel: cx.flag(config, "propagateCancellation", true)?,
             input_mapping: mapping(config, "inputMapping", cx)?,
             output_mapping: mapping(config, "outputMapping", cx)?,
+            isolated_memory: isolated_memory(config, cx)?,
         })
     }
 }
 
-fn mapping(config: &Object, key: &str, cx: &mut ParseContext<'_>) -> Option<Vec<(String, String)>> {
+/// Whether children share their parent's memory, the default, or start with an empty one.
+pub(super) fn isolated_memory(config: &Object, cx: &mut ParseContext<'_>) -> Option<bool> {
+    match cx.text(config, "memoryScopeIsolation")?.as_deref() {
+        None => Some(false),
+        Some("isolated") => Some(true),
+        Some(other) => cx.bad(
+            "memoryScopeIsolation",
+            format!("{other:?} is not \"isolated\"; leave the key out to share the memory"),
+        ),
+    }
+}
+
+pub(super) fn mapping(
+    config: &Object,
+    key: &str,
+    cx: &mut ParseContext<'_>,
+) -> Option<Vec<(String, String)>> {
     let entries = match config.get(key) {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(Value::Object(entries)) => entries,

@@ -75,11 +75,15 @@ impl Turn<'_> {
             Event::NodeSuspended {
                 node: node.id.clone(),
                 interrupt: id,
-                status: waiting_status(&question.kind),
+                status: question
+                    .status
+                    .unwrap_or_else(|| waiting_status(&question.kind)),
                 reason: interrupt_kind::suspended_for(&question.kind).map(str::to_owned),
                 kind: question.kind,
                 key,
                 mirrors: None,
+                child: None,
+                doubt: question.doubt,
             },
             Some(cause),
         );

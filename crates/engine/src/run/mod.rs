@@ -7,6 +7,7 @@
 //! - Folding a decision's events gives the state the decision says it leads to.
 
 mod advance;
+mod agents;
 mod ask;
 mod decide;
 mod evolve;
@@ -28,6 +29,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
 pub use decide::{create, decide};
 pub use limits::Limits;
 pub use options::check_options;

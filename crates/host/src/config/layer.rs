@@ -22,6 +22,8 @@ pub(crate) struct Layer {
     pub(crate) otel: Option<OtelLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
+    pub(crate) confidence_floor: Option<f64>,
+    pub(crate) escalation_interrupt_kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -52,6 +54,10 @@ impl Layer {
                 (above, below) => above.or(below),
             },
             groups: self.groups.or(below.groups),
+            confidence_floor: self.confidence_floor.or(below.confidence_floor),
+            escalation_interrupt_kind: self
+                .escalation_interrupt_kind
+                .or(below.escalation_interrupt_kind),
         }
     }
 
@@ -69,6 +75,9 @@ impl Layer {
             secrets: None,
             otel: None,
             groups: None,
+            // Operator policy: of the environment or the file, not of a command line.
+            confidence_floor: None,
+            escalation_interrupt_kind: None,
         }
     }
 

@@ -85,6 +85,8 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             scope_id: None,
             callback_url: None,
             parent: None,
+            claimed_parent: None,
+            isolated_memory: false,
             transport: Transport::Ui,
             trace: None,
         },

@@ -23,6 +23,7 @@ pub mod sample;
 pub mod settings;
 pub mod snapshot;
 pub mod timers;
+pub mod webhooks;
 
 use crate::Store;
 use std::any::Any;
@@ -85,6 +86,10 @@ macro_rules! battery {
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
                 a_secret_belongs_to_one_key;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
+            webhooks: listed_by_tenant, a_change_keeps_health_tenant_and_log,
+                deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,
+                the_log_is_bounded, deleting_leaves_nothing, decided_only_with_its_event,
+                going_to_sleep_is_guarded, waking_moves_an_entry_earlier_only;
             snapshot: replaced_with_its_append, a_refused_append_keeps_the_old_one;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,

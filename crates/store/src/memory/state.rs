@@ -1,5 +1,6 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
+use super::webhooks::Subscription;
 use crate::commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
     OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp,
-    WorkflowId,
+    WebhookId, WorkflowId,
 };
 
 #[derive(Default)]
@@ -35,6 +36,7 @@ pub(super) struct State {
     pub(super) keys: BTreeMap<String, KeyRecord>,
     pub(super) groups: BTreeMap<(TenantId, String), GroupRecord>,
     pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
+    pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
 }
 
 #[derive(Default)]
@@ -97,6 +99,13 @@ impl State {
                     )));
                 }
             }
+            Guard::NoDeliveryBefore { webhook, due } => {
+                let next = self.webhooks.get(webhook).and_then(Subscription::next);
+                if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
+                    let message = format!("webhook {webhook} has a delivery to make");
+                    return Err(Conflict::Guard(message));
+                }
+            }
         }
         Ok(())
     }
@@ -122,6 +131,14 @@ impl State {
                 OutboxChange::Put(entry) => {
                     self.outbox.insert(entry.effect.clone(), entry);
                 }
+                OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
+                    Some(there) => {
+                        there.available_at = there.available_at.min(entry.available_at);
+                    }
+                    None => {
+                        self.outbox.insert(entry.effect.clone(), entry);
+                    }
+                },
                 OutboxChange::Remove(effect) => {
                     self.outbox.remove(&effect);
                 }
@@ -138,6 +155,9 @@ impl State {
         }
         for change in commit.people {
             self.change_people(change);
+        }
+        for change in commit.webhooks {
+            self.change_webhook(change);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A client: starts runs, interferes with them, reads them, and writes down what it was told.
 
+use super::crew::CREW;
 use super::{Simulation, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -14,7 +15,7 @@ use tandem_runtime::{
     Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
 };
 
-const WORKFLOWS: [&str; 8] = [
+const WORKFLOWS: [&str; 10] = [
     "asking",
     "top",
     "top",
@@ -22,6 +23,8 @@ const WORKFLOWS: [&str; 8] = [
     "leaf",
     "long",
     "triggered",
+    CREW,
+    CREW,
     "missing",
 ];
 /// Runs clients ask for in one simulation; their children come on top.
@@ -139,6 +142,8 @@ fn request(rng: &mut SmallRng) -> RunRequest {
         scope_id: None,
         callback_url: None,
         parent: None,
+        claimed_parent: None,
+        isolated_memory: false,
         transport: Transport::Rest,
         trace: None,
     }

@@ -1,5 +1,6 @@
 //! Random workflows: three levels that call each other downwards, so that children nest.
 
+use super::crew;
 use crate::flow::{Flow, wf};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -22,6 +23,7 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
         long_loop(rng),
         triggered(rng),
         asking(rng),
+        crew::supervised(rng, &["middle", "leaf"]),
     ]
 }
 

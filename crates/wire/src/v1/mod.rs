@@ -1,5 +1,6 @@
 //! OpenWOP v1.
 
+mod agent;
 pub mod bundle;
 pub mod capabilities;
 pub mod error;
@@ -10,3 +11,4 @@ mod question;
 pub mod spans;
 pub mod stream;
 pub mod time;
+pub mod webhook;

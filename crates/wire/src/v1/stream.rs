@@ -102,6 +102,12 @@ fn is_update(event: &Event) -> bool {
         | Event::ModelCapabilityInsufficient { .. }
         | Event::LoopbackLimitReached { .. }
         | Event::TriggerArmed { .. }
+        | Event::Agent(_)
+        | Event::OrchestratorDecided { .. }
+        | Event::ConfidenceEscalated { .. }
+        | Event::Handoff(_)
+        | Event::FanOut { .. }
+        | Event::FanIn { .. }
         | Event::LogAppended { .. } => false,
     }
 }

@@ -1,6 +1,8 @@
 //! The world answered. A result nobody waits for any more (repeated, cancelled, cut off) changes
 //! nothing.
 
+use crate::node::Kind;
+use crate::run::agents::Statement;
 use crate::run::finish::Done;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
@@ -27,6 +29,10 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
         return Reply::Unchanged;
     }
     match outcome {
+        EffectOutcome::Done { outputs } if supervises(turn, ix) => {
+            let step = turn.deliberate(ix, Statement::read(&answer(&outputs)), cause);
+            turn.follow(ix, step, cause);
+        }
         EffectOutcome::Done { outputs } => {
             let node = turn.run.def.nodes[ix].id.clone();
             let mut cause = cause;
@@ -40,6 +46,10 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
     }
     turn.advance();
     Reply::Accepted
+}
+
+fn supervises(turn: &Turn<'_>, ix: usize) -> bool {
+    matches!(turn.run.def.nodes[ix].kind, Kind::Supervisor(_))
 }
 
 /// What goes into the author's output variable: an HTTP answer's body, or everything.

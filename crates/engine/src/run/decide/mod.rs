@@ -9,6 +9,7 @@ mod create;
 mod deny;
 mod effect;
 mod event;
+mod held;
 mod overdue;
 mod pause;
 mod resolve;

@@ -4,6 +4,7 @@
 use super::answers::{clarification, other};
 use super::approval::approval;
 use super::conversation;
+use super::held;
 use crate::definition::Problem;
 use crate::node::Kind;
 use crate::run::refusal::Refusal;
@@ -89,6 +90,8 @@ pub(super) fn resolve(
         Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
         Kind::OpenInterrupt(open) => other(turn, ix, open, &answer)?,
         Kind::ConversationGate(gate) => conversation::resume(turn, ix, gate, &answer)?,
+        Kind::Dispatch(_) => held::dispatch(turn, ix, answer)?,
+        Kind::Supervisor(_) | Kind::MockAgent(_) => held::unsure(turn, ix, answer)?,
         kind => unreachable!("{kind:?} never asks"),
     };
     let votes = closed.votes;

@@ -3,6 +3,7 @@
 //! each table proves them too.
 
 mod acts;
+mod agents;
 mod flow;
 mod gates;
 mod lines;
@@ -22,6 +23,8 @@ mod deciders;
 mod decisions;
 mod early_events;
 mod effects;
+mod fan_out;
+mod floor;
 mod linear;
 mod loops;
 mod overdue;
@@ -29,6 +32,7 @@ mod pausing;
 mod random_graphs;
 mod random_steps;
 mod retries;
+mod supervising;
 mod test_only;
 mod timers;
 mod transitions;
