@@ -4,9 +4,9 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    AgentFact, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, EffectId, ErrorInfo,
-    EscalationKind, Handoff, HttpRequest, Interrupt, InterruptId, JoinOutcome, NodeId, Object,
-    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, WorkflowId,
+    AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, ErrorInfo,
+    EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, NodeId, Object, Principal,
+    Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,59 +30,6 @@ pub enum Cause {
     External(String),
     /// An event on another host.
     Foreign { event: String, host: String },
-}
-
-/// What a started node is waiting for. A node without work ended in the same decision.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "k", rename_all = "snake_case")]
-pub enum Work {
-    /// Asleep until the time given.
-    Sleep {
-        until: Timestamp,
-    },
-    /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
-    /// carry credentials, which the log never holds.
-    Http {
-        effect: EffectId,
-        request: HttpRequest,
-        /// Variable that receives the answer.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<String>,
-    },
-    SecretEcho {
-        effect: EffectId,
-        secret_id: String,
-    },
-    /// A child run. `outputs` maps parent variable to child variable.
-    Child {
-        child: RunId,
-        workflow_id: WorkflowId,
-        outputs: Vec<(String, String)>,
-        absorb_failure: bool,
-        propagate_cancel: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapKind {
-    NodeExecutions,
-    RunDuration,
-    LoopIterations,
-    DispatchIterations,
-    OrchestratorIterations,
-}
-
-impl CapKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NodeExecutions => "node-executions",
-            Self::RunDuration => "run-duration",
-            Self::LoopIterations => "loop-iterations",
-            Self::DispatchIterations => "dispatch-iterations",
-            Self::OrchestratorIterations => "orchestrator-iterations",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -263,79 +263,18 @@ fn node_payload(
 /// What people were asked and said.
 fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &mut Fields) {
     match event {
-        Event::ApprovalRequested {
-            node,
-            interrupt,
-            artifact_id,
-            artifact_type,
-            title,
-            actions,
-            approvers,
-            required,
-        } => {
-            // This event's vocabulary is the older one.
-            let older = |action: &String| match action.as_str() {
-                "edit-accept" => "edit".to_owned(),
-                _ => action.clone(),
-            };
-            out.node(node);
-            out.set("interruptId", interrupt);
-            out.set("artifactId", artifact_id);
-            out.set("artifactType", artifact_type);
-            out.set("title", title);
-            out.set("actions", actions.iter().map(older).collect::<Vec<_>>());
-            out.opt(
-                "approversList",
-                (!approvers.is_empty()).then_some(approvers),
-            );
-            out.set("requiredApprovals", required);
-        }
-        Event::ClarificationRequested {
-            node,
-            interrupt,
-            questions,
-        } => {
-            out.node(node);
-            out.set("interruptId", interrupt);
-            out.set("questions", questions);
-        }
-        Event::ApprovalReceived { node, decision, .. } => {
-            out.node(node);
-            out.set("action", &decision.action);
-            let voter = decision.voter.clone();
-            let by = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
-            let silent = decision.action == "timeout";
-            let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
-            out.opt("decidedBy", by);
-            standing(&decision.standing, out);
-            out.set("decidedAt", rfc3339(at));
-            out.opt("feedback", decision.feedback.as_ref());
-            out.opt("refineFeedback", decision.refine.as_ref());
-            out.opt("editedArtifactData", decision.edited.as_ref());
-        }
-        Event::ClarificationResolved { node, answers, by } => {
-            out.node(node);
-            out.set("answers", answers);
-            out.opt("answeredBy", by.as_ref());
-        }
-        Event::ApprovalQuestioned {
-            node,
-            interrupt,
-            question,
-            by,
-        } => {
-            out.node(node);
-            out.set("interruptId", interrupt);
-            out.set("question", question);
-            out.opt("askedBy", by.as_ref());
-        }
-        Event::InterruptEscalated { .. }
+        Event::ApprovalRequested { .. }
+        | Event::ClarificationRequested { .. }
+        | Event::ApprovalReceived { .. }
+        | Event::ClarificationResolved { .. }
+        | Event::ApprovalQuestioned { .. }
+        | Event::InterruptEscalated { .. }
         | Event::InterruptReminded { .. }
         | Event::DecisionDenied { .. }
         | Event::ConversationOpened { .. }
         | Event::ConversationExchanged { .. }
         | Event::ConversationClosed { .. }
-        | Event::ExternalEventReceived { .. } => question_payload(event, out),
+        | Event::ExternalEventReceived { .. } => question_payload(event, at, out),
         other => data_payload(other, at, sensitivity, out),
     }
 }

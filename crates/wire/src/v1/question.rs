@@ -1,13 +1,79 @@
-//! What happens to a question while it is open, and events nobody waits for yet. None of it is in
-//! the protocol's catalogue (its name for a denial is reserved for hosts that advertise its own role
-//! model), so the names are ours.
+//! What people were asked and said, what happens to a question while it is open, and events nobody
+//! waits for yet. Names that are not in the protocol's catalogue are ours; its name for a denial is
+//! reserved for hosts that advertise its own role model.
 
 use super::payload::Fields;
 use super::time::rfc3339;
-use tandem_record::{Event, Standing};
+use tandem_record::{Event, Standing, Timestamp};
 
-pub(super) fn question_payload(event: &Event, out: &mut Fields) {
+pub(super) fn question_payload(event: &Event, at: Timestamp, out: &mut Fields) {
     match event {
+        Event::ApprovalRequested {
+            node,
+            interrupt,
+            artifact_id,
+            artifact_type,
+            title,
+            actions,
+            approvers,
+            required,
+        } => {
+            // This event's vocabulary is the older one.
+            let older = |action: &String| match action.as_str() {
+                "edit-accept" => "edit".to_owned(),
+                _ => action.clone(),
+            };
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("artifactId", artifact_id);
+            out.set("artifactType", artifact_type);
+            out.set("title", title);
+            out.set("actions", actions.iter().map(older).collect::<Vec<_>>());
+            out.opt(
+                "approversList",
+                (!approvers.is_empty()).then_some(approvers),
+            );
+            out.set("requiredApprovals", required);
+        }
+        Event::ClarificationRequested {
+            node,
+            interrupt,
+            questions,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("questions", questions);
+        }
+        Event::ApprovalReceived { node, decision, .. } => {
+            out.node(node);
+            out.set("action", &decision.action);
+            let voter = decision.voter.clone();
+            let by = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
+            let silent = decision.action == "timeout";
+            let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
+            out.opt("decidedBy", by);
+            standing(&decision.standing, out);
+            out.set("decidedAt", rfc3339(at));
+            out.opt("feedback", decision.feedback.as_ref());
+            out.opt("refineFeedback", decision.refine.as_ref());
+            out.opt("editedArtifactData", decision.edited.as_ref());
+        }
+        Event::ClarificationResolved { node, answers, by } => {
+            out.node(node);
+            out.set("answers", answers);
+            out.opt("answeredBy", by.as_ref());
+        }
+        Event::ApprovalQuestioned {
+            node,
+            interrupt,
+            question,
+            by,
+        } => {
+            out.node(node);
+            out.set("interruptId", interrupt);
+            out.set("question", question);
+            out.opt("askedBy", by.as_ref());
+        }
         Event::InterruptEscalated {
             node,
             interrupt,
