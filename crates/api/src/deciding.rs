@@ -63,43 +63,41 @@ pub(crate) async fn decide_by_link(
     let reply = doors
         .to_the_end(async move { runtime.decide(&tenant, &of, proposal, judge, None).await })
         .await??;
-    say(&run, &reply).map(IntoResponse::into_response)
+    Ok(say(&run, &reply).into_response())
 }
 
-/// An answer taken, or why it was not.
-pub(crate) fn say(run: &RunId, reply: &Reply) -> Result<Said, Problem> {
-    match reply {
-        Reply::Denied { by, why } => Err(Problem::may_not_decide(by.as_ref(), *why)),
-        Reply::Resolved {
-            interrupt,
-            node,
-            kind,
-            outcome,
-            votes,
-            status,
-        } => {
-            let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
-            if let Some(outcome) = outcome {
-                summary["outcome"] = json!(outcome);
-            }
-            if !votes.is_empty() {
-                let votes = votes.iter().map(|vote| {
-                    let at = rfc3339(vote.at);
-                    let mut shown = json!({"voter": vote.voter, "action": vote.action, "at": at});
-                    if let Some(delegate) = &vote.delegate {
-                        shown["delegate"] = json!(delegate);
-                    }
-                    shown
-                });
-                summary["votes"] = votes.collect();
-            }
-            Ok(Said::ok(json!({
-                "runId": run,
-                "nodeId": node,
-                "status": status.as_str(),
-                "interrupt": summary,
-            })))
-        }
-        other => unreachable!("an answer is answered as one, not with {other:?}"),
+/// An answer that was taken.
+pub(crate) fn say(run: &RunId, reply: &Reply) -> Said {
+    let Reply::Resolved {
+        interrupt,
+        node,
+        kind,
+        outcome,
+        votes,
+        status,
+    } = reply
+    else {
+        unreachable!("an answer is answered as one, not with {reply:?}");
+    };
+    let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
+    if let Some(outcome) = outcome {
+        summary["outcome"] = json!(outcome);
     }
+    if !votes.is_empty() {
+        let votes = votes.iter().map(|vote| {
+            let at = rfc3339(vote.at);
+            let mut shown = json!({"voter": vote.voter, "action": vote.action, "at": at});
+            if let Some(delegate) = &vote.delegate {
+                shown["delegate"] = json!(delegate);
+            }
+            shown
+        });
+        summary["votes"] = votes.collect();
+    }
+    Said::ok(json!({
+        "runId": run,
+        "nodeId": node,
+        "status": status.as_str(),
+        "interrupt": summary,
+    }))
 }

@@ -141,6 +141,11 @@ async fn earlier(
 }
 
 impl Ticket {
+    /// For a deed under no key: a form, where the deed itself tells a repetition.
+    pub(crate) fn without_key() -> Self {
+        Self(None)
+    }
+
     /// Puts a command to a run and answers.
     pub(crate) async fn submit(
         self,
@@ -173,10 +178,9 @@ impl Ticket {
         judge: Judge,
     ) -> Result<Response, Problem> {
         let answering = self.answering(move |answer| match answer {
-            Answer::Replied(run, reply) => match deciding::say(run, reply) {
-                Ok(said) => Some(said.stored()),
-                Err(problem) => problem.stored(),
-            },
+            // Nothing to repeat: they may be allowed the next time.
+            Answer::Replied(_, Reply::Denied { .. }) => None,
+            Answer::Replied(run, reply) => Some(deciding::say(run, reply).stored()),
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Created(_) => None,
         });
@@ -185,10 +189,7 @@ impl Ticket {
             let reply = runtime
                 .decide(&tenant, &run, proposal, judge, answering)
                 .await?;
-            Ok(match deciding::say(&run, &reply) {
-                Ok(said) => said.into_response(),
-                Err(problem) => problem.into_response(),
-            })
+            Ok(deciding::say(&run, &reply).into_response())
         })
         .await
     }

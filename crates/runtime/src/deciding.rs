@@ -26,8 +26,8 @@ pub struct Proposal {
 }
 
 impl Runtime {
-    /// Answers a question if the judge lets them; otherwise the attempt is recorded and the reply is
-    /// [`Reply::Denied`].
+    /// Answers a question if the judge lets them; otherwise the attempt is recorded and refused as
+    /// [`SubmitError::Denied`].
     pub async fn decide(
         &self,
         tenant: &TenantId,
@@ -37,7 +37,10 @@ impl Runtime {
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
         let wish = |run: &Run| judged(run, &proposal, &judge);
-        self.submit_with(tenant, run, &wish, answering).await
+        match self.submit_with(tenant, run, &wish, answering).await? {
+            Reply::Denied { by, why } => Err(SubmitError::Denied { by, why }),
+            reply => Ok(reply),
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{self, Context, Decision, Refusal, Run, Undecided};
 use tandem_record::{
-    Cause, Command, EffectId, Reply, RunId, RunRequest, TenantId, TimerKey, WorkflowId,
+    Cause, Command, Denial, EffectId, Principal, Reply, RunId, RunRequest, TenantId, TimerKey,
+    WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -59,6 +60,9 @@ pub enum SubmitError {
     /// Another live run holds the scope.
     #[error("run {0:?} is active in this scope")]
     ScopeBusy(Option<RunId>),
+    /// They may not decide this question; that they tried is recorded.
+    #[error("not allowed to decide: {}", .why.as_str())]
+    Denied { by: Option<Principal>, why: Denial },
     #[error(transparent)]
     Fault(#[from] Fault),
 }

@@ -121,6 +121,7 @@ impl From<SubmitError> for Problem {
             // `Ticket` answers these two itself, with the stored answer and the host's name.
             SubmitError::AnsweredBefore => Self::key_in_flight(),
             SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
+            SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
             SubmitError::Fault(fault) => fault.into(),
         }
     }

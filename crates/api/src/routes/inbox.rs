@@ -73,7 +73,7 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     At(id): At<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(item(&find(&doors, &caller, id).await?)))
+    Ok(Json(item(&find_question(&doors, &caller, id).await?)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -105,24 +105,41 @@ pub(super) async fn resolve(
         Begun::Before(answer) => return Ok(answer),
     };
     let decision: Decision = request.json()?;
-    let row = find(&doors, &caller, id).await?;
-    if row.closed.is_none() && decision.digest.is_some() {
+    let row = find_question(&doors, &caller, id).await?;
+    let digest = decision.digest.as_deref();
+    let (run, given) = answering(row, digest, decision.resume_value, decision.acting_for)?;
+    decide(&doors, ticket, &caller, run, given).await
+}
+
+/// An answer to a question, if it still is what its decider saw.
+pub(crate) fn answering(
+    row: InterruptRow,
+    digest: Option<&str>,
+    value: Value,
+    acting_for: Option<String>,
+) -> Result<(RunId, Given), Problem> {
+    if row.closed.is_none() && digest.is_some() {
         let shown = shown(&row);
-        let digest = shown["digest"].as_str().unwrap_or_default();
-        if decision.digest.as_deref() != Some(digest) {
-            return Err(Problem::artifact_changed(digest));
+        let asked = shown["digest"].as_str().unwrap_or_default();
+        if digest != Some(asked) {
+            return Err(Problem::artifact_changed(asked));
         }
     }
     let given = Given {
         node: row.node,
         interrupt: Some(row.interrupt),
-        value: decision.resume_value,
-        acting_for: decision.acting_for.map(Principal::from),
+        value,
+        acting_for: acting_for.map(Principal::from),
     };
-    decide(&doors, ticket, &caller, row.run_id, given).await
+    Ok((row.run_id, given))
 }
 
-async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptRow, Problem> {
+/// A question of a run this caller may see.
+pub(crate) async fn find_question(
+    doors: &Doors,
+    caller: &Identity,
+    id: String,
+) -> Result<InterruptRow, Problem> {
     let id = InterruptId::from(id);
     let found = doors.runtime.question(&caller.tenant, &id).await?;
     let row = found.ok_or_else(Problem::interrupt_not_found)?;
@@ -133,7 +150,7 @@ async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptR
 }
 
 /// What the row keeps of what was shown.
-fn shown(row: &InterruptRow) -> Value {
+pub(crate) fn shown(row: &InterruptRow) -> Value {
     serde_json::from_str(&row.body).unwrap_or_default()
 }
 
@@ -156,11 +173,17 @@ fn item(row: &InterruptRow) -> Value {
     if let Some(deadline) = row.deadline {
         item["deadline"] = json!(rfc3339(deadline));
     }
+    if row.priority > 0 {
+        item["priority"] = json!(row.priority);
+    }
+    if !row.groups.is_empty() {
+        item["groups"] = json!(row.groups);
+    }
     for key in [
+        "workflowId",
         "resumeSchema",
         "outcome",
         "decidedBy",
-        "priority",
         "approvers",
         "approverGroups",
         "approverRoles",
@@ -192,7 +215,11 @@ fn is_blank(value: &Value) -> bool {
     }
 }
 
-fn title(kind: &str, data: &Value) -> String {
+pub(crate) fn title(kind: &str, data: &Value) -> String {
+    if kind == "low-confidence" {
+        let agent = data["agentId"].as_str().unwrap_or("An agent");
+        return format!("{agent} is not sure");
+    }
     let text = match kind {
         "clarification" => &data["questions"][0]["question"],
         "external-event" => &data["eventType"],
@@ -203,9 +230,12 @@ fn title(kind: &str, data: &Value) -> String {
     text.as_str().unwrap_or(kind).to_owned()
 }
 
-fn actions(kind: &str, data: &Value) -> Value {
+pub(crate) fn actions(kind: &str, data: &Value) -> Value {
+    // Approvals and held decisions say themselves what may be done.
+    if data["actions"].is_array() {
+        return data["actions"].clone();
+    }
     match kind {
-        "approval" => data["actions"].clone(),
         "clarification" => json!(["answer"]),
         "external-event" => json!(["deliver"]),
         "conversation.exchange" => json!(["exchange", "close"]),

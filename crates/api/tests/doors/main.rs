@@ -6,6 +6,7 @@ mod console;
 mod control;
 mod discovery;
 mod idempotency;
+mod inbox;
 mod keys;
 mod people;
 mod seams;

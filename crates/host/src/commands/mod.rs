@@ -1,7 +1,9 @@
 //! Commands that are not a server.
 
 pub(crate) mod check;
+mod given;
 pub(crate) mod groups;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;
 pub(crate) mod runs;

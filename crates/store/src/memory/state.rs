@@ -194,6 +194,9 @@ impl State {
                 stored.deadline = row.deadline;
                 stored.closed = row.closed;
                 stored.body = row.body;
+                stored.deadline = row.deadline;
+                stored.priority = row.priority;
+                stored.groups = row.groups;
             }
             None => {
                 let place = self.interrupts.len();
