@@ -71,6 +71,36 @@ fn run() -> RunPageView {
         can_pause: true,
         can_resume: true,
         child_runs: vec![(hostile(), hostile())],
+        supervised: true,
+        crew: CrewView {
+            floor: 0.5,
+            turns: vec![TurnView {
+                iteration: 1,
+                agent: hostile(),
+                kind: hostile(),
+                reason: Some(hostile()),
+                confidence: Some(0.3),
+                escalated: true,
+                handoffs: vec![HandoffView {
+                    worker: hostile(),
+                    child: Some(hostile()),
+                    steps: vec![(hostile(), hostile())],
+                    error: Some(hostile()),
+                }],
+            }],
+            omitted: 2,
+        },
+        family: Some(FamilyView {
+            run_id: hostile(),
+            workflow_id: hostile(),
+            status: hostile(),
+            here: false,
+            children: vec![FamilyView {
+                here: true,
+                ..FamilyView::default()
+            }],
+            more: 1,
+        }),
         csrf: hostile(),
     }
 }

@@ -4,6 +4,7 @@
 mod bodies;
 mod console;
 mod control;
+mod crew;
 mod discovery;
 mod idempotency;
 mod inbox;
