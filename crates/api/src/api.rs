@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use serde_json::json;
 use std::sync::Arc;
 use tandem_access::{
-    Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
+    Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
 };
 use tandem_record::{Object, RunId, Timestamp};
 use tandem_runtime::audit::Notary;
@@ -41,6 +41,8 @@ pub struct Api {
     pub links: LinkSigner,
     /// Seals the audit log and signs receipts. The host lets it seal; the doors only ask it.
     pub notary: Arc<Notary>,
+    /// Groups of approvers every tenant has; a tenant's own stand over them.
+    pub groups: Groups,
 }
 
 /// Who this host says it is.
@@ -99,6 +101,7 @@ pub(crate) struct Doors {
     pub(crate) test_seams: bool,
     pub(crate) links: LinkSigner,
     pub(crate) notary: Arc<Notary>,
+    pub(crate) groups: Groups,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
@@ -126,6 +129,7 @@ impl Doors {
             test_seams: api.test_seams,
             links: api.links,
             notary: api.notary,
+            groups: api.groups,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),

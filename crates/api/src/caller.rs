@@ -30,7 +30,7 @@ macro_rules! needs {
 
 needs! {
     ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, AuditRead, Workflows,
-    Keys, Test, WebhooksManage,
+    Keys, Groups, Test, WebhooksManage,
 }
 
 /// Any good key.

@@ -67,8 +67,8 @@ mod tests {
             json!({})
         ));
         assert!(!served(
-            "conformance-conversation-gate",
-            "core.conversationGate",
+            "conformance-governed",
+            "core.openwop.governance.approvalGate",
             json!({})
         ));
     }

@@ -20,6 +20,7 @@ mod at;
 mod body;
 mod caller;
 mod console;
+mod deciding;
 mod fixtures;
 mod follow;
 mod http_metrics;

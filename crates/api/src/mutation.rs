@@ -7,6 +7,7 @@
 
 use crate::api::{Doors, Shared};
 use crate::body;
+use crate::deciding;
 use crate::idempotency::{self, Held};
 use crate::problem::Problem;
 use crate::said::{Said, replay};
@@ -20,7 +21,8 @@ use std::time::Duration;
 use tandem_access::Identity;
 use tandem_record::{Command, Reply, RunId};
 use tandem_runtime::{
-    Answer, Answering, IdempotencyKey, IdempotencyRecord, NewRun, StoredResponse, SubmitError,
+    Answer, Answering, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal, StoredResponse,
+    SubmitError,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -162,6 +164,32 @@ impl Ticket {
         self.carry_out(doors, async move {
             let reply = runtime.submit(&tenant, &run, command, answering).await?;
             Ok(say(&run, &reply).into_response())
+        })
+        .await
+    }
+
+    /// Answers a question, if the judge lets the caller.
+    pub(crate) async fn decide(
+        self,
+        doors: &Shared,
+        caller: &Identity,
+        run: RunId,
+        proposal: Proposal,
+        judge: Judge,
+    ) -> Result<Response, Problem> {
+        let answering = self.answering(move |answer| match answer {
+            // Nothing to repeat: they may be allowed the next time.
+            Answer::Replied(_, Reply::Denied { .. }) => None,
+            Answer::Replied(run, reply) => Some(deciding::say(run, reply).stored()),
+            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            Answer::Created(_) => None,
+        });
+        let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
+        self.carry_out(doors, async move {
+            let reply = runtime
+                .decide(&tenant, &run, proposal, judge, answering)
+                .await?;
+            Ok(deciding::say(&run, &reply).into_response())
         })
         .await
     }

@@ -10,7 +10,8 @@ use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use tandem_engine::run::Decision;
 use tandem_record::{
-    Actor, Command, Event, Object, Reply, Resolution, TenantId, Timestamp, Via, Vote,
+    Actor, Command, Event, InterruptId, Object, Reply, Resolution, Standing, TenantId, Timestamp,
+    Via, Vote,
 };
 use tandem_store::audit::DECISION;
 use tandem_store::{AuditDraft, Commit, Error, Fault, InterruptRow};
@@ -55,22 +56,28 @@ impl Runtime {
 pub(crate) struct Deed {
     actor: Actor,
     what: What,
+    /// What was true of the one who decided when they did.
+    standing: Standing,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum What {
     Create,
     Cancel,
     Pause,
     Resume,
     Answer,
+    Deny(Option<InterruptId>),
+    Event,
 }
 
 impl Deed {
     pub(crate) fn creation(actor: &Actor) -> Self {
-        let actor = actor.clone();
-        let what = What::Create;
-        Self { actor, what }
+        Self {
+            actor: actor.clone(),
+            what: What::Create,
+            standing: Standing::default(),
+        }
     }
 
     /// `None` for what no caller asks for.
@@ -80,13 +87,22 @@ impl Deed {
             Command::Pause { .. } => What::Pause,
             Command::Resume { .. } => What::Resume,
             Command::ResolveInterrupt { .. } => What::Answer,
+            Command::DenyDecision { interrupt, .. } => What::Deny(interrupt.clone()),
+            Command::DeliverEvent { .. } => What::Event,
             Command::TimerFired(_)
             | Command::EffectFinished { .. }
             | Command::ChildReported { .. }
             | Command::Continue => return None,
         };
-        let actor = actor.clone();
-        Some(Self { actor, what })
+        let standing = match command {
+            Command::ResolveInterrupt { standing, .. } => standing.clone(),
+            _ => Standing::default(),
+        };
+        Some(Self {
+            actor: actor.clone(),
+            what,
+            standing,
+        })
     }
 }
 
@@ -100,7 +116,11 @@ pub(crate) fn entries(
     if decision.events.is_empty() {
         return Vec::new();
     }
-    let host = Actor::host();
+    let host = Deed {
+        actor: Actor::host(),
+        what: What::Answer,
+        standing: Standing::default(),
+    };
     let asked = deed.and_then(|deed| deed_entry(deed, decision, now));
     let answering = deed.filter(|deed| deed.what == What::Answer);
     let decided = decision.events.iter().filter_map(|recorded| {
@@ -108,18 +128,18 @@ pub(crate) fn entries(
             return None;
         };
         // An answer closes the very question it answers; any other closing is the host's.
-        let (actor, votes) = match (&decision.reply, answering) {
+        let (deed, votes) = match (&decision.reply, answering) {
             (
                 Reply::Resolved {
                     interrupt, votes, ..
                 },
                 Some(deed),
-            ) if *interrupt == resolution.interrupt => (&deed.actor, votes.as_slice()),
+            ) if *interrupt == resolution.interrupt => (deed, votes.as_slice()),
             _ => (&host, [].as_slice()),
         };
         let mut rows = questions.iter();
         let row = rows.find(|row| row.interrupt == resolution.interrupt)?;
-        Some(decision_entry(row, resolution, actor, votes, recorded.at))
+        Some(decision_entry(row, resolution, deed, votes, recorded.at))
     });
     asked.into_iter().chain(decided).collect()
 }
@@ -128,7 +148,7 @@ fn deed_entry(deed: &Deed, decision: &Decision, now: Timestamp) -> Option<AuditD
     let run = &decision.run;
     let mut details = Object::new();
     let mut target = run.id().as_str();
-    let action = match deed.what {
+    let action = match &deed.what {
         What::Create => {
             details.insert("workflowId".to_owned(), json!(run.definition().id()));
             details.insert("definition".to_owned(), json!(run.definition().hash));
@@ -147,12 +167,25 @@ fn deed_entry(deed: &Deed, decision: &Decision, now: Timestamp) -> Option<AuditD
             } => {
                 details.insert("runId".to_owned(), json!(run.id()));
                 details.insert("nodeId".to_owned(), json!(node));
-                details.insert("by".to_owned(), by(&deed.actor));
+                details.insert("by".to_owned(), by(deed));
                 target = interrupt.as_str();
                 "interrupt.respond"
             }
             _ => return None,
         },
+        What::Deny(interrupt) => {
+            let Reply::Denied { why, .. } = &decision.reply else {
+                return None;
+            };
+            details.insert("runId".to_owned(), json!(run.id()));
+            details.insert("why".to_owned(), json!(why.as_str()));
+            details.insert("by".to_owned(), by(deed));
+            if let Some(interrupt) = interrupt {
+                target = interrupt.as_str();
+            }
+            "interrupt.deny"
+        }
+        What::Event => "event.deliver",
     };
     let tenant = &run.request().owner.tenant;
     let actor = &deed.actor;
@@ -170,7 +203,7 @@ fn deed_entry(deed: &Deed, decision: &Decision, now: Timestamp) -> Option<AuditD
 fn decision_entry(
     row: &InterruptRow,
     resolution: &Resolution,
-    actor: &Actor,
+    deed: &Deed,
     votes: &[Vote],
     at: Timestamp,
 ) -> AuditDraft {
@@ -185,7 +218,8 @@ fn decision_entry(
     tell("digest", shown["digest"].clone());
     tell("outcome", json!(resolution.outcome));
     tell("answerDigest", json!(questions::digest(&resolution.value)));
-    tell("by", by(actor));
+    let actor = &deed.actor;
+    tell("by", by(deed));
     // The host's own reasons are words of ours; a person's are not told.
     if let Some(reason) = resolution
         .reason
@@ -209,13 +243,20 @@ fn decision_entry(
     )
 }
 
-fn by(actor: &Actor) -> Value {
+fn by(deed: &Deed) -> Value {
+    let Deed {
+        actor, standing, ..
+    } = deed;
     let mut by = json!({"via": actor.via.to_string(), "roles": &*actor.roles});
     if let Some(principal) = &actor.principal {
         by["principal"] = json!(principal);
     }
-    if let Some(other) = &actor.acting_for {
+    if let Some(other) = standing.acting_for.as_ref().or(actor.acting_for.as_ref()) {
         by["actingFor"] = json!(other);
+        by["rolesActedWith"] = json!(standing.roles);
+    }
+    if !standing.groups.is_empty() {
+        by["groups"] = json!(standing.groups);
     }
     by
 }

@@ -16,7 +16,7 @@ use tandem_store::{
 /// Events after which a snapshot saves more reading than it costs.
 const SNAPSHOT_EVERY: u64 = 128;
 /// Bump when the folded state changes shape; older snapshots are then ignored.
-pub(crate) const SNAPSHOT_FORMAT: u32 = 1;
+pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
 
 impl Runtime {
     /// Commits a decision and, once it is durable, lets the world know.

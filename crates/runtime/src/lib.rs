@@ -16,12 +16,14 @@ mod clock;
 mod codec;
 mod config;
 mod crash;
+mod deciding;
 mod deeds;
 mod definitions;
 mod durable;
 mod effects;
 mod live;
 mod metrics;
+mod people;
 mod pick_up;
 mod query;
 mod questions;
@@ -38,6 +40,7 @@ pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
+pub use deciding::{Judge, Proposal};
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
@@ -57,8 +60,8 @@ pub use tandem_engine::{
 };
 pub use tandem_store::audit;
 pub use tandem_store::{
-    AuditDraft, DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey,
-    IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter,
-    InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
-    RunRow, StoredResponse, StoredRun,
+    AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
+    IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered,
+    RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

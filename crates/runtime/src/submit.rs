@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{self, Context, Decision, Refusal, Run, Undecided};
 use tandem_record::{
-    Cause, Command, EffectId, Reply, RunId, RunRequest, TenantId, TimerKey, WorkflowId,
+    Cause, Command, Denial, EffectId, Principal, Reply, RunId, RunRequest, TenantId, TimerKey,
+    WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -60,9 +61,15 @@ pub enum SubmitError {
     /// Another live run holds the scope.
     #[error("run {0:?} is active in this scope")]
     ScopeBusy(Option<RunId>),
+    /// They may not decide this question; that they tried is recorded.
+    #[error("not allowed to decide: {}", .why.as_str())]
+    Denied { by: Option<Principal>, why: Denial },
     #[error(transparent)]
     Fault(#[from] Fault),
 }
+
+/// What is asked of a run, given how it stands.
+pub(crate) type Wish<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
 
 /// Whether a run was created by this call or had been before.
 pub(crate) enum Begun {
@@ -207,11 +214,21 @@ impl Runtime {
         command: Command,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
-        let delivery = Delivery {
-            deed: Deed::of(&command, &self.actor),
-            ..Delivery::default()
-        };
-        self.deliver_to(run, Some(tenant), command, answering, delivery)
+        let wish = |_: &Run| command.clone();
+        self.deliver_to(run, Some(tenant), &wish, answering, Delivery::default())
+            .await
+    }
+
+    /// Puts to a caller's run what depends on how it stands. The command is made from the very state
+    /// it is decided on, again whenever somebody else moved the run meanwhile.
+    pub(crate) async fn submit_with(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        wish: &Wish<'_>,
+        answering: Option<Answering>,
+    ) -> Result<Reply, SubmitError> {
+        self.deliver_to(run, Some(tenant), wish, answering, Delivery::default())
             .await
     }
 
@@ -223,15 +240,15 @@ impl Runtime {
         answering: Option<Answering>,
         delivery: Delivery,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, None, command, answering, delivery)
-            .await
+        let wish = |_: &Run| command.clone();
+        self.deliver_to(run, None, &wish, answering, delivery).await
     }
 
     async fn deliver_to(
         &self,
         run: &RunId,
         of: Option<&TenantId>,
-        command: Command,
+        wish: &Wish<'_>,
         answering: Option<Answering>,
         delivery: Delivery,
     ) -> Result<Reply, SubmitError> {
@@ -243,6 +260,11 @@ impl Runtime {
             if of.is_some_and(|of| *of != tenant) {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
+            }
+            let command = wish(&current);
+            let mut delivery = delivery.clone();
+            if of.is_some() {
+                delivery.deed = Deed::of(&command, &self.actor);
             }
             let decided = self
                 .with_definitions(&tenant, |cx| run::decide(&current, command.clone(), cx))
@@ -260,14 +282,7 @@ impl Runtime {
                 .as_ref()
                 .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
             let result = self
-                .make_durable(
-                    &mut held,
-                    Some(current),
-                    decision,
-                    stored,
-                    delivery.clone(),
-                    None,
-                )
+                .make_durable(&mut held, Some(current), decision, stored, delivery, None)
                 .await;
             match result {
                 Ok(_) => return Ok(reply),

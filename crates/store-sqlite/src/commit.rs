@@ -4,7 +4,8 @@
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
 use crate::{
-    SqliteStore, audit, definitions, idempotency, interrupts, outbox, runs, timers, webhooks,
+    SqliteStore, audit, definitions, idempotency, interrupts, outbox, people, runs, timers,
+    webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
@@ -108,6 +109,9 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     }
     for change in &commit.registry {
         definitions::change(connection, change)?;
+    }
+    for change in &commit.people {
+        people::change(connection, change)?;
     }
     for change in &commit.webhooks {
         webhooks::change(connection, change)?;

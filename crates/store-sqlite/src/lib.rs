@@ -26,6 +26,7 @@ mod lock;
 mod migrations;
 mod options;
 mod outbox;
+mod people;
 mod readers;
 mod runs;
 mod settings;

@@ -15,6 +15,7 @@ pub mod audit;
 mod commit;
 mod fault;
 mod keys;
+mod people;
 mod read;
 mod webhooks;
 
@@ -28,6 +29,7 @@ pub use commit::{
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
+pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered,
@@ -247,6 +249,7 @@ pub trait Store:
     + Audit
     + Settings
     + Keys
+    + ReadPeople
     + ReadWebhooks
     + Upkeep
 {
@@ -264,6 +267,7 @@ impl<T> Store for T where
         + Audit
         + Settings
         + Keys
+        + ReadPeople
         + ReadWebhooks
         + Upkeep
 {

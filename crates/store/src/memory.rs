@@ -10,6 +10,7 @@
 mod access;
 mod audit;
 mod outbox;
+mod people;
 mod reads;
 mod state;
 mod webhooks;

@@ -24,12 +24,13 @@ use tandem_wire::v1::stream;
 const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 
 /// Kinds of question the served node types ask.
-const INTERRUPT_KINDS: [&str; 5] = [
+const INTERRUPT_KINDS: [&str; 6] = [
     "approval",
     "clarification",
     "external-event",
     "custom",
     "low-confidence",
+    "conversation.exchange",
 ];
 
 #[utoipa::path(

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::{Identity, KeyRecord, NewKey, Scope, ScopeSet, Secret};
-use tandem_record::{Timestamp, WorkspaceId};
+use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
@@ -31,6 +31,10 @@ pub(super) struct Wanted {
     scopes: Vec<String>,
     #[serde(default)]
     roles: Vec<String>,
+    /// Who acts through it: a name that groups and approver lists know. One of its own, when left
+    /// out.
+    #[serde(default)]
+    principal: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
     /// RFC 3339; never, when left out.
@@ -161,6 +165,19 @@ impl Wanted {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
         }
+        if let Some(name) = &self.principal {
+            if !(1..=MAX_NAME_CHARS).contains(&name.chars().count()) {
+                return Err(Problem::invalid(
+                    "/principal",
+                    "must have 1 to 128 characters",
+                ));
+            }
+            // A person is one person in every workspace, so a key bound to one does not name them.
+            if caller.workspace.is_some() {
+                let message = "A key bound to a workspace cannot say who acts through another.";
+                return Err(Problem::forbidden(message));
+            }
+        }
         let mut scopes = Vec::with_capacity(self.scopes.len());
         for (i, name) in self.scopes.iter().enumerate() {
             let scope = Scope::parse(name)
@@ -177,7 +194,7 @@ impl Wanted {
             name: self.name,
             tenant: caller.tenant.clone(),
             workspace: workspace.or_else(|| caller.workspace.clone()),
-            principal: None,
+            principal: self.principal.map(Principal::from),
             scopes,
             roles: self.roles,
             expires_at: self.expires_at.as_deref().map(instant).transpose()?,

@@ -10,6 +10,7 @@ mod discovery;
 mod idempotency;
 mod inbox;
 mod keys;
+mod people;
 mod seams;
 mod stage;
 mod streams;

@@ -116,6 +116,7 @@ impl Stage {
             otel: false,
             links: LinkSigner::new(vec![b"secret".to_vec()]),
             notary: notary.clone(),
+            groups: Default::default(),
         };
         let mut stage = Self {
             router: router(api),

@@ -4,7 +4,7 @@ use super::start::Question;
 use super::state::{Phase, Run};
 use super::turn::Turn;
 use crate::ids::interrupt_id;
-use crate::node::{Kind, waiting_status};
+use crate::node::{Asking, Kind, interrupt_kind, waiting_status};
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, Seq};
@@ -24,6 +24,11 @@ impl Turn<'_> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         let round = self.run.state.nodes[ix].execution;
+        let asking = node.kind.asking();
+        let simply = question.timeout_ms.map(|ms| self.now.plus_ms(ms));
+        let due = asking
+            .and_then(Asking::first_ms)
+            .map(|ms| self.now.plus_ms(ms));
         let interrupt = Interrupt {
             id: interrupt_id(self.run.id(), &node.id, round),
             key: format!("{}:{}:{round}", self.run.id(), node.id),
@@ -32,6 +37,8 @@ impl Turn<'_> {
             resume_schema: question.resume_schema,
             timeout_ms: question.timeout_ms,
             requested_at: self.now,
+            due: due.filter(|_| due != simply),
+            priority: asking.and_then(|asking| asking.priority),
         };
         let (id, key) = (interrupt.id.clone(), interrupt.key.clone());
         let data = interrupt.data.clone();
@@ -50,7 +57,7 @@ impl Turn<'_> {
                     artifact_type: text("artifactType").to_owned(),
                     title: text("title").to_owned(),
                     actions: gate.actions.clone(),
-                    approvers: gate.approvers.clone(),
+                    approvers: gate.asking.people(0).approvers.clone(),
                     required: gate.required,
                 })
             }
@@ -64,22 +71,24 @@ impl Turn<'_> {
         if let Some(event) = older {
             self.emit(event, Some(cause));
         }
-        self.emit(
+        let suspended = self.emit(
             Event::NodeSuspended {
                 node: node.id.clone(),
                 interrupt: id,
                 status: question
                     .status
                     .unwrap_or_else(|| waiting_status(&question.kind)),
+                reason: interrupt_kind::suspended_for(&question.kind).map(str::to_owned),
                 kind: question.kind,
                 key,
-                reason: question.doubt.as_ref().map(|_| "low-confidence".to_owned()),
                 mirrors: None,
                 child: None,
                 doubt: question.doubt,
             },
             Some(cause),
         );
+        self.open_conversation(ix, suspended);
+        self.take_early(ix);
     }
 
     /// Tells the parent when this run begins or stops to wait as a whole.

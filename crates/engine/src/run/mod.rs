@@ -15,6 +15,7 @@ mod finish;
 mod foresee;
 mod limits;
 mod options;
+mod questions;
 mod refusal;
 mod rounds;
 mod spawn;

@@ -3,6 +3,7 @@
 
 mod audit;
 mod client;
+mod groups;
 mod inbox;
 mod server;
 
@@ -13,6 +14,7 @@ pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
 };
+pub(crate) use groups::GroupsCommand;
 pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 pub(crate) use server::{DevArgs, ServeArgs};
 
@@ -97,6 +99,16 @@ Examples:
   tandem audit export > log.ndjson"
     )]
     Audit(AuditCommand),
+    /// Groups of approvers on a server: list, set, delete
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem groups set finance ana ben role:controller
+  tandem groups set board group:finance eva
+  tandem groups list"
+    )]
+    Groups(GroupsCommand),
     Check(CheckArgs),
 }
 
@@ -130,6 +142,7 @@ impl Cli {
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
             Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
+            Command::Groups(command) => client::wait_for(commands::groups::groups(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),
         }

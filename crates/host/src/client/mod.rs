@@ -100,6 +100,10 @@ impl Client {
         self.call(self.request(Method::POST, path).json(body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.call(self.request(Method::PUT, path).json(body)).await
+    }
+
     /// A POST that may be repeated: the same key gives the same answer.
     pub(crate) async fn post_once(
         &self,

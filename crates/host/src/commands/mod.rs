@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod check;
 mod given;
+pub(crate) mod groups;
 pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;

@@ -20,6 +20,8 @@ pub(crate) struct Layer {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
+    /// Groups of approvers every tenant has, by name.
+    pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
 }
@@ -51,6 +53,7 @@ impl Layer {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
             },
+            groups: self.groups.or(below.groups),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
@@ -71,6 +74,7 @@ impl Layer {
             log_format: args.log_format,
             secrets: None,
             otel: None,
+            groups: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,

@@ -21,6 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tandem_access::Member;
 use tandem_runtime::AgentPolicy;
 use url::Url;
 
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     /// Signs the audit log instead of a key kept in the store.
     pub(crate) audit_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
+    pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
 }
@@ -140,7 +142,20 @@ pub(crate) fn resolve(
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
+        groups: groups(layer.groups.unwrap_or_default())?,
     })
+}
+
+fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    for (name, members) in &groups {
+        if let Some(member) = members.iter().find(|m| Member::parse(m).is_none()) {
+            return Err(Failure::new(
+                format!("the group {name:?} has a member {member:?}, which names nobody"),
+                "A member is a principal, role:ROLE or group:GROUP.",
+            ));
+        }
+    }
+    Ok(groups)
 }
 
 /// The file behind `sqlite:PATH`.

@@ -19,6 +19,7 @@ pub mod inbox;
 pub mod interrupts;
 pub mod keys;
 pub mod outbox;
+pub mod people;
 pub mod runs;
 pub mod sample;
 pub mod settings;
@@ -80,6 +81,7 @@ macro_rules! battery {
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,
                 commits_remove_entries, put_replaces_an_entry, next_due_follows_leases,
                 a_lost_lease_fences_its_old_holder, concurrent_leases_are_disjoint;
+            people: groups_are_replaced_by_name, delegations_end, a_refused_commit_changes_nobody;
             timers: due_in_order, set_moves_and_clear_removes, keys_are_told_apart,
                 a_refused_commit_sets_no_timer;
             runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,

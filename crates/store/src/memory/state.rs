@@ -8,6 +8,7 @@ use crate::commit::{
 };
 use crate::fault::Conflict;
 use crate::keys::KeyRecord;
+use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct State {
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
     pub(super) audit: AuditLog,
+    pub(super) groups: BTreeMap<(TenantId, String), GroupRecord>,
+    pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
 }
 
@@ -152,6 +155,9 @@ impl State {
         for change in commit.registry {
             self.change_registry(change);
         }
+        for change in commit.people {
+            self.change_people(change);
+        }
         for change in commit.webhooks {
             self.change_webhook(change);
         }
@@ -190,6 +196,7 @@ impl State {
         match self.interrupt_places.get(&row.interrupt) {
             Some(&place) => {
                 let stored = &mut self.interrupts[place];
+                stored.deadline = row.deadline;
                 stored.closed = row.closed;
                 stored.body = row.body;
                 stored.deadline = row.deadline;

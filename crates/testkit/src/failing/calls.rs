@@ -10,12 +10,12 @@ use tandem_record::{
     WorkflowId, WorkspaceId,
 };
 use tandem_store::{
-    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DeliveryListing, DeliveryRow,
-    DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxQuery,
-    InterruptFilter, InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log,
-    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
-    ReadTimers, ReadWebhooks, Registered, RunFilter, Settings, SnapshotRecord, StoredRun,
-    StoredWebhook, StreamSlice, Upkeep,
+    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
+    DeliveryRow, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
+    InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
+    KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox, OutboxEntry, Page, ReadDefinitions,
+    ReadIdempotency, ReadInterrupts, ReadLog, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks,
+    Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -97,6 +97,23 @@ impl ReadInterrupts for FailingStore {
     ) -> Result<InboxChoices, Fault> {
         self.faults.of_read().await?;
         self.inner.inbox_choices(tenant, workspace).await
+    }
+}
+
+#[async_trait]
+impl ReadPeople for FailingStore {
+    async fn groups(&self, tenant: &TenantId) -> Result<Vec<GroupRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.groups(tenant).await
+    }
+
+    async fn delegations(
+        &self,
+        tenant: &TenantId,
+        now: Timestamp,
+    ) -> Result<Vec<DelegationRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.delegations(tenant, now).await
     }
 }
 

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Run, State};
-use tandem_record::{ErrorInfo, Event, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp};
+use tandem_record::{
+    ErrorInfo, Event, EventFate, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp,
+};
 use tandem_runtime::{Fault, RunRow, Runtime};
 use tandem_store::audit::{Entry, Walk};
 use tandem_store::{Audit, Outbox, ReadIdempotency, ReadLog, ReadTimers};
@@ -28,6 +30,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     let runs = read_all(runtime).await.map_err(store_failed)?;
     for (run, ended) in &runs {
         well_formed(ended)?;
+        one_decision_each(ended)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
         crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
         agrees_with_its_fold(sim, runtime, ended).await?;
@@ -116,6 +119,37 @@ fn well_formed(ended: &Ended) -> Result<(), String> {
     ensure(ends == [ended.log.len() - 1], || {
         format!("{run} ends at {ends:?} of {}", ended.log.len())
     })
+}
+
+/// A question is decided once, goes on once, and an event from outside is used once.
+fn one_decision_each(ended: &Ended) -> Result<(), String> {
+    let run = &ended.row.run_id;
+    let (mut decided, mut resumed) = (BTreeSet::new(), BTreeSet::new());
+    let (mut received, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for recorded in &ended.log {
+        match &recorded.event {
+            Event::InterruptResolved { resolution, .. } => {
+                let id = &resolution.interrupt;
+                ensure(decided.insert(id), || format!("{run} decided {id} twice"))?;
+                if let Some(event) = &resolution.event_id {
+                    ensure(used.insert(event) && received.contains(event), || {
+                        format!("{run} used event {event} wrongly")
+                    })?;
+                }
+            }
+            Event::NodeResumed {
+                interrupt: Some(id),
+                ..
+            } => ensure(resumed.insert(id), || format!("{run} resumed {id} twice"))?,
+            Event::ExternalEventReceived { event_id, .. } => {
+                ensure(received.insert(event_id), || {
+                    format!("{run} took event {event_id} twice")
+                })?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn fold(run: &RunId, definition: &Arc<Definition>, events: &[Recorded]) -> Run {
@@ -297,9 +331,30 @@ fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
                 already_terminal: false,
                 ..
             } => has(&|r| matches!(r.event, Event::RunCancelled { .. })),
-            Reply::Cancel { .. } | Reply::Unchanged | Reply::Accepted | Reply::Resolved { .. } => {
-                true
+            Reply::Resolved {
+                interrupt,
+                outcome: Some(outcome),
+                ..
+            } => has(&|r| {
+                matches!(&r.event, Event::InterruptResolved { resolution, .. }
+                    if resolution.interrupt == *interrupt
+                        && resolution.outcome.as_ref() == Some(outcome))
+            }),
+            Reply::EventTaken {
+                fate: EventFate::Matched { interrupt, .. },
+                ..
+            } => has(&|r| {
+                matches!(&r.event, Event::InterruptResolved { resolution, .. }
+                    if resolution.interrupt == *interrupt && resolution.event_id.is_some())
+            }),
+            Reply::EventTaken { .. } => {
+                has(&|r| matches!(r.event, Event::ExternalEventReceived { .. }))
             }
+            Reply::Denied { .. } => has(&|r| matches!(r.event, Event::DecisionDenied { .. })),
+            Reply::Cancel { .. }
+            | Reply::Unchanged
+            | Reply::Accepted
+            | Reply::Resolved { outcome: None, .. } => true,
         };
         ensure(kept, || {
             format!("{run} replied {reply:?}, of which its log knows nothing")

@@ -136,6 +136,10 @@ pub fn document(wired: &Wired<'_>) -> Value {
             }),
         );
     }
+    if !wired.interrupt_kinds.is_empty() {
+        let routing = json!({"supported": true, "refKinds": ["group", "role"]});
+        out.set("interrupt", json!({"approverRouting": routing}));
+    }
     if wired.webhooks {
         out.set(
             "webhooks",
@@ -151,7 +155,8 @@ pub fn document(wired: &Wired<'_>) -> Value {
         "subWorkflow",
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
-    out.set("conversationPrimitive", false);
+    let talks = wired.node_types.contains(&"core.conversationGate");
+    out.set("conversationPrimitive", talks);
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);
     }
@@ -244,9 +249,10 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
 /// Envelope types the host understands.
 const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
 /// Interrupt profiles whose every rule is served.
-const INTERRUPT_PROFILES: [&str; 3] = [
+const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-quorum",
     "openwop-interrupt-auth-required",
+    "openwop-interrupt-external-event",
     "openwop-interrupt-cascade-cancel",
 ];
 

@@ -7,6 +7,7 @@ pub mod error;
 mod mask;
 mod payload;
 pub mod project;
+mod question;
 pub mod spans;
 pub mod stream;
 pub mod time;
