@@ -124,6 +124,8 @@ fn well_formed(ended: &Ended) -> Result<(), String> {
 /// A question is decided once, goes on once, and an event from outside is used once.
 fn one_decision_each(ended: &Ended) -> Result<(), String> {
     let run = &ended.row.run_id;
+    // A parent mirrors its child's question as often as the child waits for it; its own it asks once.
+    let mut asked = BTreeSet::new();
     let (mut decided, mut resumed) = (BTreeSet::new(), BTreeSet::new());
     let (mut received, mut used) = (BTreeSet::new(), BTreeSet::new());
     for recorded in &ended.log {
@@ -137,10 +139,15 @@ fn one_decision_each(ended: &Ended) -> Result<(), String> {
                     })?;
                 }
             }
+            Event::InterruptRequested { interrupt, .. } => {
+                asked.insert(&interrupt.id);
+            }
             Event::NodeResumed {
                 interrupt: Some(id),
                 ..
-            } => ensure(resumed.insert(id), || format!("{run} resumed {id} twice"))?,
+            } if asked.contains(id) => {
+                ensure(resumed.insert(id), || format!("{run} resumed {id} twice"))?;
+            }
             Event::ExternalEventReceived { event_id, .. } => {
                 ensure(received.insert(event_id), || {
                     format!("{run} took event {event_id} twice")
