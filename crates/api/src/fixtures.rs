@@ -67,8 +67,8 @@ mod tests {
             json!({})
         ));
         assert!(!served(
-            "conformance-dispatch-loop",
-            "core.dispatch",
+            "conformance-conversation-gate",
+            "core.conversationGate",
             json!({})
         ));
     }

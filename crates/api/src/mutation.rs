@@ -139,6 +139,11 @@ async fn earlier(
 }
 
 impl Ticket {
+    /// For a deed under no key: a form, where the deed itself tells a repetition.
+    pub(crate) fn without_key() -> Self {
+        Self(None)
+    }
+
     /// Puts a command to a run and answers.
     pub(crate) async fn submit(
         self,

@@ -353,6 +353,17 @@ impl Problem {
         &self.message
     }
 
+    /// Places in the request and what is wrong there.
+    pub(crate) fn complaints(&self) -> Vec<(String, String)> {
+        let errors = self.details.get("errors").and_then(Value::as_array);
+        let text = |error: &Value, key: &str| error[key].as_str().unwrap_or_default().to_owned();
+        errors
+            .into_iter()
+            .flatten()
+            .map(|error| (text(error, "path"), text(error, "message")))
+            .collect()
+    }
+
     pub(crate) fn status(&self) -> u16 {
         self.status.as_u16()
     }

@@ -17,6 +17,11 @@ pub(crate) fn at(at: &str) -> Markup {
     html! { time datetime=(at) title=(at) { (at) } }
 }
 
+/// "2 hours left", kept fresh while the page is open.
+pub(crate) fn countdown(at: &str) -> Markup {
+    html! { time.countdown datetime=(at) data-as="countdown" title=(at) { "due " (at) } }
+}
+
 /// Distance from the start of the run ("+1.24s"), for the timeline, where order and
 /// gaps matter more than the wall clock.
 pub(crate) fn offset(at: &str) -> Markup {

@@ -74,6 +74,7 @@ impl Runtime {
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
             && commit.idempotency.is_none();
+        let asks = !commit.interrupts.is_empty();
         if !idle {
             self.inner.crash.reach("commit.before");
             let started = tokio::time::Instant::now();
@@ -86,6 +87,9 @@ impl Runtime {
         }
         slot.snapshot_at = snapshot_at;
         self.announce(&decision, before.is_none());
+        if asks {
+            self.inner.bell.ring_questions();
+        }
         for effect in &decision.dropped {
             if completed.as_ref() == Some(effect) {
                 self.inner.effects.settled(effect);

@@ -50,7 +50,7 @@ pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, Webhoo
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{AgentPolicy, Limits, REASONING_TOKEN_LIMIT, Refusal, Run};
+pub use tandem_engine::run::{AgentPolicy, Ahead, Limits, REASONING_TOKEN_LIMIT, Refusal, Run};
 pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
     advertised_types, node_type,
@@ -58,6 +58,7 @@ pub use tandem_engine::{
 pub use tandem_store::audit;
 pub use tandem_store::{
     AuditDraft, DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey,
-    IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page,
-    Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
+    IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter,
+    InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition,
+    RunRow, StoredResponse, StoredRun,
 };

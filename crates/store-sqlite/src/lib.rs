@@ -19,6 +19,7 @@ mod definitions;
 mod events;
 mod fault;
 mod idempotency;
+mod inbox;
 mod interrupts;
 mod keys;
 mod lock;

@@ -122,10 +122,26 @@ pub struct InterruptRow {
     pub kind: String,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
+    /// Higher is more urgent; 0 is ordinary.
+    pub priority: i32,
+    /// Approver groups it is put to.
+    pub groups: Vec<String>,
     /// How it ended; open while absent.
     pub closed: Option<String>,
     /// What is shown, as JSON, opaque to the store.
     pub body: String,
+}
+
+impl InterruptRow {
+    /// Sorts by deadline, those without one last.
+    pub fn due(&self) -> i64 {
+        self.deadline.map_or(i64::MAX, |at| at.0)
+    }
+
+    /// Sorts the most urgent first.
+    pub fn urgency(&self) -> i64 {
+        -i64::from(self.priority)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

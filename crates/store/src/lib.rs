@@ -29,8 +29,9 @@ pub use commit::{
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use read::{
-    DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
-    Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered,
+    RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
 };
 pub use webhooks::{
     DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
@@ -41,6 +42,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    WorkspaceId,
 };
 
 /// Writes. The only way anything durable changes, apart from leases and keys.
@@ -111,6 +113,17 @@ pub trait ReadInterrupts: Send + Sync {
         filter: &InterruptFilter,
         page: &Page,
     ) -> Result<InterruptListing, Fault>;
+
+    /// Open questions in the order a person wants to read them. The cost follows the page,
+    /// whatever is selected.
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault>;
+
+    /// The kinds of open questions and the groups they are put to.
+    async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault>;
 }
 
 /// Workflow documents, content-addressed, and which version an id means now.

@@ -21,7 +21,7 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     At(id): At<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = inbox::find(&doors, &caller, id).await?;
+    let row = inbox::find_question(&doors, &caller, id).await?;
     let receipt = doors.notary.receipt(&row.tenant, &row.interrupt).await?;
     receipt
         .map(Json)

@@ -101,7 +101,7 @@ pub(super) async fn redeliver(
     let said = Said::accepted(json!({
         "webhookId": subscription.webhook.id, "number": number, "state": "pending",
     }));
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(&caller);
     ticket
         .together(&doors, said, |answer| async move {
             done(runtime.redeliver(&subscription, number, answer).await)

@@ -12,6 +12,7 @@ mod ask;
 mod decide;
 mod evolve;
 mod finish;
+mod foresee;
 mod limits;
 mod options;
 mod refusal;
@@ -30,6 +31,7 @@ mod tests;
 
 pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
 pub use decide::{create, decide};
+pub use foresee::Ahead;
 pub use limits::Limits;
 pub use options::check_options;
 pub use refusal::{Refusal, Undecided};

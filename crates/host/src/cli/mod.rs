@@ -3,6 +3,7 @@
 
 mod audit;
 mod client;
+mod inbox;
 mod server;
 
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
 };
+pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -31,6 +33,7 @@ use std::process::ExitCode;
 Examples:
   tandem dev                                  a server with samples and a console, in ./.tandem
   tandem run hello --follow                   start a run and watch it
+  tandem inbox list                           who waits for a decision?
   tandem check workflows/                     are these documents good?
   tandem serve --workflows workflows/         the server for real
 
@@ -58,6 +61,20 @@ Examples:
   tandem runs cancel RUN --reason 'wrong customer'"
     )]
     Runs(RunsCommand),
+    /// Open questions of runs: list, show, approve, reject, answer
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem inbox list --kind approval
+  tandem inbox show ID
+  tandem inbox approve ID --comment 'looks right'
+  tandem inbox answer ID --set colour=blue
+
+A decision covers what was shown: its digest goes along, and a question that changed
+meanwhile is refused. One decision wins; everybody later learns who made it."
+    )]
+    Inbox(InboxCommand),
     /// API keys of a server: create, list, revoke, rotate
     #[command(
         subcommand,
@@ -110,6 +127,7 @@ impl Cli {
             Command::Check(args) => commands::check::check(&args),
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
+            Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
             Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
             Command::Serve(args) => crate::serve::serve(args),

@@ -2,6 +2,8 @@
 
 pub(crate) mod audit;
 pub(crate) mod check;
+mod given;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -1,38 +1,36 @@
--- Version 3: the audit log. Entries are chained by hash and never change; what is stored is what is hashed.
+-- Version 3. The inbox can be read by deadline, priority, kind and group, each page at the cost of
+-- the page.
 
-CREATE TABLE audit (
-    seq  INTEGER PRIMARY KEY,
-    body TEXT    NOT NULL
-) STRICT;
+ALTER TABLE interrupts ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+-- Names of approver groups as a JSON list.
+ALTER TABLE interrupts ADD COLUMN groups TEXT NOT NULL DEFAULT '[]';
 
--- Where the chain ends, so that a lost end shows.
-CREATE TABLE audit_head (
-    id   INTEGER PRIMARY KEY CHECK (id = 0),
-    seq  INTEGER NOT NULL,
-    hash BLOB    NOT NULL CHECK (length(hash) = 32)
-) STRICT;
+-- Open questions, once for every selection that shows them: '' stands for any. `due` sorts those
+-- without a deadline last, `urgency` the most urgent first.
+CREATE TABLE inbox (
+    tenant    TEXT    NOT NULL,
+    workspace TEXT    NOT NULL,
+    kind      TEXT    NOT NULL,
+    grp       TEXT    NOT NULL,
+    position  INTEGER NOT NULL,
+    due       INTEGER NOT NULL,
+    urgency   INTEGER NOT NULL,
+    PRIMARY KEY (tenant, workspace, kind, grp, position)
+) STRICT, WITHOUT ROWID;
 
-CREATE TABLE audit_checkpoints (
-    at_sequence INTEGER PRIMARY KEY,
-    id          TEXT    NOT NULL UNIQUE,
-    merkle_root TEXT    NOT NULL,
-    signature   TEXT    NOT NULL
-) STRICT;
+CREATE INDEX inbox_by_due     ON inbox (tenant, workspace, kind, grp, due, position);
+CREATE INDEX inbox_by_urgency ON inbox (tenant, workspace, kind, grp, urgency, position);
+CREATE INDEX inbox_of         ON inbox (position);
 
--- Decisions by their question. An entry is canonical JSON, so it begins with its action; only
--- decisions pay for being parsed.
-CREATE INDEX audit_decisions ON audit (json_extract(body, '$.target'))
-    WHERE substr(body, 1, 29) = '{"action":"interrupt.resolve"';
+-- The inbox has taken its place.
+DROP INDEX interrupts_open;
 
-CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_is_not_removed BEFORE DELETE ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_head_is_not_removed BEFORE DELETE ON audit_head
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_head_only_advances BEFORE UPDATE ON audit_head WHEN NEW.seq <= OLD.seq
-    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
-CREATE TRIGGER audit_checkpoint_is_not_changed BEFORE UPDATE ON audit_checkpoints
-    BEGIN SELECT RAISE(ABORT, 'checkpoints are not changed'); END;
-CREATE TRIGGER audit_checkpoint_is_not_removed BEFORE DELETE ON audit_checkpoints
-    BEGIN SELECT RAISE(ABORT, 'checkpoints are not removed'); END;
+INSERT INTO inbox
+SELECT q.tenant, w.workspace, k.kind, '', q.position, coalesce(q.deadline, 9223372036854775807), 0
+FROM interrupts q
+JOIN (SELECT position, '' AS workspace FROM interrupts
+      UNION SELECT position, workspace FROM interrupts WHERE workspace IS NOT NULL) w
+  ON w.position = q.position
+JOIN (SELECT position, '' AS kind FROM interrupts UNION SELECT position, kind FROM interrupts) k
+  ON k.position = q.position
+WHERE q.closed IS NULL;

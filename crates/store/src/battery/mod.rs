@@ -15,6 +15,7 @@ pub mod concurrency;
 pub mod definitions;
 pub mod guards;
 pub mod idempotency;
+pub mod inbox;
 pub mod interrupts;
 pub mod keys;
 pub mod outbox;
@@ -72,6 +73,8 @@ macro_rules! battery {
             idempotency: answers_what_was_committed, a_used_key_conflicts,
                 a_conflicting_commit_records_no_answer, forgets_the_oldest_first;
             interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_keeps_identity;
+            inbox: sorted_as_people_read, selections_combine, follows_its_questions,
+                pages_neither_repeat_nor_skip;
             outbox: leases_what_is_due_earliest_first, a_leased_entry_is_not_given_twice,
                 an_expired_lease_is_taken_over, released_entries_come_back_later,
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,

@@ -192,6 +192,9 @@ impl State {
                 let stored = &mut self.interrupts[place];
                 stored.closed = row.closed;
                 stored.body = row.body;
+                stored.deadline = row.deadline;
+                stored.priority = row.priority;
+                stored.groups = row.groups;
             }
             None => {
                 let place = self.interrupts.len();

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WebhookId,
-    WorkflowId,
+    WorkflowId, WorkspaceId,
 };
 use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DeliveryListing, DeliveryRow,
-    DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing,
-    InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox, OutboxEntry, Page,
-    ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns, ReadTimers, ReadWebhooks,
-    Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxQuery,
+    InterruptFilter, InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log,
+    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadRuns,
+    ReadTimers, ReadWebhooks, Registered, RunFilter, Settings, SnapshotRecord, StoredRun,
+    StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -82,6 +83,20 @@ impl ReadInterrupts for FailingStore {
     ) -> Result<InterruptListing, Fault> {
         self.faults.of_read().await?;
         self.inner.list_interrupts(tenant, filter, page).await
+    }
+
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
+        self.faults.of_read().await?;
+        self.inner.inbox(tenant, query).await
+    }
+
+    async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault> {
+        self.faults.of_read().await?;
+        self.inner.inbox_choices(tenant, workspace).await
     }
 }
 

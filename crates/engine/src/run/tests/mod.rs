@@ -5,6 +5,7 @@
 mod acts;
 mod agents;
 mod flow;
+mod foresee;
 mod gates;
 mod lines;
 mod stage;
