@@ -55,8 +55,8 @@ pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, Webhoo
 pub use tandem_engine::definition::{Permissions, document};
 pub use tandem_engine::run::{AgentPolicy, Ahead, Limits, REASONING_TOKEN_LIMIT, Refusal, Run};
 pub use tandem_engine::{
-    Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
-    advertised_types, node_type,
+    ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,
+    MAX_FAN_OUT, Problem, advertised_types, node_type,
 };
 pub use tandem_store::audit;
 pub use tandem_store::{

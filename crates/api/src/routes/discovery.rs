@@ -91,6 +91,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         floor: policy.advertised_floor(),
         escalation_kind: policy.advertised_kind(),
         vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(doors)),
+        ask_user_routings: &tandem_runtime::ASK_USER_ROUTINGS,
         fan_out_policies: &tandem_runtime::FAN_OUT_POLICIES,
         join_modes: &tandem_runtime::JOIN_MODES,
         max_fan_out: tandem_runtime::MAX_FAN_OUT,

@@ -54,6 +54,18 @@ impl ConversationGate {
         })
     }
 
+    /// A question without rules of its own.
+    pub(crate) fn plain(prompt: &str) -> Self {
+        Self {
+            prompt: prompt.to_owned(),
+            schema: None,
+            schema_document: None,
+            participants: None,
+            mock_turns: None,
+            asking: Asking::default(),
+        }
+    }
+
     pub(crate) fn data(&self, conversation: &str) -> Value {
         let mut data = json!({"conversationId": conversation, "prompt": self.prompt});
         if let Some(schema) = &self.schema_document {

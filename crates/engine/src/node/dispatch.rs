@@ -8,6 +8,8 @@ use tandem_record::{Object, WorkflowId};
 
 #[derive(Debug)]
 pub(crate) struct Dispatch {
+    /// A question to the user is talked over, or answered once.
+    pub(crate) converses: bool,
     pub(crate) fan_out: FanOut,
     /// Executions of all dispatch nodes of the run.
     pub(crate) iteration_cap: Option<u64>,
@@ -67,6 +69,7 @@ pub(crate) enum OnWorkerFailure {
 
 /// Modes a fan-out may be joined by, as advertised.
 pub const JOIN_MODES: [&str; 4] = ["wait-all", "quorum", "first", "race"];
+pub const ASK_USER_ROUTINGS: [&str; 3] = ["conversation", "clarification", "auto"];
 pub const FAN_OUT_POLICIES: [&str; 3] = ["sequential", "reject", "parallel"];
 pub const MAX_FAN_OUT: u32 = 256;
 
@@ -102,16 +105,11 @@ impl Dispatch {
         if let Some(stray) = config.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return cx.bad(&stray.clone(), "is not a setting of core.dispatch");
         }
-        match cx.text(config, "askUserRouting")?.as_deref() {
-            None | Some("clarification" | "auto") => {}
-            Some("conversation") => {
-                return cx.bad(
-                    "askUserRouting",
-                    "this host has no conversation primitive; use clarification or auto",
-                );
-            }
+        let converses = match cx.text(config, "askUserRouting")?.as_deref() {
+            None | Some("conversation" | "auto") => true,
+            Some("clarification") => false,
             Some(other) => return cx.bad("askUserRouting", format!("{other:?} is no routing")),
-        }
+        };
         match cx.text(config, "workerDispatchModel")?.as_deref() {
             None | Some("child-run") => {}
             Some(other) => {
@@ -122,6 +120,7 @@ impl Dispatch {
             }
         }
         Some(Self {
+            converses,
             fan_out: fan_out(config, cx)?,
             iteration_cap: cx.whole(config, "iterationCap", 1)?,
             input: mappings(config, "inputMapping", "perWorkerInputMappings", cx)?,

@@ -48,6 +48,7 @@ pub struct Agents<'a> {
     pub escalation_kind: Option<&'a str>,
     /// Where a kind of question of our own is explained.
     pub vendor_kinds_url: Option<String>,
+    pub ask_user_routings: &'a [&'a str],
     pub fan_out_policies: &'a [&'a str],
     pub join_modes: &'a [&'a str],
     pub max_fan_out: u32,
@@ -236,7 +237,7 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
         json!({
             "supported": true,
             "models": ["child-run"],
-            "askUserRoutings": ["clarification", "auto"],
+            "askUserRoutings": agents.ask_user_routings,
             "fanOutSupported": true,
             "fanOutPolicies": agents.fan_out_policies,
             "joinModes": agents.join_modes,

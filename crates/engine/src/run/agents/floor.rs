@@ -1,6 +1,6 @@
 //! Carrying out a decision at a dispatch node: first the floor, then what the decision says.
 
-use crate::node::{Dispatch, FanOut, Kind, OrchestratorDecision, Route};
+use crate::node::{ConversationGate, Dispatch, FanOut, Kind, OrchestratorDecision, Route};
 use crate::run::finish::Done;
 use crate::run::start::{Question, Step};
 use crate::run::state::Run;
@@ -136,6 +136,12 @@ impl Turn<'_> {
                 }
                 self.begin_handoffs(ix, config, workers, decided);
                 Step::Underway
+            }
+            Route::AskUser { prompt } if config.converses => {
+                let gate = ConversationGate::plain(prompt);
+                let round = self.run.state.nodes[ix].execution;
+                let conversation = format!("{}:{}:{round}", self.run.id(), def.nodes[ix].id);
+                ask("conversation.exchange", gate.data(&conversation))
             }
             Route::AskUser { prompt } => {
                 let questions = json!([{"id": ANSWER, "question": prompt}]);

@@ -2,11 +2,13 @@
 //! leaves the question open, only closing ends it. Bounded in turns and in what one turn holds.
 
 use super::resolve::{Answer, Closed, Closing, close, invalid};
+use crate::definition::Definition;
 use crate::node::{ConversationGate, Kind};
 use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::Arc;
 use tandem_record::{Event, Object, Seq};
 
@@ -103,7 +105,37 @@ fn said(
     Ok(turn.next_turn(ix, role, from, content.clone()))
 }
 
+/// What guards a conversation: the node's own rules, or none when a supervisor asks the user.
+pub(super) enum Gate<'d> {
+    Own(&'d ConversationGate),
+    Plain(Box<ConversationGate>),
+}
+
+impl Deref for Gate<'_> {
+    type Target = ConversationGate;
+
+    fn deref(&self) -> &ConversationGate {
+        match self {
+            Self::Own(gate) => gate,
+            Self::Plain(gate) => gate,
+        }
+    }
+}
+
 impl Turn<'_> {
+    /// The gate of a node that is talking.
+    pub(super) fn gate<'d>(&self, def: &'d Definition, ix: usize) -> Option<Gate<'d>> {
+        let open = self.run.state.nodes[ix].suspended.as_ref()?;
+        match &def.nodes[ix].kind {
+            Kind::ConversationGate(gate) => Some(Gate::Own(gate)),
+            Kind::Dispatch(_) if open.interrupt.kind == "conversation.exchange" => {
+                let prompt = open.interrupt.data["prompt"].as_str().unwrap_or_default();
+                Some(Gate::Plain(Box::new(ConversationGate::plain(prompt))))
+            }
+            _ => None,
+        }
+    }
+
     fn conversation(&self, ix: usize) -> String {
         let open = self.run.state.nodes[ix].suspended.as_ref();
         let open = open.expect("a conversation is held while its question is open");
@@ -131,7 +163,7 @@ impl Turn<'_> {
     /// at once.
     pub(in crate::run) fn open_conversation(&mut self, ix: usize, suspended: Seq) {
         let def = Arc::clone(&self.run.def);
-        let Kind::ConversationGate(gate) = &def.nodes[ix].kind else {
+        let Some(gate) = self.gate(&def, ix) else {
             return;
         };
         let agent = def.doc_node(ix).agent.as_ref();

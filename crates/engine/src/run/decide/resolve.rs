@@ -89,8 +89,10 @@ pub(super) fn resolve(
         Kind::ApprovalGate(gate) => approval(turn, ix, gate, answer)?,
         Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
         Kind::OpenInterrupt(open) => other(turn, ix, open, &answer)?,
-        Kind::ConversationGate(gate) => conversation::resume(turn, ix, gate, &answer)?,
-        Kind::Dispatch(_) => held::dispatch(turn, ix, answer)?,
+        Kind::ConversationGate(_) | Kind::Dispatch(_) => match turn.gate(&def, ix) {
+            Some(gate) => conversation::resume(turn, ix, &gate, &answer)?,
+            None => held::dispatch(turn, ix, answer)?,
+        },
         Kind::Supervisor(_) | Kind::MockAgent(_) => held::unsure(turn, ix, answer)?,
         kind => unreachable!("{kind:?} never asks"),
     };

@@ -200,9 +200,27 @@ fn another_decision_may_be_given_instead_and_must_be_one() {
 }
 
 #[test]
-fn a_supervisor_may_ask_the_user_or_for_approval() {
+fn a_supervisor_may_talk_with_the_user() {
     let plan = json!([{"kind": "ask-user", "prompt": "Which city?"}, terminate()]);
     let mut run = deciding(plan, AgentPolicy::default());
+    let open = run.run().view().interrupts[0].interrupt.clone();
+    assert_eq!(open.kind, "conversation.exchange");
+    assert_eq!(open.data["prompt"], "Which city?");
+    let say = |operation: &str, text: &str| {
+        answer(json!({"operation": operation, "turn": {"content": text}, "outcome": text}))
+    };
+    run.when(say("exchange", "By the sea?"));
+    assert_eq!(run.status(), RunStatus::WaitingApproval, "it goes on");
+    run.when(say("close", "Gdańsk"));
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_supervisor_may_ask_the_user_or_for_approval() {
+    let plan = json!([{"kind": "ask-user", "prompt": "Which city?"}, terminate()]);
+    let flow = supervised(plan, json!({"askUserRouting": "clarification"}));
+    let mut run = staged(flow);
+    run.create(json!({}));
     assert_eq!(run.status(), RunStatus::WaitingInput);
     let asked = run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
     assert_eq!(asked, "Which city?");

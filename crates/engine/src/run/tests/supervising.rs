@@ -454,7 +454,7 @@ fn registration_refuses_what_could_never_work() {
             "/nodes/1/config/iterationCap",
         ),
         (
-            send(json!({"askUserRouting": "conversation"})),
+            send(json!({"askUserRouting": "telepathy"})),
             "/nodes/1/config/askUserRouting",
         ),
         (
