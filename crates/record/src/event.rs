@@ -5,8 +5,8 @@
 
 use crate::{
     Decision, DefinitionHash, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt,
-    InterruptId, NodeId, Object, Principal, Resolution, RunId, RunRequest, RunStatus, Seq,
-    Timestamp, WorkflowId,
+    InterruptId, MemoryEntry, NodeId, Object, Principal, Resolution, RunId, RunRequest, RunStatus,
+    Seq, Timestamp, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,9 +35,7 @@ pub enum Cause {
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum Work {
     /// Asleep until the time given.
-    Sleep {
-        until: Timestamp,
-    },
+    Sleep { until: Timestamp },
     /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
     /// carry credentials, which the log never holds.
     Http {
@@ -50,6 +48,9 @@ pub enum Work {
     SecretEcho {
         effect: EffectId,
         secret_id: String,
+        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reveal: bool,
     },
     /// A child run. `outputs` maps parent variable to child variable.
     Child {
@@ -318,6 +319,29 @@ pub enum Event {
         iterations: u32,
         limit: u32,
     },
+    /// An entry went into the run's memory scope. Told to clients without its content.
+    MemoryWritten {
+        node: NodeId,
+        entry: Box<MemoryEntry>,
+    },
+    /// A key was taken out of memory, for every run that begins later.
+    MemoryForgotten {
+        node: NodeId,
+        memory_ref: String,
+        /// The key. Named so because it is the author's text, cleaned like every other.
+        forgotten: String,
+        /// The entry the run saw under the key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
+    /// A replay did something else than its source. For information; the replay goes on.
+    ReplayDiverged {
+        source: RunId,
+        /// The source's event that was not repeated.
+        sequence: Seq,
+        /// `output`, `missing`, `extra` or `type-mismatch`.
+        kind: String,
+    },
     /// A trigger waits for its debounce window.
     TriggerArmed {
         trigger: String,
@@ -355,6 +379,8 @@ impl Event {
             | Self::NodeResumed { node, .. }
             | Self::ArtifactCreated { node, .. }
             | Self::ModelCapabilityInsufficient { node, .. }
+            | Self::MemoryWritten { node, .. }
+            | Self::MemoryForgotten { node, .. }
             | Self::LoopbackLimitReached { node, .. } => Some(node),
             Self::VariableChanged { node, .. }
             | Self::ChannelWritten { node, .. }
@@ -368,6 +394,7 @@ impl Event {
             | Self::RunCompleted { .. }
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. }
+            | Self::ReplayDiverged { .. }
             | Self::TriggerArmed { .. } => None,
         }
     }

@@ -11,6 +11,7 @@ mod effect;
 mod event;
 mod id;
 mod interrupt;
+mod memory;
 mod run;
 mod timer;
 mod view;
@@ -23,6 +24,7 @@ pub use id::{
     Timestamp, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
+pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
 pub use run::{
     ErrorInfo, Masking, Owner, ParentLink, RunOptions, RunRequest, RunStatus, Sensitivity,
     TraceContext, Transport,

@@ -2,8 +2,9 @@
 //! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
 
 use crate::{
-    DefinitionHash, ErrorInfo, Interrupt, InterruptId, NodeId, Object, Owner, ParentLink,
-    Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote, WorkflowId,
+    DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId, NodeId, Object, Owner,
+    ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote,
+    WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,6 +111,7 @@ pub struct RunView {
     pub error: Option<ErrorInfo>,
     pub options: RunOptions,
     pub parent: Option<ParentLink>,
+    pub forked_from: Option<ForkedFrom>,
     pub children: Vec<ChildView>,
     pub interrupts: Vec<InterruptView>,
     pub agent: Option<Value>,

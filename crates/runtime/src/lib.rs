@@ -19,12 +19,15 @@ mod crash;
 mod definitions;
 mod durable;
 mod effects;
+mod fork;
 mod live;
 mod metrics;
 mod query;
 mod questions;
 mod redact;
 mod registry;
+mod remember;
+mod retention;
 mod runtime;
 mod scrub;
 mod settle;
@@ -35,18 +38,20 @@ pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
+pub use fork::{ForkRequest, Unforkable};
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
+pub use remember::Remembered;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{Limits, Refusal, Run};
+pub use tandem_engine::run::{Limits, MAX_ENTRY_BYTES, Refusal, Run};
 pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
 };

@@ -3,9 +3,10 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, interrupts, outbox, runs, timers};
+use crate::{SqliteStore, definitions, idempotency, interrupts, memory, outbox, runs, timers};
 use async_trait::async_trait;
 use rusqlite::Connection;
+use std::sync::atomic::Ordering;
 use tandem_record::Seq;
 use tandem_store::{Commit, Conflict, Error, Guard, Log};
 
@@ -13,13 +14,17 @@ use tandem_store::{Commit, Conflict, Error, Guard, Log};
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         commit.check()?;
-        self.writer
+        let written = self
+            .writer
             .write(move |ledger| {
                 let places = validate(ledger, &commit)?;
-                write(&ledger.connection, &commit, &places)?;
-                Ok(())
+                Ok(write(&ledger.connection, &commit, &places)?)
             })
-            .await
+            .await?;
+        if let Some(position) = written {
+            self.memory_position.fetch_max(position, Ordering::AcqRel);
+        }
+        Ok(())
     }
 }
 
@@ -78,7 +83,12 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
     Ok(())
 }
 
-fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite::Result<()> {
+/// The last place taken in the memory journal, if any was.
+fn write(
+    connection: &Connection,
+    commit: &Commit,
+    places: &[Place],
+) -> rusqlite::Result<Option<u64>> {
     for (append, place) in commit.appends.iter().zip(places) {
         events::append(connection, *place, append)?;
         if let Some(row) = &append.run {
@@ -100,5 +110,12 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     for change in &commit.registry {
         definitions::change(connection, change)?;
     }
-    Ok(())
+    for join in &commit.joins {
+        memory::join(connection, join)?;
+    }
+    let mut position = None;
+    for row in &commit.memory {
+        position = Some(memory::append(connection, row)?);
+    }
+    Ok(position)
 }

@@ -11,7 +11,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
-const SCRIPTS: [&str; 1] = [include_str!("schema/1.sql")];
+const SCRIPTS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 const CURRENT: i32 = SCRIPTS.len() as i32;
 

@@ -8,6 +8,7 @@
 //! before its first change, so no reader and no failed commit can see or leave half of one.
 
 mod access;
+mod journal;
 mod outbox;
 mod reads;
 mod state;
@@ -23,7 +24,7 @@ use async_trait::async_trait;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tandem_record::{Seq, StreamId, Timestamp};
+use tandem_record::{RunId, Seq, StreamId, Timestamp};
 
 /// Cloning gives another handle on the same open store.
 #[derive(Clone, Default)]
@@ -125,6 +126,24 @@ impl Upkeep for MemoryStore {
             state.idempotency.remove(key);
         }
         Ok(old.len() as u64)
+    }
+
+    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+        let state = self.state()?;
+        let mut ended: Vec<_> = state
+            .runs
+            .iter()
+            .filter(|run| !state.tombstones.contains_key(&run.run_id))
+            .filter_map(|run| Some((run.ended_at.filter(|at| *at < before)?, run.run_id.clone())))
+            .collect();
+        ended.sort();
+        ended.truncate(limit);
+        Ok(ended.into_iter().map(|(_, run)| run).collect())
+    }
+
+    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
+        self.state()?.bury(run, tombstone);
+        Ok(())
     }
 
     async fn close(&self) {

@@ -96,6 +96,8 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             parent: None,
             transport: Transport::Rest,
             trace: None,
+            memory: None,
+            forked_from: None,
         },
         exclusive_scope: false,
     }

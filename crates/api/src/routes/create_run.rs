@@ -152,6 +152,8 @@ impl Asked {
                 parent: None,
                 transport,
                 trace: Some(trace.for_run()),
+                memory: None,
+                forked_from: None,
             },
             exclusive_scope,
         })

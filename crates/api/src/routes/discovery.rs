@@ -24,6 +24,8 @@ const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 /// Kinds of question the served node types ask.
 const INTERRUPT_KINDS: [&str; 4] = ["approval", "clarification", "external-event", "custom"];
 
+const FORK_MODES: [&str; 2] = ["replay", "branch"];
+
 #[utoipa::path(
     get, path = "/.well-known/openwop", tag = "discovery", operation_id = "discover",
     responses((status = 200, description = "The capabilities document", body = Value),
@@ -96,5 +98,11 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
             &[]
         },
         test_seams: doors.test_seams,
+        memory_entry_bytes: may(Scope::RunsRead).then_some(tandem_runtime::MAX_ENTRY_BYTES),
+        fork_modes: if may(Scope::RunsCreate) && may(Scope::RunsRead) {
+            &FORK_MODES
+        } else {
+            &[]
+        },
     })
 }

@@ -7,14 +7,17 @@ mod bulk_cancel;
 mod control;
 mod create_run;
 mod debug_bundle;
+mod diff;
 mod discovery;
 mod events;
+mod fork;
 mod health;
 mod inbox;
 mod interrupts;
 mod keys;
 mod links;
 mod list_runs;
+mod memory;
 mod poll;
 mod registry;
 mod runs;
@@ -50,6 +53,9 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(bulk_cancel::bulk_cancel))
         .routes(inside(routes!(control::pause)))
         .routes(inside(routes!(control::resume)))
+        .routes(inside(routes!(fork::fork)))
+        .routes(inside(routes!(diff::diff_runs)))
+        .routes(routes!(memory::read_memory))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
         .routes(routes!(interrupts::resolve_at_node))

@@ -5,6 +5,7 @@ mod conformance;
 mod flow;
 mod gate;
 mod http;
+mod memory;
 mod sub_workflow;
 
 use crate::definition::Problem;
@@ -15,6 +16,7 @@ pub(crate) use conformance::allowed_cost;
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt, waiting_status};
 pub(crate) use http::HttpConfig;
+pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, Source};
 pub(crate) use sub_workflow::SubWorkflow;
 
 /// What a node does, with its configuration understood.
@@ -43,6 +45,11 @@ pub(crate) enum Kind {
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
+    Memory(MemoryConfig),
+    /// Test only: acts on memory the way a fixture wants to see it.
+    MemoryHook(MemoryHook),
+    /// Test only: stands for a node that acts outside.
+    SideEffect,
     /// Known to the protocol, not served by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
@@ -125,6 +132,7 @@ const CATALOG: &[NodeType] = &[
     served("core.clarificationGate"),
     served("core.interrupt"),
     served("vendor.tandem.http"),
+    served("vendor.tandem.memory"),
     gated("core.conversationGate", "conversationPrimitive"),
     gated("core.orchestrator.supervisor", "agents.orchestrator"),
     gated("core.dispatch", "agents.dispatch"),
@@ -133,6 +141,7 @@ const CATALOG: &[NodeType] = &[
     test_only("conformance.secret.echo"),
     test_only("conformance.cost.emit"),
     test_only("conformance.artifact.emit"),
+    test_only("core.conformance.side-effect"),
 ];
 
 pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
@@ -208,6 +217,38 @@ impl ParseContext<'_> {
     }
 }
 
+impl Kind {
+    /// Whether the node does again what it did, given the same run: a replay executes it. Of every
+    /// other node a replay repeats what was recorded. Listed one by one, so that a new kind has to
+    /// say which it is.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Passthrough
+            | Self::Fail { .. }
+            | Self::SetVariable { .. }
+            | Self::GetVariable { .. }
+            | Self::ChannelWrite(_)
+            | Self::Loop(_)
+            | Self::CostEmit { .. }
+            | Self::ArtifactEmit { .. }
+            | Self::DuplicateMessage => true,
+            Self::Memory(config) => config.action.only_reads(),
+            Self::Delay { .. }
+            | Self::SubWorkflow(_)
+            | Self::Http(_)
+            | Self::ApprovalGate(_)
+            | Self::ClarificationGate(_)
+            | Self::OpenInterrupt(_)
+            | Self::MemoryHook(_)
+            | Self::SideEffect
+            | Self::Gated { .. }
+            | Self::RequiresMissing { .. }
+            | Self::ModelCapabilityMissing
+            | Self::SecretEcho { .. } => false,
+        }
+    }
+}
+
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
@@ -241,7 +282,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         Availability::TestOnly | Availability::Served => {}
     }
     match type_id {
-        "core.identity" => Some(flow::identity(config, cx)),
+        "core.identity" => flow::identity(config, cx),
         "core.delay" => flow::delay(config, cx),
         "core.fail" => flow::fail(config, cx),
         "core.setVariable" => flow::set_variable(config, cx),
@@ -255,6 +296,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         }
         "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
+        "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {
             conformance::parse(type_id, config, cx)
         }

@@ -9,6 +9,8 @@ pub(crate) struct SubWorkflow {
     pub(crate) workflow_id: WorkflowId,
     pub(crate) absorb_failure: bool,
     pub(crate) propagate_cancel: bool,
+    /// The child gets a memory scope of its own, empty.
+    pub(crate) isolated_memory: bool,
     /// Child variable ← parent variable.
     pub(crate) input_mapping: Vec<(String, String)>,
     /// Parent variable ← child variable.
@@ -35,13 +37,27 @@ impl SubWorkflow {
                 );
             }
         };
+        let isolated_memory = isolates_memory(config, cx)?;
         Some(Self {
+            isolated_memory,
             workflow_id,
             absorb_failure,
             propagate_cancel: cx.flag(config, "propagateCancellation", true)?,
             input_mapping: mapping(config, "inputMapping", cx)?,
             output_mapping: mapping(config, "outputMapping", cx)?,
         })
+    }
+}
+
+/// Whether a node that starts children keeps their memory apart.
+pub(crate) fn isolates_memory(config: &Object, cx: &mut ParseContext<'_>) -> Option<bool> {
+    match cx.text(config, "memoryScopeIsolation")?.as_deref() {
+        None | Some("shared") => Some(false),
+        Some("isolated") => Some(true),
+        Some(other) => cx.bad(
+            "memoryScopeIsolation",
+            format!("{other:?} is neither shared nor isolated"),
+        ),
     }
 }
 

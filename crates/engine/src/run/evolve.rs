@@ -196,12 +196,19 @@ impl Run {
                 node,
                 child,
                 workflow_id,
-            } => self.state.children.push(Child {
-                run_id: child.clone(),
-                workflow_id: workflow_id.clone(),
-                node: node.clone(),
-                status: RunStatus::Running,
-            }),
+            } => {
+                let request = self.state.request.as_ref();
+                let replay = request.is_some_and(|r| r.is_replay());
+                let inherited = replay || recorded.seq < self.fork_point();
+                self.state.children.push(Child {
+                    run_id: child.clone(),
+                    workflow_id: workflow_id.clone(),
+                    node: node.clone(),
+                    status: RunStatus::Running,
+                    ended: None,
+                    inherited,
+                });
+            }
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
                 n.suspended = Some(Suspension {
                     interrupt: (**interrupt).clone(),
@@ -332,6 +339,9 @@ impl Run {
             | Event::ClarificationResolved { .. }
             | Event::ApprovalQuestioned { .. }
             | Event::ModelCapabilityInsufficient { .. }
+            | Event::MemoryWritten { .. }
+            | Event::MemoryForgotten { .. }
+            | Event::ReplayDiverged { .. }
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -395,6 +405,9 @@ impl Run {
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
         {
             child.status = status;
+            if status.is_terminal() {
+                child.ended = self.state.head;
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Child runs: whether one may start, what it gets, and telling the outbox to create it.
 
+use super::refusal::Need;
 use super::turn::{Lookup, Turn};
 use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
@@ -24,7 +25,7 @@ impl Turn<'_> {
                 return unknown(format!("there is no workflow {}", config.workflow_id));
             }
             Lookup::NotLoaded => {
-                self.needs = Some(config.workflow_id.clone());
+                self.needs = Some(Need::Workflow(config.workflow_id.clone()));
                 return unknown(String::new());
             }
         };
@@ -73,6 +74,28 @@ impl Turn<'_> {
         lineage
     }
 
+    /// A fork's own child in place of the one its source waited for.
+    pub(super) fn start_child_again(
+        &mut self,
+        ix: usize,
+        child: RunId,
+        workflow_id: WorkflowId,
+        cause: Seq,
+    ) {
+        match self.cx.definitions.current(&workflow_id) {
+            Lookup::Known(_) => {
+                let cause = self.resume_mirror(ix, cause);
+                self.dispatch_child(ix, child, workflow_id, cause);
+            }
+            Lookup::Unknown => {
+                let message = format!("there is no workflow {workflow_id}");
+                let error = ErrorInfo::new("unknown_child_workflow", message);
+                self.fail_node(ix, error, Some(cause), None);
+            }
+            Lookup::NotLoaded => self.needs = Some(Need::Workflow(workflow_id)),
+        }
+    }
+
     pub(super) fn dispatch_child(
         &mut self,
         ix: usize,
@@ -107,6 +130,7 @@ impl Turn<'_> {
                 None => erased_defaults.push(theirs.clone()),
             }
         }
+        let memory = self.child_memory(&child, config.isolated_memory, cause);
         let request = self.run.request();
         let start = StartChild {
             child: child.clone(),
@@ -134,6 +158,8 @@ impl Turn<'_> {
                 }),
                 transport: request.transport,
                 trace: request.trace.clone(),
+                memory: Some(memory),
+                forked_from: None,
             },
         };
         self.once(

@@ -8,7 +8,8 @@ mod server;
 mod tests;
 
 pub(crate) use client::{
-    ConnectionArgs, EventsArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs, RunsCommand, StreamMode,
+    ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs,
+    RunsCommand, StreamMode,
 };
 pub(crate) use server::{DevArgs, ServeArgs};
 

@@ -37,6 +37,7 @@ impl Environment<'_> {
             log_format: self.log_format()?,
             secrets: self.secrets()?,
             otel: self.otel()?,
+            retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
         })
     }
 
@@ -49,6 +50,16 @@ impl Environment<'_> {
         let seconds = text.parse::<i64>().ok().filter(|seconds| *seconds >= 0);
         seconds
             .and_then(|seconds| seconds.checked_mul(1000))
+            .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
+    }
+
+    fn seconds(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let seconds = text.parse().ok();
+        seconds
+            .map(Some)
             .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
     }
 

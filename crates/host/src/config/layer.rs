@@ -20,6 +20,7 @@ pub(crate) struct Layer {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
+    pub(crate) retention_seconds: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -49,6 +50,7 @@ impl Layer {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
             },
+            retention_seconds: self.retention_seconds.or(below.retention_seconds),
         }
     }
 
@@ -65,6 +67,7 @@ impl Layer {
             log_format: args.log_format,
             secrets: None,
             otel: None,
+            retention_seconds: None,
         }
     }
 

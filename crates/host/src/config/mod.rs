@@ -25,6 +25,8 @@ use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
+const DEFAULT_RETENTION_SECONDS: u64 = 30 * 24 * 3600;
+const MAX_RETENTION_SECONDS: u64 = 100 * 31_557_600;
 const DEFAULT_HOST_ID: &str = "tandem";
 
 /// A checked configuration.
@@ -48,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) api_key: Option<Hidden>,
     pub(crate) tenant2_api_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
+    /// How long an ended run keeps its log.
+    pub(crate) retention_ms: u64,
 }
 
 /// Where spans go.
@@ -125,6 +129,7 @@ pub(crate) fn resolve(
         api_key: env.get("TANDEM_API_KEY").map(Hidden),
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
+        retention_ms: retention_ms(layer.retention_seconds)?,
     })
 }
 
@@ -169,6 +174,17 @@ fn host_id(given: Option<String>) -> Result<String, Failure> {
         format!("the host id {id:?} cannot be used"),
         "It has up to 64 characters: a lower-case letter, then lower-case letters, digits and \
          hyphens.",
+    ))
+}
+
+fn retention_ms(seconds: Option<u64>) -> Result<u64, Failure> {
+    let seconds = seconds.unwrap_or(DEFAULT_RETENTION_SECONDS);
+    if (1..=MAX_RETENTION_SECONDS).contains(&seconds) {
+        return Ok(seconds * 1000);
+    }
+    Err(Failure::new(
+        format!("ended runs cannot be kept for {seconds} seconds"),
+        "Set TANDEM_RETENTION_SECONDS to a number from 1 to 3155760000, a century.",
     ))
 }
 

@@ -87,6 +87,8 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             parent: None,
             transport: Transport::Ui,
             trace: None,
+            memory: None,
+            forked_from: None,
         },
     }
 }

@@ -35,6 +35,7 @@ impl Opened {
         let config = RuntimeConfig {
             clock: Arc::new(clock),
             redactor: redactor(&settings),
+            retention_ms: settings.retention_ms,
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;

@@ -134,6 +134,8 @@ fn request(rng: &mut SmallRng) -> RunRequest {
         parent: None,
         transport: Transport::Rest,
         trace: None,
+        memory: None,
+        forked_from: None,
     }
 }
 

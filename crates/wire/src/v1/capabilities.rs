@@ -31,6 +31,10 @@ pub struct Wired<'a> {
     /// Kinds of question this host asks; empty for a reader who may not answer any.
     pub interrupt_kinds: &'a [&'a str],
     pub test_seams: bool,
+    /// Bytes of one memory entry; absent when there is no memory.
+    pub memory_entry_bytes: Option<usize>,
+    /// Ways a run can be forked; empty for a reader who may not fork any.
+    pub fork_modes: &'a [&'a str],
 }
 
 /// The document for one reader.
@@ -99,6 +103,20 @@ pub fn document(wired: &Wired<'_>) -> Value {
         "subWorkflow",
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
+    if let Some(bytes) = wired.memory_entry_bytes {
+        out.set("memory", memory(bytes));
+        out.set("agents", json!({"memoryBackends": ["long-term"]}));
+    }
+    if !wired.fork_modes.is_empty() {
+        out.set(
+            "replay",
+            json!({
+                "supported": true,
+                "modes": wired.fork_modes,
+                "sideEffectSuppression": "recorded-outcome",
+            }),
+        );
+    }
     out.set("conversationPrimitive", false);
     if wired.auth_scoped {
         out.set(
@@ -134,6 +152,16 @@ const INTERRUPT_PROFILES: [&str; 3] = [
     "openwop-interrupt-auth-required",
     "openwop-interrupt-cascade-cancel",
 ];
+
+fn memory(max_entry_bytes: usize) -> Value {
+    json!({
+        "supported": true,
+        "maxEntrySizeBytes": max_entry_bytes,
+        "ttlSupported": true,
+        "writable": true,
+        "attribution": {"supported": true, "emitsWriteEvents": true},
+    })
+}
 
 fn auth(wired: &Wired<'_>) -> Option<Value> {
     let grace = wired.key_rotation_grace_seconds?;

@@ -2,10 +2,12 @@
 
 pub mod bundle;
 pub mod capabilities;
+pub mod diff;
 pub mod error;
 mod mask;
 mod payload;
 pub mod project;
+mod recorded;
 pub mod spans;
 pub mod stream;
 pub mod time;

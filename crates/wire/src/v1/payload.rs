@@ -1,6 +1,7 @@
 //! The public name and payload of each stored fact.
 
 use super::mask::{masked, masked_entries};
+use super::recorded::{forked_from, memory_payload};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{
@@ -40,6 +41,9 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::ArtifactCreated { .. } => "artifact.created",
         Event::ModelCapabilityInsufficient { .. } => "model.capability.insufficient",
         Event::LoopbackLimitReached { .. } => "workflow.loopback-limit",
+        Event::MemoryWritten { .. } => "memory.written",
+        Event::MemoryForgotten { .. } => "tandem.memory.deleted",
+        Event::ReplayDiverged { .. } => "replay.diverged",
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
         Event::LogAppended { .. } => "log.appended",
     }
@@ -70,6 +74,10 @@ pub(super) fn payload(
             out.set("owner", owner(&request.owner));
             out.opt("tags", request.options.tags.as_ref());
             out.opt("metadata", request.options.metadata.as_ref());
+            out.opt(
+                "forkedFrom",
+                request.forked_from.as_deref().map(forked_from),
+            );
         }
         Event::RunPauseRequested { reason } | Event::RunResumed { reason } => {
             out.opt("reason", reason.as_ref());
@@ -382,6 +390,9 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
             out.set("iterations", iterations);
             out.set("limit", limit);
         }
+        Event::MemoryWritten { .. }
+        | Event::MemoryForgotten { .. }
+        | Event::ReplayDiverged { .. } => memory_payload(event, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);
             out.set("dueAt", rfc3339(*due));
@@ -464,7 +475,7 @@ impl Fields {
         }
     }
 
-    fn node(&mut self, node: &NodeId) {
+    pub(super) fn node(&mut self, node: &NodeId) {
         self.set("nodeId", node);
     }
 }

@@ -94,6 +94,9 @@ fn is_update(event: &Event) -> bool {
         | Event::CapBreached { .. }
         | Event::ModelCapabilityInsufficient { .. }
         | Event::LoopbackLimitReached { .. }
+        | Event::MemoryWritten { .. }
+        | Event::MemoryForgotten { .. }
+        | Event::ReplayDiverged { .. }
         | Event::TriggerArmed { .. }
         | Event::LogAppended { .. } => false,
     }

@@ -27,7 +27,7 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             ..
         } => {
             // The parent mirrors the wait; the question itself stays with the child.
-            let cause = resume_mirror(turn, ix, cause);
+            let cause = turn.resume_mirror(ix, cause);
             turn.emit(
                 Event::NodeSuspended {
                     node: node.clone(),
@@ -42,7 +42,7 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             );
         }
         ChildOutcome::Resumed { .. } => {
-            resume_mirror(turn, ix, cause);
+            turn.resume_mirror(ix, cause);
         }
         ChildOutcome::Ended {
             status,
@@ -55,7 +55,7 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
                 turn.finish_cancel_if_alone();
                 return Reply::Accepted;
             }
-            let cause = resume_mirror(turn, ix, cause);
+            let cause = turn.resume_mirror(ix, cause);
             ended(turn, ix, status, variables, error, cause);
         }
     }
@@ -73,22 +73,6 @@ fn awaiting(turn: &Turn<'_>, node: &NodeId, child: &RunId) -> Option<(usize, Seq
     let waits = matches!(&state.work, Some(Work::Child { child: c, .. }) if c == child);
     let open = matches!(state.status, NodeStatus::Running | NodeStatus::Suspended);
     (waits && open).then_some((ix, state.last?))
-}
-
-/// Takes back a mirrored wait before the node goes on.
-fn resume_mirror(turn: &mut Turn<'_>, ix: usize, cause: Seq) -> Seq {
-    if turn.run.state.nodes[ix].status != NodeStatus::Suspended {
-        return cause;
-    }
-    let node = turn.run.def.nodes[ix].id.clone();
-    turn.emit(
-        Event::NodeResumed {
-            node,
-            interrupt: None,
-            value: None,
-        },
-        Some(cause),
-    )
 }
 
 fn ended(

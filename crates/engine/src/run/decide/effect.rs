@@ -1,6 +1,7 @@
 //! The world answered. A result nobody waits for any more (repeated, cancelled, cut off) changes
 //! nothing.
 
+use crate::node::{Kind, MemoryHook};
 use crate::run::finish::Done;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
@@ -28,6 +29,11 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
     }
     match outcome {
         EffectOutcome::Done { outputs } => {
+            if let Kind::MemoryHook(MemoryHook::Redaction { .. }) = &turn.run.def.nodes[ix].kind {
+                turn.try_to_remember_secret(ix, &outputs, cause);
+                turn.advance();
+                return Reply::Accepted;
+            }
             let node = turn.run.def.nodes[ix].id.clone();
             let mut cause = cause;
             if let Some(name) = output {

@@ -8,8 +8,8 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::run::{
-    Context, Decision, Definitions, Limits, Lookup, Refusal, Run, State, TimerWish, Undecided,
-    create, decide, wanted_effects, wanted_timers,
+    Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall, Recalled, Refusal,
+    Run, State, TimerWish, Undecided, create, decide, wanted_effects, wanted_timers,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -43,6 +43,18 @@ impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
     }
 }
 
+/// A memory nobody wrote into.
+pub(super) struct Empty;
+
+impl Memory for Empty {
+    fn recall(&self, read: &MemoryRead) -> Option<Recalled> {
+        Some(match read.what {
+            Recall::Count => Recalled::Count(0),
+            Recall::Key(_) | Recall::All => Recalled::Entries(Vec::new()),
+        })
+    }
+}
+
 pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(map) => map,
@@ -73,6 +85,8 @@ impl Stage {
                 parent: None,
                 transport: Transport::Rest,
                 trace: None,
+                memory: None,
+                forked_from: None,
             },
             run: None,
             log: Vec::new(),
@@ -127,7 +141,7 @@ impl Stage {
                 Ok(())
             }
             Err(Undecided::Refused(refusal)) => Err(refusal),
-            Err(Undecided::Needs(id)) => panic!("{id} was looked up already"),
+            Err(Undecided::Needs(need)) => panic!("{need:?} was looked up already"),
         }
     }
 
@@ -150,7 +164,7 @@ impl Stage {
                 Ok(reply)
             }
             Err(Undecided::Refused(refusal)) => Err(refusal),
-            Err(Undecided::Needs(id)) => panic!("{id} was looked up already"),
+            Err(Undecided::Needs(need)) => panic!("{need:?} was looked up already"),
         }
     }
 
@@ -240,6 +254,7 @@ impl Stage {
             now: self.now,
             limits: &self.limits,
             definitions: &self.known,
+            memory: &Empty,
         }
     }
 
