@@ -65,7 +65,7 @@ impl Runtime {
         let Some(request) = request.filter(|_| log.len() as u64 > source.head.0) else {
             return Err(not_kept("event_log_unavailable").into());
         };
-        let request = self.request_of_fork(source_run, request, asked);
+        let request = self.request_of_fork(source, request, asked);
         // The very view the fork will read is put together now; one that cannot be is refused.
         let origin = origin_of(&request);
         let tenant = &source.row.tenant;
@@ -154,7 +154,19 @@ impl Runtime {
         }
     }
 
-    fn request_of_fork(&self, source: &RunId, first: RunRequest, asked: ForkRequest) -> RunRequest {
+    fn request_of_fork(
+        &self,
+        source: &StoredRun,
+        first: RunRequest,
+        asked: ForkRequest,
+    ) -> RunRequest {
+        // A branch goes on with what the source knew then; a replay writes nothing of its own and
+        // reads what the source wrote, event by event.
+        let below = match asked.mode {
+            ForkMode::Branch => asked.from_seq,
+            ForkMode::Replay => source.head.next(),
+        };
+        let source = &source.row.run_id;
         let origin = origin_of(&first);
         RunRequest {
             options: overlaid(first.options, asked.overlay),
@@ -165,7 +177,7 @@ impl Runtime {
             memory: Some(MemoryOrigin {
                 base: Some(MemoryBase {
                     run: source.clone(),
-                    below: asked.from_seq,
+                    below,
                     fork: true,
                 }),
                 ..origin

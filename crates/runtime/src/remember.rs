@@ -33,6 +33,10 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
     };
     let floor = first.seq.max(run.fork_point());
     let request = run.request();
+    if request.is_replay() {
+        // It repeats what its source wrote, and reads it there.
+        return;
+    }
     let tenant = &request.owner.tenant;
     let origin = origin_of(request);
     let row = |seq: Seq, memory_ref: &str, key: &str, body: Option<String>| MemoryRow {
@@ -42,7 +46,6 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
         key: key.to_owned(),
         run: run.id().clone(),
         seq,
-        live: !request.is_replay(),
         body,
     };
     for recorded in decision.events.iter().filter(|r| r.seq >= floor) {
@@ -84,7 +87,8 @@ impl Runtime {
         need: MemoryNeed,
         seen: &mut Seen,
     ) -> Result<(), Fault> {
-        let mut view: Option<MemoryView> = None;
+        // Reads of one moment share a view.
+        let mut view: Option<(Option<Seq>, MemoryView)> = None;
         for read in need.reads {
             let recalled = match &read.what {
                 Recall::Count => {
@@ -93,14 +97,14 @@ impl Runtime {
                     Recalled::Count(store.memory_count(tenant, scope, name, COUNTED).await?)
                 }
                 Recall::Key(_) | Recall::All => {
-                    let view = match &view {
-                        Some(view) => view,
+                    let (_, view) = match view.take().filter(|(below, _)| *below == read.below) {
+                        Some(kept) => view.insert(kept),
                         None => {
-                            let origin = &need.origin;
+                            let (run, origin) = (&need.run, &need.origin);
                             let found = self
-                                .memory_view(tenant, &need.run, origin, None, &read.joined)
+                                .memory_view(tenant, run, origin, read.below, &read.joined)
                                 .await?;
-                            view.insert(found)
+                            view.insert((read.below, found))
                         }
                     };
                     let query = MemoryQuery {

@@ -14,7 +14,7 @@ use tandem_store::{Fault, MemoryJoin, MemoryQuery, MemoryRow, MemoryView, ReadMe
 /// In the order [`from_row`] reads them.
 macro_rules! columns {
     () => {
-        "position, tenant, scope, memory_ref, key, run_id, seq, live, body"
+        "position, tenant, scope, memory_ref, key, run_id, seq, body"
     };
 }
 
@@ -24,7 +24,7 @@ const AS_OF: &str = concat!(
     columns!(),
     " FROM memory WHERE position IN (
         SELECT max(position) FROM memory INDEXED BY memory_by_scope
-        WHERE tenant = ?1 AND scope = ?2 AND live = 1 AND position <= ?3
+        WHERE tenant = ?1 AND scope = ?2 AND position <= ?3
         GROUP BY memory_ref, key)"
 );
 const AS_OF_IN_REF: &str = concat!(
@@ -32,14 +32,14 @@ const AS_OF_IN_REF: &str = concat!(
     columns!(),
     " FROM memory WHERE position IN (
         SELECT max(position) FROM memory INDEXED BY memory_by_scope
-        WHERE tenant = ?1 AND scope = ?2 AND live = 1 AND position <= ?3 AND memory_ref = ?4
+        WHERE tenant = ?1 AND scope = ?2 AND position <= ?3 AND memory_ref = ?4
         GROUP BY key)"
 );
 const ONE_AS_OF: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM memory INDEXED BY memory_by_scope
-      WHERE tenant = ?1 AND scope = ?2 AND live = 1 AND position <= ?3
+      WHERE tenant = ?1 AND scope = ?2 AND position <= ?3
           AND memory_ref = ?4 AND key = ?5
       ORDER BY position DESC LIMIT 1"
 );
@@ -53,8 +53,8 @@ pub(crate) fn last_position(connection: &Connection) -> Result<u64> {
 pub(crate) fn append(connection: &Connection, row: &MemoryRow) -> Result<u64> {
     connection
         .prepare_cached(
-            "INSERT INTO memory (tenant, scope, memory_ref, key, run_id, seq, live, body)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO memory (tenant, scope, memory_ref, key, run_id, seq, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .insert(params![
             row.tenant.as_str(),
@@ -63,7 +63,6 @@ pub(crate) fn append(connection: &Connection, row: &MemoryRow) -> Result<u64> {
             row.key,
             row.run.as_str(),
             row.seq.0 as i64,
-            row.live,
             row.body,
         ])
         .map(i64::unsigned_abs)
@@ -91,8 +90,7 @@ fn from_row(row: &Row<'_>) -> Result<(i64, MemoryRow)> {
         key: text(4)?.to_owned(),
         run: RunId::new(text(5)?),
         seq: seq(row.get(6)?),
-        live: row.get(7)?,
-        body: row.get(8)?,
+        body: row.get(7)?,
     };
     Ok((row.get(0)?, read))
 }
@@ -217,7 +215,7 @@ impl ReadMemory for SqliteStore {
                         "SELECT count(*) FROM (
                              SELECT 1 FROM memory WHERE position IN (
                                  SELECT max(position) FROM memory INDEXED BY memory_by_scope
-                                 WHERE tenant = ?1 AND scope = ?2 AND live = 1 AND memory_ref = ?3
+                                 WHERE tenant = ?1 AND scope = ?2 AND memory_ref = ?3
                                  GROUP BY key)
                              AND body IS NOT NULL LIMIT ?4)",
                     )?

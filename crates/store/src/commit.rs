@@ -131,8 +131,6 @@ pub struct MemoryRow {
     pub run: RunId,
     /// The event of that run that tells the write.
     pub seq: Seq,
-    /// Whether the scope itself changed. A replay's writes are seen by the replay alone.
-    pub live: bool,
     /// The entry as JSON, opaque to the store; `None` takes the key out.
     pub body: Option<String>,
 }

@@ -34,6 +34,8 @@ pub struct MemoryRead {
     pub what: Recall,
     /// Children whose end this very turn records; their writes are seen too.
     pub joined: Vec<RunId>,
+    /// A replay reads what its source saw before this event.
+    pub below: Option<Seq>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,6 +91,7 @@ impl Turn<'_> {
     /// Makes sure that what a node looks at was looked up. If not, it and everything other nodes
     /// of the run may look at is asked for, so that a run of many such nodes asks once.
     pub(super) fn recollect(&mut self, ix: usize) {
+        self.read_at = self.run.next_seq();
         let missing = |turn: &Self, ix: usize| {
             let reads = turn.reads_of(ix);
             let unseen = |read: &MemoryRead| turn.cx.memory.recall(read).is_none();
@@ -97,9 +100,16 @@ impl Turn<'_> {
         if missing(self, ix).is_empty() {
             return;
         }
-        let mut reads: Vec<MemoryRead> = (0..self.run.def.nodes.len())
-            .flat_map(|ix| missing(self, ix))
-            .collect();
+        let mut reads: Vec<MemoryRead> = if self.replaying {
+            let ahead = self.ahead.iter();
+            ahead
+                .flat_map(|(ix, at)| self.reads_at(*ix, Some(*at)))
+                .collect()
+        } else {
+            let nodes = 0..self.run.def.nodes.len();
+            nodes.flat_map(|ix| missing(self, ix)).collect()
+        };
+        reads.extend(missing(self, ix));
         reads.dedup();
         self.needs = Some(Need::Memory(Box::new(MemoryNeed {
             run: self.run.id().clone(),
@@ -109,13 +119,26 @@ impl Turn<'_> {
     }
 
     fn reads_of(&self, ix: usize) -> Vec<MemoryRead> {
+        self.reads_at(ix, self.moment())
+    }
+
+    /// A replay has no moment of its own: it reads as its source did.
+    fn moment(&self) -> Option<Seq> {
+        self.replaying.then_some(self.read_at)
+    }
+
+    fn reads_at(&self, ix: usize, below: Option<Seq>) -> Vec<MemoryRead> {
         let own = self.memory_ref(ix);
-        let all = |name: &str| self.read(name, Recall::All);
+        let at = |name: &str, what: Recall| MemoryRead {
+            below,
+            ..self.read(name, what)
+        };
+        let all = |name: &str| at(name, Recall::All);
         match &self.run.def.nodes[ix].kind {
             Kind::Memory(config) => vec![match &config.action {
-                MemoryAction::Put { .. } => self.read(&own, Recall::Count),
+                MemoryAction::Put { .. } => at(&own, Recall::Count),
                 MemoryAction::Get { key } | MemoryAction::Delete { key } => {
-                    self.read(&own, Recall::Key(key.clone()))
+                    at(&own, Recall::Key(key.clone()))
                 }
                 MemoryAction::List { .. } => all(&own),
             }],
@@ -130,10 +153,12 @@ impl Turn<'_> {
 
     fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
         let joined = self.run.children_ended_since(self.floor);
+        let joined = joined.filter(|_| !self.replaying);
         MemoryRead {
             memory_ref: memory_ref.to_owned(),
             what,
             joined: joined.map(|(child, _)| child.clone()).collect(),
+            below: self.moment(),
         }
     }
 
@@ -178,7 +203,8 @@ impl Turn<'_> {
 
     /// Entries this turn has written so far, oldest first.
     fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
-        let own = self.drafted().iter().filter(|r| r.seq >= self.floor);
+        let own = self.drafted().iter();
+        let own = own.filter(|r| r.seq >= self.floor && !self.replaying);
         own.filter_map(move |recorded| match &recorded.event {
             Event::MemoryWritten { entry, .. } if entry.memory_ref == memory_ref => Some(&**entry),
             _ => None,

@@ -68,6 +68,10 @@ pub(crate) struct Turn<'a> {
     pub(crate) already: VecDeque<Recorded>,
     /// The run repeats another: what cannot be repeated by doing it again is refused.
     pub(crate) replaying: bool,
+    /// Nodes a replay will have read memory at, and before which event.
+    pub(crate) ahead: Vec<(usize, Seq)>,
+    /// The event before which the node being started reads memory.
+    pub(crate) read_at: Seq,
 }
 
 impl<'a> Turn<'a> {
@@ -88,6 +92,8 @@ impl<'a> Turn<'a> {
             floor: run.next_seq(),
             already: VecDeque::new(),
             replaying: false,
+            ahead: Vec::new(),
+            read_at: Seq(0),
         }
     }
 

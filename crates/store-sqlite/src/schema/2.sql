@@ -10,13 +10,12 @@ CREATE TABLE memory (
     key        TEXT    NOT NULL,
     run_id     TEXT    NOT NULL,
     seq        INTEGER NOT NULL,
-    live       INTEGER NOT NULL,
     body       TEXT
 ) STRICT;
 
 -- Both end in `position`, as every index does: the newest write of a key at or before any position
 -- is one lookup.
-CREATE INDEX memory_by_scope ON memory (tenant, scope, memory_ref, key) WHERE live = 1;
+CREATE INDEX memory_by_scope ON memory (tenant, scope, memory_ref, key);
 CREATE INDEX memory_by_run   ON memory (run_id, memory_ref, key);
 
 CREATE TABLE memory_joins (

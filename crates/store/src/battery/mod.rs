@@ -16,6 +16,7 @@ pub mod guards;
 pub mod idempotency;
 pub mod interrupts;
 pub mod keys;
+pub mod memory;
 pub mod outbox;
 pub mod runs;
 pub mod sample;
@@ -82,6 +83,10 @@ macro_rules! battery {
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
                 a_secret_belongs_to_one_key;
+            memory: a_scope_is_readable_as_of_every_position, a_run_is_seen_up_to_one_of_its_events,
+                bound_to_tenant_and_scope, counts_what_is_there_now,
+                joins_in_order, a_refused_commit_remembers_nothing,
+                a_buried_run_leaves_its_row_and_its_memory;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
             snapshot: replaced_with_its_append, a_refused_append_keeps_the_old_one;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,

@@ -34,7 +34,7 @@ fn is_seen(view: &MemoryView, position: u64, row: &MemoryRow) -> bool {
     if row.tenant != view.tenant || row.scope != view.scope {
         return false;
     }
-    let from_start = row.live && position <= view.start;
+    let from_start = position <= view.start;
     from_start
         || view.segments.iter().any(|segment| {
             segment.run == row.run

@@ -3,6 +3,7 @@
 
 use super::branch::entry;
 use super::place;
+use crate::node::Kind;
 use crate::run::turn::Turn;
 use tandem_record::{Cause, ErrorInfo, Event, NodeId, Recorded, Seq};
 
@@ -22,6 +23,7 @@ pub(super) fn replay<'a>(
     };
     tape.turn.replaying = true;
     tape.turn.floor = from;
+    tape.turn.ahead = reads(&tape.turn, log);
     while tape.next < log.len() && tape.turn.needs.is_none() {
         tape.step();
     }
@@ -99,9 +101,14 @@ impl Tape<'_, '_> {
     /// A node works again. What lies below the fork point is history, whatever it gives now.
     fn do_again(&mut self, ix: usize, end: usize) {
         let recorded = &self.log[self.next];
-        self.turn.now = recorded.at;
-        let history = self.log.iter().take(self.from).skip(self.next);
+        // That it started then is a fact; what it gives is found out when it gave it.
+        self.turn.now = self.log[end - 1].at;
+        let known = self.from.max(self.next + 1);
+        let history = self.log.iter().take(known).skip(self.next);
         self.turn.already = history.cloned().collect();
+        if let Some(started) = self.turn.already.front_mut() {
+            started.seq = self.turn.run.next_seq();
+        }
         let entry = entry(&self.turn.run, &recorded.event);
         self.turn.start_node(ix, entry);
         self.turn.already.clear();
@@ -167,6 +174,18 @@ impl Tape<'_, '_> {
             self.turn.fail_run(missing(), None, cause);
         }
     }
+}
+
+/// Where memory is read on the way, so that all of it can be looked up at once.
+fn reads(turn: &Turn<'_>, log: &[Recorded]) -> Vec<(usize, Seq)> {
+    let started = log.iter().filter_map(|recorded| match &recorded.event {
+        Event::NodeStarted { node, .. } => Some((turn.run.def.index(node)?, recorded.seq)),
+        _ => None,
+    });
+    let reading = |(ix, _): &(usize, Seq)| {
+        matches!(turn.run.def.nodes[*ix].kind, Kind::Memory(_)) && turn.is_repeatable(*ix)
+    };
+    started.filter(reading).collect()
 }
 
 /// Whether the event ends what a node does at once.

@@ -4,6 +4,7 @@
 
 mod acts;
 mod flow;
+mod forks;
 mod gates;
 mod lines;
 mod stage;

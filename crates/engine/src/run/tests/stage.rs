@@ -9,15 +9,15 @@ use super::lines;
 use crate::definition::Definition;
 use crate::run::{
     Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall, Recalled, Refusal,
-    Run, State, TimerWish, Undecided, create, decide, wanted_effects, wanted_timers,
+    Run, Source, State, TimerWish, Undecided, create, decide, fork, wanted_effects, wanted_timers,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{
-    Command, Effect, EffectId, EffectKind, NodeId, Object, Owner, ParentLink, Recorded, Reply,
-    RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey, Timestamp, Transport,
-    WorkflowId,
+    Command, Effect, EffectId, EffectKind, ForkMode, ForkedFrom, NodeId, Object, Owner, ParentLink,
+    Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey, Timestamp,
+    Transport, WorkflowId,
 };
 
 const START: Timestamp = Timestamp(1_000_000);
@@ -256,6 +256,39 @@ impl Stage {
             definitions: &self.known,
             memory: &Empty,
         }
+    }
+
+    /// A fork of this run as a run of its own, on a stage of its own.
+    pub(super) fn fork(&self, mode: ForkMode, from: u64) -> Self {
+        let mut request = self.run().request().clone();
+        request.parent = None;
+        request.forked_from = Some(Box::new(ForkedFrom {
+            run_id: RunId::new("run-1"),
+            from_seq: Seq(from),
+            mode,
+            at: self.now,
+        }));
+        let source = Source {
+            log: &self.log,
+            request: request.clone(),
+            clean: &Clone::clone,
+        };
+        let id = RunId::new("run-fork");
+        let decision = fork(&self.def, id, &source, &self.context()).expect("it can be forked");
+        let mut forked = Self {
+            def: Arc::clone(&self.def),
+            known: self.known.clone(),
+            limits: self.limits,
+            now: self.now,
+            request,
+            run: None,
+            log: Vec::new(),
+            timers: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            unread: Vec::new(),
+        };
+        forked.take(decision);
+        forked
     }
 
     fn take(&mut self, decision: Decision) {
