@@ -20,9 +20,12 @@ mod workflows;
 
 use ceiling::{Ceilings, commits::Stored};
 use client::Failure;
+use load::Latency;
 use options::Options;
 use report::{Report, Target, percent};
+use scenario::crew::Crew;
 use scenario::crowd::Crowd;
+use scenario::people::People;
 use server::Server;
 
 fn main() -> Result<(), Failure> {
@@ -77,10 +80,22 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     server.stop().await?;
     drop(directory);
 
+    let directory = options.directory()?;
+    let server = Server::start(&options.binary, directory.path()).await?;
+    let crew = scenario::crew::measure(&server, options).await?;
+    server.stop().await?;
+    drop(directory);
+    let directory = options.directory()?;
+    let server = Server::start(&options.binary, directory.path()).await?;
+    let people = scenario::people::measure(&server, options).await?;
+    server.stop().await?;
+    drop(directory);
+
     let Ceilings {
         grouped,
         through_store,
         single,
+        pair,
         echo,
     } = Ceilings::measure(&stored, &noop.exchange, options).await?;
 
@@ -151,6 +166,68 @@ async fn measure(options: &Options) -> Result<(), Failure> {
             format!("{:.0}/s", crowd.per_second),
         )
         .judge(Target::AtLeast(0.9, "× empty store"), kept);
+    report_people(&mut report, &people, &pair);
+    report_crew(&mut report, &crew);
     report.print();
     Ok(())
+}
+
+fn report_people(report: &mut Report, people: &People, pair: &Latency) {
+    report
+        .row("approval round trip", people.round_trip.to_string())
+        .judge(
+            Target::Below(4.0, "× two commits (p99)"),
+            people.round_trip.p99_ms / pair.p99_ms,
+        );
+    let (few, many) = (&people.few, &people.many);
+    report
+        .row(
+            format!("{} open questions: inbox page", people.open),
+            many.first_page.to_string(),
+        )
+        .judge(
+            Target::Below(3.0, "× with 100 open (p50)"),
+            many.first_page.p50_ms / few.first_page.p50_ms,
+        );
+    report.row("  resolve", many.resolve.to_string()).judge(
+        Target::Below(3.0, "× with 100 open (p50)"),
+        many.resolve.p50_ms / few.resolve.p50_ms,
+    );
+}
+
+fn report_crew(report: &mut Report, crew: &Crew) {
+    report
+        .row(
+            "a worker dispatched and harvested",
+            format!("{:.2} commits", crew.handoff_commits),
+        )
+        .judge(
+            Target::Below(4.01, "commits more than alone"),
+            crew.handoff_commits,
+        );
+    let (short, long) = (&crew.short, &crew.long);
+    report
+        .row(
+            format!("supervisor loop, {} turns", long.turns),
+            format!("{:.2} ms a turn", long.ms_per_turn()),
+        )
+        .judge(
+            Target::Below(1.5, "× of a quarter as many"),
+            long.ms_per_turn() / short.ms_per_turn(),
+        );
+    report
+        .row(
+            "  log",
+            format!("{:.1} events a turn", long.events_per_turn()),
+        )
+        .judge(
+            Target::Below(1.1, "× of a quarter as many"),
+            long.events_per_turn() / short.events_per_turn(),
+        );
+    report
+        .row(
+            format!("{} parent and child pairs: resident", crew.pairs),
+            format!("{:.0} MB", crew.pairs_mb),
+        )
+        .judge(Target::Below(400.0, "MB"), crew.pairs_mb);
 }

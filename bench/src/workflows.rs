@@ -23,6 +23,10 @@ pub(crate) fn write(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Turns of the two supervised loops that are compared.
+pub(crate) const SHORT_TURNS: u64 = 250;
+pub(crate) const LONG_TURNS: u64 = 1_000;
+
 fn documents() -> Vec<Value> {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     vec![
@@ -52,7 +56,32 @@ fn documents() -> Vec<Value> {
             &[node("sleep", "core.delay", json!({"delayMs": A_MONTH_MS}))],
             &[],
         ),
+        document(
+            "bench-approval",
+            &[
+                noop("before"),
+                node("gate", "core.approvalGate", json!({"title": "Go on?"})),
+                noop("after"),
+            ],
+            &[("before", "gate"), ("gate", "after")],
+        ),
+        supervised("conformance-bench-pair", "bench-noop", 1),
+        supervised("conformance-bench-short", "bench-noop", SHORT_TURNS),
+        supervised("conformance-bench-long", "bench-noop", LONG_TURNS),
+        supervised("conformance-bench-wait", "bench-wait", 1),
     ]
+}
+
+/// A supervisor that names the same worker in every turn, then ends the run.
+fn supervised(id: &str, worker: &str, turns: u64) -> Value {
+    let decision = json!({"kind": "next-worker", "nextWorkerIds": [worker]});
+    let plan: Vec<Value> = (1..=turns).map(|_| decision.clone()).collect();
+    let lead = json!({"mockDispatchPlan": plan});
+    let nodes = [
+        node("lead", "core.orchestrator.supervisor", lead),
+        node("send", "core.dispatch", json!({})),
+    ];
+    document(id, &nodes, &[("lead", "send"), ("send", "lead")])
 }
 
 fn node(id: &str, type_id: &str, config: Value) -> Value {

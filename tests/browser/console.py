@@ -3,8 +3,8 @@
 
     console.py --binary target/release/tandem [--screenshots DIR]
 
-Opens the printed sign-in link, starts a run, watches its nodes change without a reload, cancels it
-with the button, and looks for complaints in the browser's console. Where there is no Chromium the
+Opens the printed sign-in link, decides the question that waits in the inbox, starts a run, watches its
+nodes change without a reload, cancels it with the button, and looks for complaints in the browser's console. Where there is no Chromium the
 test says so and passes.
 """
 import argparse
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import inbox  # noqa: E402
 from devtools import Browser, find_chromium  # noqa: E402
 from host import ROOT, Host, Tally, eventually  # noqa: E402
 
@@ -21,9 +22,9 @@ STATES = "[...document.querySelectorAll('g[data-node]')].map(n => n.dataset.node
 STATUS = "document.querySelector('[data-part=header]')?.dataset.status"
 
 
-def sign_in(page, link):
-    page.open(link)
-    page.wait("document.querySelector('#run-rows') !== null", "the run list after signing in")
+def runs(page, base):
+    page.open(f"{base}/console/runs")
+    page.wait("document.querySelector('#run-rows') !== null", "the run list")
     page.wait("document.querySelector('#live')?.dataset.state === 'live'", "a live run list")
 
 
@@ -86,7 +87,8 @@ def main():
         link = eventually(lambda: re.search(r"http://\S*/console/\S*", host.log()), 10, "a printed link").group(0)
         browser = Browser(program)
         page = browser.page()
-        tally.attempt("the printed link signs in and shows live runs", lambda: sign_in(page, link))
+        inbox.check(page, host, tally, link, pictures)
+        tally.attempt("runs are listed live", lambda: runs(page, host.base))
         page.screenshot(pictures / "runs.png")
         path = tally.attempt("a run starts from the workflow's page", lambda: start_run(page, host.base))
         tally.attempt("nodes and events change without a reload", lambda: watch(page))

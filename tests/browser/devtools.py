@@ -150,6 +150,22 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
 
+    def press(self, key):
+        """A real key press on whatever has the focus; a letter, a sign or the name of a key."""
+        codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9}
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
+        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def type(self, selector, text):
+        """Replaces what is in a field, as typing would."""
+        self.evaluate(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.focus(); e.select?.(); }})()")
+        self.call("Input.insertText", text=text)
+
+    def resize(self, width, height, phone):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+
     def screenshot(self, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))

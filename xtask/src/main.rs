@@ -56,6 +56,12 @@ const TASKS: &[Task] = &[
         run: scripts::crash,
     },
     Task {
+        name: "two-hosts",
+        arguments: "",
+        about: "causation and traces between two processes",
+        run: scripts::two_hosts,
+    },
+    Task {
         name: "contract",
         arguments: "",
         about: "everything that leaves the house against the published schemas",

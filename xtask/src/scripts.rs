@@ -8,6 +8,10 @@ pub(crate) fn crash(arguments: &[String]) -> Outcome {
     against_the_binary("tests/crash/kill_under_load.py", arguments)
 }
 
+pub(crate) fn two_hosts(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/agents/two_hosts.py", arguments)
+}
+
 pub(crate) fn contract(arguments: &[String]) -> Outcome {
     against_the_binary("tests/contract/published_schemas.py", arguments)
 }

@@ -15,6 +15,8 @@ pub(crate) struct Ceilings {
     pub(crate) through_store: f64,
     /// One caller's commits.
     pub(crate) single: Latency,
+    /// Two of them, one after the other.
+    pub(crate) pair: Latency,
     /// Exchanges per second with a server that does nothing.
     pub(crate) echo: f64,
 }
@@ -27,12 +29,14 @@ impl Ceilings {
         options: &Options,
     ) -> Result<Self, Failure> {
         let (mut grouped, mut through_store, mut echo) = (Vec::new(), Vec::new(), Vec::new());
-        let mut waits = Vec::new();
+        let (mut waits, mut pairs) = (Vec::new(), Vec::new());
         for _ in 0..options.windows {
             let directory = options.directory()?;
             let path = directory.path();
             grouped.push(commits::grouped(stored, path, options).await?);
-            waits.extend(commits::single(stored, path, options)?);
+            let alone = commits::single(stored, path, options)?;
+            pairs.extend(alone.windows(2).map(|two| two[0] + two[1]));
+            waits.extend(alone);
             through_store.push(commits::through_store(stored, path, options).await?);
             echo.push(echo::measure(exchange, options).await?);
         }
@@ -40,6 +44,7 @@ impl Ceilings {
             grouped: median(grouped),
             through_store: median(through_store),
             single: Latency::of(waits),
+            pair: Latency::of(pairs),
             echo: median(echo),
         })
     }

@@ -1,6 +1,8 @@
 //! What is done to the server, one file each.
 
+pub(crate) mod crew;
 pub(crate) mod crowd;
+pub(crate) mod people;
 pub(crate) mod runs;
 pub(crate) mod start;
 pub(crate) mod streams;

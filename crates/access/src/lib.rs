@@ -22,6 +22,7 @@ mod rate;
 mod scope;
 mod secret;
 mod sessions;
+mod webhook;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use rate::{RateKey, RateLimiter, RetryAfter};
 pub use scope::{Scope, ScopeSet};
 pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};
+pub use webhook::{WebhookKeys, fingerprint, signature, signed_time};
 
 // What listing and minting hand out, so that callers need not name the store.
 pub use tandem_store::KeyRecord;

@@ -30,7 +30,7 @@ macro_rules! needs {
 
 needs! {
     ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, Workflows, Keys,
-    Test,
+    Test, WebhooksManage,
 }
 
 /// Any good key.

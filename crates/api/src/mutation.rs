@@ -81,6 +81,13 @@ pub(crate) enum Begun {
     Before(Response),
 }
 
+/// What came of a deed that keeps its own answer.
+pub(crate) enum Deed {
+    Done,
+    /// Another request with the same key was quicker; its answer stands.
+    AnsweredBefore,
+}
+
 /// The right to carry a request out once.
 pub(crate) struct Ticket(Option<Kept>);
 
@@ -134,6 +141,11 @@ async fn earlier(
 }
 
 impl Ticket {
+    /// For a deed under no key: a form, where the deed itself tells a repetition.
+    pub(crate) fn without_key() -> Self {
+        Self(None)
+    }
+
     /// Puts a command to a run and answers.
     pub(crate) async fn submit(
         self,
@@ -206,6 +218,39 @@ impl Ticket {
             Ok(say(&run).into_response())
         })
         .await
+    }
+
+    /// Carries out a deed of one commit, which takes the answer along.
+    pub(crate) async fn together<F>(
+        self,
+        doors: &Shared,
+        said: Said,
+        deed: impl FnOnce(Option<IdempotencyRecord>) -> F,
+    ) -> Result<Response, Problem>
+    where
+        F: Future<Output = Result<Deed, Problem>> + Send + 'static,
+    {
+        let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
+        let record = named.clone().map(|(key, digest)| IdempotencyRecord {
+            key,
+            digest,
+            response: said.stored(),
+            recorded_at: doors.now(),
+        });
+        let deed = deed(record);
+        let outcome = doors.to_the_end(async move {
+            let outcome = deed.await;
+            drop(self);
+            outcome
+        });
+        match (outcome.await??, named) {
+            (Deed::Done, _) => Ok(said.into_response()),
+            (Deed::AnsweredBefore, Some((key, digest))) => {
+                let before = earlier(doors, &key, &digest).await?;
+                before.ok_or_else(Problem::key_in_flight)
+            }
+            (Deed::AnsweredBefore, None) => Err(Problem::key_in_flight()),
+        }
     }
 
     /// Answers a deed that is already done. Only for deeds that may be done twice: a crash right

@@ -110,7 +110,24 @@ impl Problem {
         .with("supported", json!([served]))
     }
 
+    pub(crate) fn webhook_url_rejected(reason: &str) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "webhook_url_rejected",
+            format!("Nothing may be delivered to this URL: {reason}."),
+        )
+        .with("reason", reason)
+    }
+
     // --- 403 ---
+
+    pub(crate) fn tenant_membership_required() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "tenant_membership_required",
+            "The key does not belong to this tenant or workspace.",
+        )
+    }
 
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
@@ -161,6 +178,14 @@ impl Problem {
             StatusCode::NOT_FOUND,
             "workflow_not_found",
             "There is no such workflow.",
+        )
+    }
+
+    pub(crate) fn subscription_not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "subscription_not_found",
+            "There is no such webhook.",
         )
     }
 
@@ -359,6 +384,17 @@ impl Problem {
 
     pub(crate) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Places in the request and what is wrong there.
+    pub(crate) fn complaints(&self) -> Vec<(String, String)> {
+        let errors = self.details.get("errors").and_then(Value::as_array);
+        let text = |error: &Value, key: &str| error[key].as_str().unwrap_or_default().to_owned();
+        errors
+            .into_iter()
+            .flatten()
+            .map(|error| (text(error, "path"), text(error, "message")))
+            .collect()
     }
 
     pub(crate) fn status(&self) -> u16 {

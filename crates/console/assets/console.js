@@ -66,6 +66,9 @@ function showTime(time, now) {
   } else if (time.dataset.as === 'duration') {
     const to = Date.parse(time.dataset.to);
     text = Number.isNaN(to) ? coarse(now - at) : span(to - at);
+  } else if (time.dataset.as === 'countdown') {
+    text = at > now ? `${coarse(at - now)} left` : `${coarse(now - at)} overdue`;
+    time.classList.toggle('soon', at - now < 3600000);
   } else {
     text = ago(now - at);
   }
@@ -80,7 +83,7 @@ function showTimes(root) {
 
 function tick() {
   const now = Date.now();
-  const moving = 'time[data-as="ago"], time[data-as="duration"]:not([data-to])';
+  const moving = 'time[data-as="ago"], time[data-as="countdown"], time[data-as="duration"]:not([data-to])';
   for (const time of document.querySelectorAll(moving)) showTime(time, now);
 }
 

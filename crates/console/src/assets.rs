@@ -12,7 +12,7 @@ pub struct Asset {
     pub etag: String,
 }
 
-const FILES: [(&str, &str, &str); 3] = [
+const FILES: [(&str, &str, &str); 5] = [
     (
         "console.css",
         "text/css; charset=utf-8",
@@ -22,6 +22,16 @@ const FILES: [(&str, &str, &str); 3] = [
         "console.js",
         "text/javascript; charset=utf-8",
         include_str!("../assets/console.js"),
+    ),
+    (
+        "inbox.css",
+        "text/css; charset=utf-8",
+        include_str!("../assets/inbox.css"),
+    ),
+    (
+        "inbox.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/inbox.js"),
     ),
     (
         "icon.svg",

@@ -1,8 +1,8 @@
 //! The frame around every page: head, skip link, top bar, footer.
 //!
-//! Owns the security-relevant shape of a document: one stylesheet and one deferred
-//! script, both from this origin and addressed by content hash so that a browser
-//! never runs last version's script against this version's markup.
+//! Owns the security-relevant shape of a document: stylesheets and deferred scripts
+//! come from this origin and are addressed by content hash, so that a browser never
+//! runs last version's script against this version's markup.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -19,13 +19,27 @@ pub struct Chrome {
 /// Which entry of the navigation the page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
+    Inbox,
     Runs,
     Workflows,
+    Webhooks,
     /// Pages outside the navigation: sign-in and errors.
     None,
 }
 
 pub(crate) fn page(chrome: &Chrome, section: Section, title: &str, main: &Markup) -> String {
+    page_with(chrome, section, title, main, &[], &[])
+}
+
+/// A page with files of its own, loaded after those of every page.
+pub(crate) fn page_with(
+    chrome: &Chrome,
+    section: Section,
+    title: &str,
+    main: &Markup,
+    styles: &[&'static str],
+    scripts: &[&'static str],
+) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -37,7 +51,9 @@ pub(crate) fn page(chrome: &Chrome, section: Section, title: &str, main: &Markup
                 title { (title) " · Tandem" }
                 link rel="icon" type="image/svg+xml" href=(assets::url("icon.svg"));
                 link rel="stylesheet" href=(assets::url("console.css"));
+                @for name in styles { link rel="stylesheet" href=(assets::url(name)); }
                 script src=(assets::url("console.js")) defer {}
+                @for name in scripts { script src=(assets::url(name)) defer {} }
             }
             body {
                 a.skip href="#main" { "Skip to content" }
@@ -62,8 +78,10 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
             }
             @if chrome.signed_in_as.is_some() {
                 nav.nav aria-label="Console" {
+                    (nav_link(links::INBOX, "Inbox", section == Section::Inbox))
                     (nav_link(links::RUNS, "Runs", section == Section::Runs))
                     (nav_link(links::WORKFLOWS, "Workflows", section == Section::Workflows))
+                    (nav_link(links::WEBHOOKS, "Webhooks", section == Section::Webhooks))
                 }
             }
             div.who {

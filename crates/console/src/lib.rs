@@ -1,7 +1,8 @@
 //! The web console served at `/console`: view models in, HTML out.
 //!
 //! Owns: every page and fragment the console shows, the drawing of a workflow
-//! graph, and the stylesheet and script that go with them.
+//! graph, the forms made from JSON Schemas and what comes back from them, and the
+//! stylesheets and scripts that go with them.
 //!
 //! Refuses to know: HTTP, sessions, the store, the engine, the wire. A caller
 //! fills a view model with what this reader may see; nothing here decides that.
@@ -18,14 +19,17 @@
 mod assets;
 mod chrome;
 mod graph;
+mod inbox;
 mod links;
 mod live;
 mod login;
 mod problem;
 mod run_list;
 mod run_page;
+mod schema_form;
 mod status;
 mod time;
+mod webhooks;
 mod workflows;
 
 #[cfg(test)]
@@ -34,11 +38,18 @@ mod tests;
 pub use assets::{Asset, asset};
 pub use chrome::Chrome;
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
-pub use live::{event_json, rows_json, state_json};
+pub use inbox::{
+    AskedBack, CardView, Decided, InboxRow, InboxView, NextStep, Selection, VoteView, inbox_card,
+    inbox_page, inbox_rows, question_link, read_answer,
+};
+pub use live::{event_json, inbox_card_json, inbox_rows_json, rows_json, state_json};
 pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
 pub use run_page::{EventRow, RunPageView, run_page, run_state_fragment};
+pub use webhooks::{
+    DeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,
+};
 pub use workflows::{
     WorkflowListView, WorkflowPageView, WorkflowRow, workflow_list_page, workflow_page,
 };

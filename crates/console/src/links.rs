@@ -3,10 +3,13 @@
 //! Ids come from workflow authors, so they are percent-encoded here before they
 //! enter a path or a query. Escaping for HTML is a separate step, done by maud.
 
+use crate::inbox::Selection;
 use crate::run_list::RunFilter;
 
+pub(crate) const INBOX: &str = "/console/inbox";
 pub(crate) const RUNS: &str = "/console/runs";
 pub(crate) const WORKFLOWS: &str = "/console/workflows";
+pub(crate) const WEBHOOKS: &str = "/console/webhooks";
 pub(crate) const LOGIN: &str = "/console/login";
 
 pub(crate) fn run(run_id: &str) -> String {
@@ -32,6 +35,18 @@ pub(crate) fn workflow_runs(workflow_id: &str) -> String {
     format!("{WORKFLOWS}/{}/runs", encode(workflow_id))
 }
 
+pub(crate) fn webhook(webhook_id: &str) -> String {
+    format!("{WEBHOOKS}/{}", encode(webhook_id))
+}
+
+pub(crate) fn webhook_deliveries(webhook_id: &str, cursor: &str) -> String {
+    format!("{}?cursor={}", webhook(webhook_id), encode(cursor))
+}
+
+pub(crate) fn webhook_redeliver(webhook_id: &str, number: u64) -> String {
+    format!("{}/deliveries/{number}", webhook(webhook_id))
+}
+
 pub(crate) fn runs_filtered(filter: &RunFilter, cursor: Option<&str>) -> String {
     with_query(RUNS, filter, cursor)
 }
@@ -40,15 +55,60 @@ pub(crate) fn runs_live(filter: &RunFilter) -> String {
     with_query("/console/runs/live", filter, None)
 }
 
+/// The list as it is selected, without a question.
+pub(crate) fn inbox(selection: &Selection) -> String {
+    selected(INBOX, selection, None)
+}
+
+/// The list's next page.
+pub(crate) fn inbox_after(selection: &Selection, cursor: &str) -> String {
+    let next = Selection {
+        cursor: Some(cursor.to_owned()),
+        ..selection.clone()
+    };
+    inbox(&next)
+}
+
+/// One question beside the list.
+pub(crate) fn question(id: &str, selection: &Selection) -> String {
+    selected(&format!("{INBOX}/{}", encode(id)), selection, None)
+}
+
+/// Where the answer to a question is posted.
+pub(crate) fn answer(id: &str, selection: &Selection) -> String {
+    selected(&format!("{INBOX}/{}/answer", encode(id)), selection, None)
+}
+
+pub(crate) fn inbox_live(selection: &Selection, item: Option<&str>) -> String {
+    selected("/console/inbox/live", selection, item)
+}
+
+fn selected(path: &str, selection: &Selection, item: Option<&str>) -> String {
+    query(
+        path,
+        &[
+            ("kind", selection.kind.as_deref()),
+            ("group", selection.group.as_deref()),
+            ("sort", selection.sort.as_deref()),
+            ("cursor", selection.cursor.as_deref()),
+            ("item", item),
+        ],
+    )
+}
+
 fn with_query(path: &str, filter: &RunFilter, cursor: Option<&str>) -> String {
     let pairs = [
         ("status", filter.status.as_deref()),
         ("workflow", filter.workflow_id.as_deref()),
         ("cursor", cursor),
     ];
+    query(path, &pairs)
+}
+
+fn query(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
     let query: Vec<String> = pairs
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", encode(value?))))
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", encode((*value)?))))
         .collect();
     if query.is_empty() {
         path.to_owned()

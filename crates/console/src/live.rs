@@ -6,6 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::inbox::{CardView, InboxView, inbox_card, inbox_rows};
 use crate::run_list::{RunListView, run_list_rows};
 use crate::run_page::{EventRow, RunPageView, run_state_fragment};
 
@@ -50,6 +51,31 @@ pub fn state_json(view: &RunPageView) -> String {
 pub fn rows_json(view: &RunListView) -> String {
     one_line(&Fragment {
         html: run_list_rows(view),
+    })
+}
+
+#[derive(Serialize)]
+struct LiveCard<'a> {
+    id: &'a str,
+    open: bool,
+    digest: &'a str,
+    html: String,
+}
+
+/// Data for a `rows` message on the inbox's stream.
+pub fn inbox_rows_json(view: &InboxView) -> String {
+    one_line(&Fragment {
+        html: inbox_rows(view),
+    })
+}
+
+/// Data for a `card` message on the inbox's stream.
+pub fn inbox_card_json(card: &CardView) -> String {
+    one_line(&LiveCard {
+        id: &card.id,
+        open: card.decided.is_none(),
+        digest: &card.digest,
+        html: inbox_card(card),
     })
 }
 

@@ -1,4 +1,4 @@
-//! A run's status as a badge.
+//! A status as a badge: of a run, a webhook or a delivery.
 //!
 //! Statuses arrive as protocol words and are shown unchanged; only the colour is
 //! decided here. An unknown word gets the neutral tone, never a refusal: a newer
@@ -13,8 +13,8 @@ pub(crate) fn badge(status: &str) -> Markup {
 fn tone(status: &str) -> &'static str {
     match status {
         "running" => "active",
-        "completed" => "good",
-        "failed" => "bad",
+        "completed" | "delivered" | "active" => "good",
+        "failed" | "dead-lettered" => "bad",
         "paused" | "suspended" => "held",
         s if s.starts_with("waiting") => "held",
         _ => "quiet",

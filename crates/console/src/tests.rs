@@ -1,7 +1,7 @@
 //! What every page must keep: escaping, the shape a strict policy asks for, and the
 //! markup that `console.js` relies on.
 
-mod scan;
+pub(crate) mod scan;
 
 use crate::*;
 use scan::tags;
@@ -97,8 +97,130 @@ fn run_list() -> RunListView {
     }
 }
 
+fn webhook() -> WebhookPageView {
+    WebhookPageView {
+        webhook: WebhookRow {
+            webhook_id: hostile(),
+            url: hostile(),
+            state: hostile(),
+            events: vec![hostile()],
+            tags: vec![hostile()],
+            created_at: hostile(),
+            paused_until: Some(hostile()),
+            consecutive_failures: 3,
+            dropped: 1,
+        },
+        secret_fingerprint: hostile(),
+        deliveries: vec![DeliveryRow {
+            number: 1,
+            event_type: hostile(),
+            run_id: hostile(),
+            sequence: 7,
+            state: hostile(),
+            attempts: 2,
+            created_at: hostile(),
+            next_attempt_at: Some(hostile()),
+            outcome: Some(hostile()),
+            can_redeliver: true,
+        }],
+        next_cursor: Some(hostile()),
+        csrf: hostile(),
+    }
+}
+
+fn question(kind: &str) -> CardView {
+    let data = serde_json::json!({
+        "description": HOSTILE, "requiredApprovals": 2, "contextType": HOSTILE,
+        "artifactData": {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}], "n": 1, "on": true},
+        "artifactSchema": {"title": HOSTILE, "description": HOSTILE},
+        "questions": [{"id": HOSTILE, "question": HOSTILE, "schema": {"enum": [HOSTILE, 1]}}],
+    });
+    CardView {
+        id: hostile(),
+        kind: kind.to_owned(),
+        title: hostile(),
+        run_id: hostile(),
+        run_status: hostile(),
+        workflow_id: hostile(),
+        node_id: hostile(),
+        created_at: hostile(),
+        deadline: Some(hostile()),
+        priority: 9,
+        groups: vec![hostile()],
+        resume_schema: Some(serde_json::json!({"properties": {HOSTILE: {"type": "string"}}})),
+        data,
+        digest: hostile(),
+        actions: ["accept", "reject", "refine", "edit-accept", "ask", HOSTILE]
+            .map(str::to_owned)
+            .into(),
+        votes: vec![VoteView {
+            voter: hostile(),
+            action: hostile(),
+            at: hostile(),
+            feedback: Some(hostile()),
+        }],
+        asked_back: vec![AskedBack {
+            by: Some(hostile()),
+            question: hostile(),
+            at: hostile(),
+        }],
+        history: vec![event()],
+        next: vec![NextStep {
+            action: hostile(),
+            nodes: vec![hostile()],
+            fails: false,
+        }],
+        may_answer: true,
+        csrf: hostile(),
+        refused: Some(hostile()),
+        complaints: vec![(hostile(), hostile())],
+        entered: vec![("action".to_owned(), "edit-accept".to_owned())],
+        ..CardView::default()
+    }
+}
+
+fn inbox(card: Option<CardView>) -> InboxView {
+    InboxView {
+        rows: vec![InboxRow {
+            id: hostile(),
+            kind: hostile(),
+            title: hostile(),
+            workflow_id: hostile(),
+            node_id: hostile(),
+            created_at: hostile(),
+            deadline: Some(hostile()),
+            priority: 9,
+            groups: vec![hostile()],
+            votes: Some((1, 2)),
+        }],
+        selection: Selection {
+            kind: Some(hostile()),
+            group: Some(hostile()),
+            sort: Some(hostile()),
+            cursor: Some(hostile()),
+        },
+        kinds: vec![hostile()],
+        groups: vec![hostile()],
+        next_cursor: Some(hostile()),
+        chosen: card.as_ref().map(|card| card.id.clone()),
+        card,
+    }
+}
+
+fn decided() -> CardView {
+    CardView {
+        decided: Some(Decided {
+            outcome: hostile(),
+            by: Some(hostile()),
+            at: Some(hostile()),
+        }),
+        ..question("approval")
+    }
+}
+
 fn pages() -> Vec<(&'static str, String)> {
     let chrome = chrome();
+    let inbox_with = |card| inbox_page(&chrome, &inbox(card));
     let workflows = WorkflowListView {
         rows: vec![WorkflowRow {
             id: hostile(),
@@ -129,6 +251,31 @@ fn pages() -> Vec<(&'static str, String)> {
             workflow_list_page(&chrome, &WorkflowListView::default()),
         ),
         ("workflow", workflow_page(&chrome, &workflow)),
+        (
+            "webhooks",
+            webhook_list_page(
+                &chrome,
+                &WebhookListView {
+                    rows: vec![webhook().webhook],
+                },
+            ),
+        ),
+        (
+            "no webhooks",
+            webhook_list_page(&chrome, &WebhookListView::default()),
+        ),
+        ("webhook", webhook_page(&chrome, &webhook())),
+        (
+            "bare webhook",
+            webhook_page(&chrome, &WebhookPageView::default()),
+        ),
+        ("inbox", inbox_with(None)),
+        ("empty inbox", inbox_page(&chrome, &InboxView::default())),
+        ("approval", inbox_with(Some(question("approval")))),
+        ("clarification", inbox_with(Some(question("clarification")))),
+        ("custom", inbox_with(Some(question("custom")))),
+        ("vendor kind", inbox_with(Some(question(HOSTILE)))),
+        ("decided", inbox_with(Some(decided()))),
     ]
 }
 
@@ -136,6 +283,8 @@ fn pages_and_fragments() -> Vec<(&'static str, String)> {
     let mut all = pages();
     all.push(("rows fragment", run_list_rows(&run_list())));
     all.push(("state fragment", run_state_fragment(&run())));
+    all.push(("inbox rows", inbox_rows(&inbox(None))));
+    all.push(("card", inbox_card(&question("approval"))));
     all.push(("graph", workflow_svg(&graph())));
     all
 }
@@ -167,7 +316,9 @@ fn nothing_needs_an_inline_script_or_style() {
             assert_ne!(tag.name, "img", "{name}: hostile text became an element");
             if tag.name == "script" {
                 let src = tag.attribute("src").expect("a script has a source");
-                assert!(src.starts_with("/console/assets/console.js?v="), "{name}");
+                let ours = ["console.js", "inbox.js"];
+                let known = |file| src.starts_with(&format!("/console/assets/{file}?v="));
+                assert!(ours.into_iter().any(known), "{name}: {src}");
             }
             for (attribute, value) in &tag.attributes {
                 assert_ne!(attribute, "style", "{name}");
@@ -182,7 +333,14 @@ fn nothing_needs_an_inline_script_or_style() {
 fn every_address_stays_on_the_console() {
     for (name, html) in pages_and_fragments() {
         for tag in tags(&html) {
-            for attribute in ["href", "action", "src", "data-live-run", "data-live-rows"] {
+            for attribute in [
+                "href",
+                "action",
+                "src",
+                "data-live-run",
+                "data-live-rows",
+                "data-live-inbox",
+            ] {
                 let Some(url) = tag.attribute(attribute) else {
                     continue;
                 };
@@ -292,6 +450,8 @@ fn live_messages_are_one_line_of_json() {
         event_json(&event()),
         state_json(&run()),
         rows_json(&run_list()),
+        inbox_rows_json(&inbox(None)),
+        inbox_card_json(&question("approval")),
     ] {
         assert!(!data.contains(['\n', '\r']));
         serde_json::from_str::<serde_json::Value>(&data).expect("valid JSON");

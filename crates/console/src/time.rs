@@ -12,6 +12,16 @@ pub(crate) fn ago(at: &str) -> Markup {
     html! { time datetime=(at) data-as="ago" title=(at) { (at) } }
 }
 
+/// The instant itself, for what lies ahead.
+pub(crate) fn at(at: &str) -> Markup {
+    html! { time datetime=(at) title=(at) { (at) } }
+}
+
+/// "2 hours left", kept fresh while the page is open.
+pub(crate) fn countdown(at: &str) -> Markup {
+    html! { time.countdown datetime=(at) data-as="countdown" title=(at) { "due " (at) } }
+}
+
 /// Distance from the start of the run ("+1.24s"), for the timeline, where order and
 /// gaps matter more than the wall clock.
 pub(crate) fn offset(at: &str) -> Markup {

@@ -58,6 +58,13 @@ pub(crate) fn memory_id(run: &RunId, node: &NodeId, execution: u32, ordinal: usi
     format!("mem-{}", hex(&digest[..16]))
 }
 
+/// Id of the n-th tool call an agent makes at a node.
+pub(crate) fn tool_call_id(run: &RunId, node: &NodeId, execution: u32, index: usize) -> String {
+    let text = format!("tandem:tool:v1\0{run}\0{node}\0{execution}\0{index}");
+    let digest = Sha256::digest(text.as_bytes());
+    format!("call-{}", hex(&digest[..12]))
+}
+
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {

@@ -15,7 +15,9 @@ pub mod run;
 
 pub use definition::{Definition, Problem};
 pub use ids::{child_run_id, definition_hash, logical_invocation_id};
-pub use node::{Availability, NodeType, advertised_types, node_type};
+pub use node::{
+    Availability, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, NodeType, advertised_types, node_type,
+};
 
 /// The version of the rules in this crate. A log written by a higher version is not folded.
 pub const ENGINE_VERSION: u32 = 1;

@@ -291,7 +291,13 @@ fn dev_needs_nothing_and_finds_its_key() {
     let server = Server::dev();
     let said = server.log_with("tandem check");
     let links = said.matches("/console/login?code=").count();
-    assert_eq!((links, said.lines().count()), (1, 4), "{said}");
+    assert_eq!((links, said.lines().count()), (1, 5), "{said}");
+    let waiting = tandem(server.home())
+        .args(["inbox", "list", "--url", &server.url])
+        .output()
+        .unwrap();
+    let waiting = text(&waiting.stdout);
+    assert!(waiting.contains("Refund"), "{waiting}");
     let run = tandem(server.home())
         .args(["run", "hello", "--url", &server.url])
         .output()

@@ -52,7 +52,7 @@ impl GuardedResolver {
         Ok(addresses)
     }
 
-    async fn lookup(&self, name: &str) -> Result<Vec<SocketAddr>, LookupError> {
+    pub(crate) async fn lookup(&self, name: &str) -> Result<Vec<SocketAddr>, LookupError> {
         // Port 0 lets the connector fill in the URL's port.
         let addresses = tokio::net::lookup_host((name, 0)).await?;
         Ok(self.vet(addresses.collect())?)
@@ -60,7 +60,7 @@ impl GuardedResolver {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum LookupError {
+pub(crate) enum LookupError {
     #[error(transparent)]
     Rejected(#[from] Rejected),
     #[error(transparent)]

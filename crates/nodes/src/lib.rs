@@ -1,4 +1,5 @@
-//! What a node does to the world: HTTP calls, and proving that a secret can be resolved.
+//! What the host does to the world: HTTP calls of nodes, deliveries to webhooks, and proving that
+//! a secret can be resolved.
 //!
 //! An effect arrives already recorded under an id that never changes; this crate attempts it once
 //! and says how it went. It decides nothing about retries, writes nothing to any log of a run, and
@@ -24,6 +25,7 @@ mod request;
 mod response;
 mod secrets;
 mod trace;
+mod webhook;
 
 #[cfg(test)]
 mod tests;
@@ -34,3 +36,4 @@ pub use http::{HttpCaller, Limits};
 pub use perform::Performer;
 pub use secrets::Secrets;
 pub use trace::outgoing;
+pub use webhook::WebhookCaller;

@@ -4,9 +4,9 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    Decision, DefinitionHash, DrainPolicy, EffectId, ErrorInfo, HttpRequest, Interrupt,
-    InterruptId, MemoryEntry, NodeId, Object, Principal, Resolution, RunId, RunRequest, RunStatus,
-    Seq, Timestamp, WorkflowId,
+    AgentFact, Decision, DefinitionHash, Doubt, DrainPolicy, EffectId, ErrorInfo, EscalationKind,
+    Handoff, HttpRequest, Interrupt, InterruptId, JoinOutcome, MemoryEntry, NodeId, Object,
+    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub enum Cause {
     Event(Seq),
     /// An event of another log, or a delivery from outside, by its public id.
     External(String),
+    /// An event on another host.
+    Foreign { event: String, host: String },
 }
 
 /// What a started node is waiting for. A node without work ended in the same decision.
@@ -68,6 +70,8 @@ pub enum CapKind {
     NodeExecutions,
     RunDuration,
     LoopIterations,
+    DispatchIterations,
+    OrchestratorIterations,
 }
 
 impl CapKind {
@@ -76,6 +80,8 @@ impl CapKind {
             Self::NodeExecutions => "node-executions",
             Self::RunDuration => "run-duration",
             Self::LoopIterations => "loop-iterations",
+            Self::DispatchIterations => "dispatch-iterations",
+            Self::OrchestratorIterations => "orchestrator-iterations",
         }
     }
 }
@@ -246,6 +252,12 @@ pub enum Event {
         /// The child run and node whose question this node waits for, if it is not its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mirrors: Option<(RunId, NodeId)>,
+        /// The direct child through which that wait was reported.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<RunId>,
+        /// Why an agent's decision was held, if that is what is asked about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        doubt: Option<Doubt>,
     },
     InterruptResolved {
         node: NodeId,
@@ -347,6 +359,45 @@ pub enum Event {
         trigger: String,
         due: Timestamp,
     },
+    Agent(Box<AgentFact>),
+    /// A supervisor decided what comes next.
+    OrchestratorDecided {
+        /// The supervisor.
+        node: NodeId,
+        agent_id: String,
+        decision: Value,
+        /// The turn of the loop, from 1.
+        iteration: u32,
+    },
+    /// A decision its own author does not trust is put to a person.
+    ConfidenceEscalated {
+        node: NodeId,
+        confidence: f64,
+        floor: f64,
+        kind: EscalationKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<WorkflowId>,
+        decision: Value,
+    },
+    Handoff(Box<Handoff>),
+    /// Several workers start at once.
+    FanOut {
+        node: NodeId,
+        children: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_concurrency: Option<u32>,
+        join: String,
+    },
+    /// They are together again.
+    FanIn {
+        node: NodeId,
+        outcome: JoinOutcome,
+        completed: u32,
+        failed: u32,
+        cancelled: u32,
+        /// In the order in which they ended.
+        merge_order: Vec<RunId>,
+    },
     LogAppended {
         level: String,
         message: String,
@@ -379,9 +430,15 @@ impl Event {
             | Self::NodeResumed { node, .. }
             | Self::ArtifactCreated { node, .. }
             | Self::ModelCapabilityInsufficient { node, .. }
+            | Self::LoopbackLimitReached { node, .. }
             | Self::MemoryWritten { node, .. }
             | Self::MemoryForgotten { node, .. }
-            | Self::LoopbackLimitReached { node, .. } => Some(node),
+            | Self::OrchestratorDecided { node, .. }
+            | Self::ConfidenceEscalated { node, .. }
+            | Self::FanOut { node, .. }
+            | Self::FanIn { node, .. } => Some(node),
+            Self::Agent(fact) => Some(&fact.node),
+            Self::Handoff(handoff) => Some(&handoff.node),
             Self::VariableChanged { node, .. }
             | Self::ChannelWritten { node, .. }
             | Self::CapBreached { node, .. }

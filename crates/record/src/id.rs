@@ -69,6 +69,8 @@ text_id! {
     EffectId,
     /// One question to a person or to the outside.
     InterruptId,
+    /// One subscription to events; `wh-<uuid v7>`, so that ids sort by registration.
+    WebhookId,
     /// Lowercase hex SHA-256 of a canonical workflow document.
     DefinitionHash,
     /// A log: `run:<runId>` today, `conv:<sessionId>` for conversations.

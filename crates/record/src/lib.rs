@@ -6,6 +6,7 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
+mod agent;
 mod command;
 mod effect;
 mod event;
@@ -15,24 +16,27 @@ mod memory;
 mod run;
 mod timer;
 mod view;
+mod webhook;
 
+pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
 pub use event::{CapKind, Cause, Event, Recorded, Work};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
-    Timestamp, WorkflowId, WorkspaceId,
+    Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
 pub use run::{
-    ErrorInfo, Masking, Owner, ParentLink, RunOptions, RunRequest, RunStatus, Sensitivity,
-    TraceContext, Transport,
+    ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
+    RunStatus, Sensitivity, TraceContext, Transport,
 };
 pub use timer::TimerKey;
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };
+pub use webhook::{Webhook, WebhookHealth};
 
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;

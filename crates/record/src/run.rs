@@ -58,6 +58,31 @@ pub struct ParentLink {
     /// Child variables the parent wants back when the child completes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harvest: Vec<String>,
+    #[serde(default)]
+    pub cause: ParentCause,
+}
+
+/// Which primitive made a run the child of another run of this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ParentCause {
+    #[default]
+    SubWorkflow,
+    Dispatch,
+}
+
+/// A parent reached over the network, as an authenticated caller claims it. A claim, never
+/// authority.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimedParent {
+    pub run_id: String,
+    pub host_id: String,
+    /// Where to ask about that host; absent when it is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub well_known_url: Option<String>,
+    /// The event over there that led to this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
 }
 
 /// Everything needed to start a run, apart from the definition it runs.
@@ -76,6 +101,11 @@ pub struct RunRequest {
     pub callback_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_parent: Option<ClaimedParent>,
+    /// The run starts with an empty memory of its own instead of its parent's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolated_memory: bool,
     pub transport: Transport,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
@@ -102,6 +132,8 @@ pub enum RunStatus {
     Paused,
     WaitingApproval,
     WaitingInput,
+    /// A held decision that is put as a question; every other question is `waiting-input`.
+    WaitingClarification,
     WaitingExternal,
     Cancelling,
     Completed,
@@ -110,12 +142,13 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Pending,
         Self::Running,
         Self::Paused,
         Self::WaitingApproval,
         Self::WaitingInput,
+        Self::WaitingClarification,
         Self::WaitingExternal,
         Self::Cancelling,
         Self::Completed,
@@ -130,7 +163,10 @@ impl RunStatus {
     pub fn is_waiting(self) -> bool {
         matches!(
             self,
-            Self::WaitingApproval | Self::WaitingInput | Self::WaitingExternal
+            Self::WaitingApproval
+                | Self::WaitingInput
+                | Self::WaitingClarification
+                | Self::WaitingExternal
         )
     }
 
@@ -142,6 +178,7 @@ impl RunStatus {
             Self::Paused => "paused",
             Self::WaitingApproval => "waiting-approval",
             Self::WaitingInput => "waiting-input",
+            Self::WaitingClarification => "waiting-clarification",
             Self::WaitingExternal => "waiting-external",
             Self::Cancelling => "cancelling",
             Self::Completed => "completed",

@@ -2,8 +2,8 @@
 //! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
 
 use crate::{
-    DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId, NodeId, Object, Owner,
-    ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote,
+    ClaimedParent, DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId, NodeId, Object,
+    Owner, ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote,
     WorkflowId,
 };
 use serde::{Deserialize, Serialize};
@@ -115,6 +115,9 @@ pub struct RunView {
     pub children: Vec<ChildView>,
     pub interrupts: Vec<InterruptView>,
     pub agent: Option<Value>,
+    /// Who supervises, once there was a decision.
+    pub orchestrator: Option<Value>,
+    pub claimed_parent: Option<ClaimedParent>,
     pub trace: Option<TraceContext>,
     pub engine_version: u32,
     /// Sum of allow-listed cost attributes, if any node reported some.

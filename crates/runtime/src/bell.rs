@@ -13,6 +13,8 @@ pub struct Bell {
     runs: Vec<Mutex<HashMap<RunId, watch::Sender<u64>>>>,
     /// Rings for any change of any run, for listings.
     any: watch::Sender<u64>,
+    /// Rings when a question is asked, voted on or closed, for inboxes.
+    questions: watch::Sender<u64>,
 }
 
 impl Default for Bell {
@@ -20,6 +22,7 @@ impl Default for Bell {
         Self {
             runs: (0..SHARDS).map(|_| Mutex::default()).collect(),
             any: watch::Sender::new(0),
+            questions: watch::Sender::new(0),
         }
     }
 }
@@ -46,6 +49,11 @@ impl Bell {
         self.any.send_modify(|n| *n = n.wrapping_add(1));
     }
 
+    /// Wakes the readers of inboxes.
+    pub(crate) fn ring_questions(&self) {
+        self.questions.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
     /// Subscribe before reading the log; then no event can fall between.
     pub fn listen(&self, run: &RunId) -> watch::Receiver<u64> {
         let mut shard = self.shard(run).lock();
@@ -57,6 +65,10 @@ impl Bell {
             .entry(run.clone())
             .or_insert_with(|| watch::Sender::new(0));
         sender.subscribe()
+    }
+
+    pub fn listen_questions(&self) -> watch::Receiver<u64> {
+        self.questions.subscribe()
     }
 
     pub fn listen_any(&self) -> watch::Receiver<u64> {

@@ -2,9 +2,10 @@
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::redact::Redactor;
+use crate::webhooks::Courier;
 use async_trait::async_trait;
 use std::sync::Arc;
-use tandem_engine::run::Limits;
+use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, TraceContext};
 use tandem_store::Store;
@@ -25,9 +26,12 @@ impl Perform for Performer {
 pub struct RuntimeConfig {
     pub store: Arc<dyn Store>,
     pub performer: Arc<dyn Perform>,
+    /// Who delivers to webhooks; without one there are none.
+    pub courier: Option<Arc<dyn Courier>>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
+    pub agents: AgentPolicy,
     pub redactor: Redactor,
     /// This process among others on the same store.
     pub owner: String,
@@ -46,9 +50,11 @@ impl RuntimeConfig {
         Self {
             store,
             performer,
+            courier: None,
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
+            agents: AgentPolicy::default(),
             redactor: Redactor::default(),
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
             alone: true,

@@ -47,6 +47,10 @@ impl Runtime {
             .effects
             .prepare(&self.inner.config, &stream, &decision, now);
         commit.outbox = prepared.changes;
+        let told = self.told(&decision, now).await?;
+        let tells = !told.changes.is_empty();
+        commit.webhooks = told.changes;
+        commit.outbox.extend(told.wakes);
         let completed = delivery.completes;
         let removed = completed.clone().map(OutboxChange::Remove);
         commit.outbox.extend(removed);
@@ -69,6 +73,7 @@ impl Runtime {
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
             && commit.idempotency.is_none();
+        let asks = !commit.interrupts.is_empty();
         if !idle {
             self.inner.crash.reach("commit.before");
             let started = tokio::time::Instant::now();
@@ -81,6 +86,9 @@ impl Runtime {
         }
         slot.snapshot_at = snapshot_at;
         self.announce(&decision, before.is_none());
+        if asks {
+            self.inner.bell.ring_questions();
+        }
         for effect in &decision.dropped {
             if completed.as_ref() == Some(effect) {
                 self.inner.effects.settled(effect);
@@ -89,7 +97,7 @@ impl Runtime {
             }
         }
         self.perform_prepared(prepared.leased);
-        if prepared.unleased {
+        if prepared.unleased || tells {
             self.inner.effects.bell.notify_one();
         }
         let ended = decision.run.status().is_terminal();

@@ -16,19 +16,17 @@ use tandem_record::{
     Cause, ChildOutcome, Command, Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, Object,
     RunStatus, StartChild, StreamId, Timestamp,
 };
-use tandem_store::{Fault, LeaseRequest, OutboxChange, OutboxEntry};
+use tandem_store::{Fault, OutboxChange, OutboxEntry};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 /// A holder that shows no sign of life for this long has lost its effect.
-const LEASE_MS: u64 = 60_000;
+pub(crate) const LEASE_MS: u64 = 60_000;
 /// Longest pause between two attempts to record a result.
 const MAX_BACKOFF_MS: u64 = 30_000;
-/// How often the outbox is looked at when nobody rings.
-const IDLE_LOOK: Duration = Duration::from_secs(5);
 
 pub(crate) struct Effects {
-    permits: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
     capacity: usize,
     /// Effects under way here, so that they can be stopped and are not started twice.
     running: Mutex<HashMap<EffectId, Running>>,
@@ -161,8 +159,20 @@ impl Runtime {
         }
     }
 
-    fn spawn_effect(&self, effect: Effect, permit: OwnedSemaphorePermit) {
-        let id = effect.id.clone();
+    pub(crate) fn spawn_effect(&self, effect: Effect, permit: OwnedSemaphorePermit) {
+        let runtime = self.clone();
+        self.spawn_worker(effect.id.clone(), permit, async move {
+            runtime.carry_out(effect).await;
+        });
+    }
+
+    /// Works on an outbox entry, unless this process does already.
+    pub(crate) fn spawn_worker(
+        &self,
+        id: EffectId,
+        permit: OwnedSemaphorePermit,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let effects = &self.inner.effects;
         let task = effects.next_task.fetch_add(1, Ordering::Relaxed);
         match effects.running.lock().entry(id.clone()) {
@@ -176,12 +186,12 @@ impl Runtime {
         let finished = id.clone();
         let spawned = tokio::spawn(async move {
             let _guard = Finished {
-                runtime: runtime.clone(),
+                runtime,
                 effect: finished,
                 task,
                 permit: Some(permit),
             };
-            runtime.carry_out(effect).await;
+            work.await;
         });
         match effects.running.lock().get_mut(&id) {
             Some(running) if running.task == task => running.handle = Some(spawned.abort_handle()),
@@ -400,66 +410,6 @@ impl Runtime {
         };
         self.settle_delivery(effect, command, &parent.run_id, delivery)
             .await
-    }
-
-    /// Takes up entries no process works on: left by the dead, or written when all were busy.
-    pub(crate) async fn pick_up_effects(self) {
-        let mut pause = Duration::ZERO;
-        loop {
-            tokio::select! {
-                biased;
-                () = self.stopped() => return,
-                () = self.inner.effects.bell.notified() => {}
-                () = tokio::time::sleep(pause) => {}
-            }
-            pause = match self.lease_and_start().await {
-                Ok(pause) => pause,
-                Err(fault) => {
-                    tracing::warn!(error = %fault, "cannot read the outbox");
-                    Duration::from_secs(1)
-                }
-            };
-        }
-    }
-
-    async fn lease_and_start(&self) -> Result<Duration, Fault> {
-        let effects = &self.inner.effects;
-        let now = self.clock().now();
-        if effects.permits.available_permits() == 0 {
-            // A finished effect rings.
-            return Ok(IDLE_LOOK);
-        }
-        // Asking for entries is a write; first see whether any is due.
-        match self.store().next_due().await? {
-            Some(due) if due <= now => {}
-            Some(due) => return Ok(IDLE_LOOK.min(Duration::from_millis(due.ms_since(now)))),
-            None => return Ok(IDLE_LOOK),
-        }
-        // Workers first: an entry that waited for one after it was leased could be dropped by its
-        // run meanwhile, and would be performed all the same.
-        let mut workers: Vec<OwnedSemaphorePermit> =
-            std::iter::from_fn(|| Arc::clone(&effects.permits).try_acquire_owned().ok()).collect();
-        let request = LeaseRequest {
-            owner: self.inner.config.owner.clone(),
-            now,
-            until: now.plus_ms(LEASE_MS * 11),
-            limit: workers.len(),
-        };
-        let entries = self.store().lease(request).await?;
-        let full = entries.len() == workers.len();
-        for entry in entries {
-            let effect: Effect = match serde_json::from_str(&entry.body) {
-                Ok(effect) => effect,
-                Err(error) => {
-                    tracing::error!(effect = %entry.effect, %error, "an outbox entry is unreadable");
-                    continue;
-                }
-            };
-            if let Some(worker) = workers.pop() {
-                self.spawn_effect(effect, worker);
-            }
-        }
-        Ok(if full { Duration::ZERO } else { IDLE_LOOK })
     }
 }
 

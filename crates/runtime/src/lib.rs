@@ -22,6 +22,7 @@ mod effects;
 mod fork;
 mod live;
 mod metrics;
+mod pick_up;
 mod query;
 mod questions;
 mod redact;
@@ -33,6 +34,7 @@ mod scrub;
 mod settle;
 mod submit;
 mod timers;
+mod webhooks;
 
 pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
@@ -48,15 +50,20 @@ pub use remember::Remembered;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
+pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{Limits, MAX_ENTRY_BYTES, Refusal, Run};
+pub use tandem_engine::run::{
+    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
+};
 pub use tandem_engine::{
-    Availability, Definition, ENGINE_VERSION, Problem, advertised_types, node_type,
+    Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
+    advertised_types, node_type,
 };
 pub use tandem_store::{
-    Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter, InterruptListing, InterruptRow,
-    ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow, StoredResponse,
-    StoredRun,
+    DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey, IdempotencyRecord,
+    InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
+    InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow,
+    StoredResponse, StoredRun,
 };

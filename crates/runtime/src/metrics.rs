@@ -20,6 +20,11 @@ pub struct KindLabel {
     pub kind: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OutcomeLabel {
+    pub outcome: &'static str,
+}
+
 #[derive(Clone)]
 pub struct Metrics {
     pub runs_created: Counter,
@@ -36,6 +41,7 @@ pub struct Metrics {
     pub effects: Family<KindLabel, Counter>,
     pub effect_seconds: Histogram,
     pub timer_late_seconds: Histogram,
+    pub webhook_deliveries: Family<OutcomeLabel, Counter>,
 }
 
 impl Default for Metrics {
@@ -64,6 +70,7 @@ impl Default for Metrics {
             effects: Family::default(),
             effect_seconds: Histogram::new(calls),
             timer_late_seconds: Histogram::new(fast),
+            webhook_deliveries: Family::default(),
         }
     }
 }
@@ -138,6 +145,16 @@ impl Metrics {
             Unit::Seconds,
             self.timer_late_seconds.clone(),
         );
+        r.register(
+            "tandem_webhook_deliveries",
+            "Attempts to deliver to webhooks, by outcome: delivered, failed, dead",
+            self.webhook_deliveries.clone(),
+        );
+    }
+
+    pub(crate) fn webhook_delivery(&self, outcome: &'static str) {
+        let label = OutcomeLabel { outcome };
+        self.webhook_deliveries.get_or_create(&label).inc();
     }
 
     pub(crate) fn effect_done(&self, kind: &'static str, seconds: f64) {

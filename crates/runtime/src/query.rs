@@ -5,9 +5,10 @@ use crate::durable::SNAPSHOT_FORMAT;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::run::{Run, State};
+use tandem_engine::run::{Ahead, Run, State};
 use tandem_record::{
-    ArtifactView, Recorded, RunId, RunStatus, RunView, Seq, StreamId, TenantId, TraceContext,
+    ArtifactView, NodeId, Recorded, RunId, RunStatus, RunView, Seq, StreamId, TenantId,
+    TraceContext,
 };
 use tandem_store::{Fault, Listing, Page, RunFilter, StoredRun};
 
@@ -66,6 +67,22 @@ impl Runtime {
         };
         let folded = self.folded(run, stored).await?;
         Ok(folded.and_then(|run| run.artifact(artifact)))
+    }
+
+    /// Where a run would go after each of these answers to the question at `node`.
+    pub async fn foresee(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        node: &NodeId,
+        actions: &[&str],
+    ) -> Result<Vec<Ahead>, Fault> {
+        let Some(stored) = self.store().run(tenant, run).await? else {
+            return Ok(Vec::new());
+        };
+        let folded = self.folded(run, stored).await?;
+        let ahead = |run: &Run| actions.iter().map(|a| run.foresee(node, a)).collect();
+        Ok(folded.as_ref().map(ahead).unwrap_or_default())
     }
 
     /// Events of a run after a sequence. The caller has established that it may see the run.

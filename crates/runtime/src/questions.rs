@@ -5,8 +5,11 @@ use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::Run;
-use tandem_record::{InterruptId, InterruptView, TenantId, Timestamp};
-use tandem_store::{Fault, InterruptFilter, InterruptListing, InterruptRow, Page};
+use tandem_record::{InterruptId, InterruptView, TenantId, Timestamp, WorkspaceId};
+use tandem_store::{
+    Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
+    Page,
+};
 
 /// Rows that changed between two states of a run.
 pub(crate) fn changed_rows(before: Option<&Run>, after: &Run) -> Vec<InterruptRow> {
@@ -56,6 +59,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         "digest": digest(&interrupt.data),
         "votes": question.votes,
     });
+    body["workflowId"] = json!(run.definition().id());
     if let Some(schema) = &interrupt.resume_schema {
         body["resumeSchema"] = schema.clone();
     }
@@ -75,9 +79,40 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         deadline: interrupt
             .timeout_ms
             .map(|ms| interrupt.requested_at.plus_ms(ms)),
+        priority: priority(&interrupt.data),
+        groups: groups(&interrupt.data),
         closed: closing.map(|c| c.outcome),
         body: body.to_string(),
     }
+}
+
+/// Groups of one question that the inbox can be filtered by.
+const MAX_GROUPS: usize = 16;
+
+/// How urgent the asker says it is, 0 to 9; ordinary when it says nothing.
+fn priority(data: &Value) -> i32 {
+    let said = data["priority"].as_i64().unwrap_or(0);
+    i32::try_from(said.clamp(0, 9)).unwrap_or(0)
+}
+
+/// Whom the question is put to, by group.
+fn groups(data: &Value) -> Vec<String> {
+    let named = [
+        &data["approverGroupRefs"],
+        &data["approverGroups"],
+        &data["audience"]["groups"],
+    ];
+    let mut groups: Vec<String> = named
+        .into_iter()
+        .flat_map(|list| list.as_array().into_iter().flatten())
+        .filter_map(|name| name.as_str())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    groups.sort();
+    groups.dedup();
+    groups.truncate(MAX_GROUPS);
+    groups
 }
 
 /// SHA-256 of what was shown, in canonical form: a decision can be bound to it.
@@ -104,5 +139,19 @@ impl Runtime {
         page: &Page,
     ) -> Result<InterruptListing, Fault> {
         self.store().list_interrupts(tenant, filter, page).await
+    }
+
+    /// Open questions in the order a person reads them.
+    pub async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
+        self.store().inbox(tenant, query).await
+    }
+
+    /// What open questions can be told apart by.
+    pub async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault> {
+        self.store().inbox_choices(tenant, workspace).await
     }
 }

@@ -8,10 +8,11 @@ use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
 use crate::live::LiveRuns;
 use crate::metrics::Metrics;
+use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_engine::run::Limits;
+use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_record::RunId;
 use tandem_store::{Fault, Store};
 use tokio::sync::{Notify, broadcast, watch};
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) crash: CrashPoints,
     pub(crate) effects: Effects,
+    pub(crate) webhooks: Webhooks,
     /// A timer was set that may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
     /// The clock was moved: runs may have become old at once.
@@ -59,6 +61,7 @@ impl Runtime {
             inner: Arc::new(Inner {
                 live: LiveRuns::new(config.cached_runs),
                 effects: Effects::new(config.max_effects),
+                webhooks: Webhooks::new(config.max_effects, config.alone),
                 config,
                 definitions: CompiledDefinitions::default(),
                 bell: Bell::default(),
@@ -122,6 +125,10 @@ impl Runtime {
 
     pub fn limits(&self) -> &Limits {
         &self.inner.config.limits
+    }
+
+    pub fn agent_policy(&self) -> &AgentPolicy {
+        &self.inner.config.agents
     }
 
     /// The store, for reads that are not about runs (keys, settings, readiness).

@@ -83,6 +83,19 @@ pub(crate) struct Delivery {
     pub(crate) timer: Option<TimerKey>,
 }
 
+/// The event that led to a run, where its caller named one.
+fn claimed_cause(request: &RunRequest) -> Option<Cause> {
+    let claimed = request.claimed_parent.as_ref()?;
+    let event = claimed.event_id.clone()?;
+    Some(match claimed.well_known_url {
+        Some(_) => Cause::Foreign {
+            event,
+            host: claimed.host_id.clone(),
+        },
+        None => Cause::External(event),
+    })
+}
+
 impl Runtime {
     /// Creates a run for a caller. It exists, durably, when this returns.
     pub async fn create_run(
@@ -110,12 +123,13 @@ impl Runtime {
             _ => None,
         };
         let scope = new.request.scope_id.clone();
+        let cause = claimed_cause(&new.request);
         let begun = self
             .begin(
                 run_id.clone(),
                 definition,
                 new.request,
-                None,
+                cause,
                 Delivery::default(),
                 answering,
                 guard,
@@ -294,6 +308,7 @@ impl Runtime {
             let context = Context {
                 now,
                 limits: self.limits(),
+                agents: &self.inner.config.agents,
                 definitions: &seen,
                 memory: &seen,
             };

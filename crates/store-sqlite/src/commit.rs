@@ -3,7 +3,9 @@
 
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
-use crate::{SqliteStore, definitions, idempotency, interrupts, memory, outbox, runs, timers};
+use crate::{
+    SqliteStore, definitions, idempotency, interrupts, memory, outbox, runs, timers, webhooks,
+};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
@@ -79,6 +81,13 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
                 return Err(Conflict::Guard(format!("scope {scope} is taken by run {run}")).into());
             }
         }
+        Guard::NoDeliveryBefore { webhook, due } => {
+            let next = webhooks::next(connection, webhook)?;
+            if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
+                let message = format!("webhook {webhook} has a delivery to make");
+                return Err(Conflict::Guard(message).into());
+            }
+        }
     }
     Ok(())
 }
@@ -109,6 +118,9 @@ fn write(
     }
     for change in &commit.registry {
         definitions::change(connection, change)?;
+    }
+    for change in &commit.webhooks {
+        webhooks::change(connection, change)?;
     }
     for join in &commit.joins {
         memory::join(connection, join)?;

@@ -53,7 +53,7 @@ fn from_code(code: ErrorCode, said: String) -> Fault {
 /// A stored text that is not what its column holds.
 pub(crate) fn malformed(
     column: usize,
-    error: impl std::error::Error + Send + Sync + 'static,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Error {
-    Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+    Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
 }

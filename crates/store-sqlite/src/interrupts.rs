@@ -1,31 +1,66 @@
-//! The inbox. A row's `position` is the order of asking; open rows have an index of their own, so
-//! that a page costs the same whether a hundred questions wait or a hundred thousand.
+//! Questions asked, open and closed. A row's `position` is the order of asking; open ones are also
+//! in `inbox`, so that a page costs the same whether a hundred wait or a hundred thousand.
 
 use crate::SqliteStore;
+use crate::inbox;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::{InterruptId, NodeId, RunId, TenantId, Timestamp};
+use tandem_record::{InterruptId, NodeId, RunId, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
-    Fault, InterruptFilter, InterruptListing, InterruptRow, Page, ReadInterrupts, RunPosition,
+    Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
+    Page, ReadInterrupts, RunPosition,
 };
 
-/// In the order [`from_row`] reads them.
+/// In the order [`from_row`] reads them; with a prefix, of a table of that name.
 macro_rules! columns {
     () => {
-        "interrupt, run_id, node, tenant, workspace, kind, created_at, deadline, closed, body"
+        columns!("")
+    };
+    ($of:literal) => {
+        concat!(
+            $of,
+            "interrupt, ",
+            $of,
+            "run_id, ",
+            $of,
+            "node, ",
+            $of,
+            "tenant, ",
+            $of,
+            "workspace, ",
+            $of,
+            "kind, ",
+            $of,
+            "created_at, ",
+            $of,
+            "deadline, ",
+            $of,
+            "closed, ",
+            $of,
+            "body, ",
+            $of,
+            "priority, ",
+            $of,
+            "groups"
+        )
     };
 }
-const COLUMNS: usize = 10;
+pub(crate) use columns;
+
+pub(crate) const COLUMNS: usize = 12;
 
 pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()> {
     let mut upsert = connection.prepare_cached(concat!(
         "INSERT INTO interrupts (",
         columns!(),
-        ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-         ON CONFLICT (interrupt) DO UPDATE SET closed = excluded.closed, body = excluded.body"
+        ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         ON CONFLICT (interrupt) DO UPDATE SET closed = excluded.closed, body = excluded.body,
+             deadline = excluded.deadline, priority = excluded.priority, groups = excluded.groups
+         RETURNING position, tenant, workspace, kind"
     ))?;
-    upsert.execute(params![
+    let groups = serde_json::to_string(&row.groups).expect("names are text");
+    let values = params![
         row.interrupt.as_str(),
         row.run_id.as_str(),
         row.node.as_str(),
@@ -36,11 +71,22 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
         row.deadline.map(|at| at.0),
         row.closed,
         row.body,
-    ])?;
-    Ok(())
+        row.priority,
+        groups,
+    ];
+    // What identifies a question stays as it was when it was asked.
+    let shelved = upsert.query_row(values, |stored| {
+        Ok(inbox::Shelved {
+            position: stored.get(0)?,
+            tenant: stored.get(1)?,
+            workspace: stored.get(2)?,
+            kind: stored.get(3)?,
+        })
+    })?;
+    inbox::project(connection, &shelved, row)
 }
 
-fn from_row(row: &Row<'_>) -> Result<InterruptRow> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<InterruptRow> {
     let text = |column: usize| -> Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
     let workspace = row.get_ref(4)?.as_str_or_null()?;
     Ok(InterruptRow {
@@ -54,6 +100,8 @@ fn from_row(row: &Row<'_>) -> Result<InterruptRow> {
         deadline: row.get::<_, Option<i64>>(7)?.map(Timestamp),
         closed: row.get(8)?,
         body: row.get(9)?,
+        priority: row.get(10)?,
+        groups: serde_json::from_str(text(11)?).unwrap_or_default(),
     })
 }
 
@@ -68,13 +116,17 @@ fn find(connection: &Connection, interrupt: &InterruptId) -> Result<Option<Inter
         .optional()
 }
 
-/// The index is named: by run when a run is asked for, else the open ones, else all of a tenant.
+/// The index is named: by run when a run is asked for, else all of a tenant. Open questions of any
+/// run are the inbox.
 fn list(
     connection: &Connection,
     tenant: &TenantId,
     filter: &InterruptFilter,
     page: &Page,
 ) -> Result<InterruptListing> {
+    if filter.run.is_none() && filter.open == Some(true) {
+        return inbox::newest(connection, tenant, filter, page);
+    }
     let before = page.before.map_or(i64::MAX, |before| before.0);
     let tenant = tenant.as_str();
     let mut terms = String::new();
@@ -97,10 +149,9 @@ fn list(
         Some(false) => terms.push_str(" AND closed IS NOT NULL"),
         None => {}
     }
-    let index = match (run, filter.open) {
-        (Some(_), _) => "interrupts_by_run",
-        (None, Some(true)) => "interrupts_open",
-        (None, _) => "interrupts_by_tenant",
+    let index = match run {
+        Some(_) => "interrupts_by_run",
+        None => "interrupts_by_tenant",
     };
     let limit = i64::try_from(page.limit)
         .unwrap_or(i64::MAX)
@@ -146,6 +197,25 @@ impl ReadInterrupts for SqliteStore {
         let (tenant, filter, page) = (tenant.clone(), filter.clone(), page.clone());
         self.readers
             .read(move |connection| list(connection, &tenant, &filter, &page))
+            .await
+    }
+
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
+        let (tenant, query) = (tenant.clone(), query.clone());
+        self.readers
+            .read(move |connection| inbox::page(connection, &tenant, &query))
+            .await
+    }
+
+    async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault> {
+        let tenant = tenant.clone();
+        let workspace = workspace.map_or_else(String::new, ToString::to_string);
+        self.readers
+            .read(move |connection| inbox::choices(connection, &tenant, &workspace))
             .await
     }
 }

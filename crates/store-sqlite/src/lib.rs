@@ -18,6 +18,7 @@ mod definitions;
 mod events;
 mod fault;
 mod idempotency;
+mod inbox;
 mod interrupts;
 mod keys;
 mod lock;
@@ -29,6 +30,7 @@ mod readers;
 mod runs;
 mod settings;
 mod timers;
+mod webhooks;
 mod writer;
 
 pub use options::Options;

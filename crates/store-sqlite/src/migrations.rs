@@ -11,7 +11,12 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
-const SCRIPTS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub(crate) const SCRIPTS: [&str; 4] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
+];
 
 const CURRENT: i32 = SCRIPTS.len() as i32;
 

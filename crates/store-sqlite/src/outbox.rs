@@ -10,6 +10,17 @@ use tandem_store::{Fault, LeaseRequest, Outbox, OutboxChange, OutboxEntry};
 pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<()> {
     match change {
         OutboxChange::Put(entry) => put(connection, entry),
+        OutboxChange::Wake(entry) => {
+            let moved = connection
+                .prepare_cached(
+                    "UPDATE outbox SET available_at = min(available_at, ?2) WHERE effect = ?1",
+                )?
+                .execute(params![entry.effect.as_str(), entry.available_at.0])?;
+            if moved == 0 {
+                put(connection, entry)?;
+            }
+            Ok(())
+        }
         OutboxChange::Remove(effect) => connection
             .prepare_cached("DELETE FROM outbox WHERE effect = ?1")?
             .execute([effect.as_str()])

@@ -60,7 +60,7 @@ async fn a_newer_schema_is_left_alone() {
     let before = std::fs::read(&path).unwrap();
     let fault = refused(&path);
     is(&fault, "newer_schema", &path);
-    for version in ["99", "version 2."] {
+    for version in ["99", "knows version"] {
         assert!(fault.message.contains(version), "{fault}");
     }
     assert!(before == std::fs::read(&path).unwrap(), "the file changed");

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use tandem_record::{DefinitionHash, EffectId, RunId, StreamId, TimerKey, WorkflowId};
 use tandem_store::battery::sample::{NOW, append, commit, entry, later, must, row, started, whole};
 use tandem_store::{
-    DefinitionRecord, IdempotencyKey, IdempotencyRecord, LeaseRequest, OutboxChange,
-    RegistryChange, RunFilter, SnapshotRecord, Store, StoredResponse, TimerChange,
+    DefinitionRecord, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort, LeaseRequest,
+    OutboxChange, RegistryChange, RunFilter, SnapshotRecord, Store, StoredResponse, TimerChange,
 };
 use tandem_store_sqlite::{Options, SqliteStore};
 
@@ -197,5 +197,47 @@ async fn a_copy_made_while_committing_has_what_was_confirmed() {
         let stream = StreamId::new(format!("run:{task}"));
         let last = whole(&store, &stream).await.len() as u64 - 1;
         must(&store, commit([append(&stream, Some(last), 1)])).await;
+    }
+}
+
+#[tokio::test]
+async fn an_inbox_of_the_first_release_is_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let first = rusqlite::Connection::open(&path).unwrap();
+    first
+        .execute_batch(include_str!("../src/schema/1.sql"))
+        .unwrap();
+    first
+        .execute_batch(
+            "PRAGMA application_id = 0x544E444D;
+             PRAGMA user_version = 1;
+             INSERT INTO interrupts VALUES
+                 (1, 'i1', 'r1', 'gate', 't1', NULL, 'approval', 5, NULL, NULL, '{}'),
+                 (2, 'i2', 'r1', 'gate', 't1', 'w1', 'approval', 6, 9, NULL, '{}'),
+                 (3, 'i3', 'r1', 'gate', 't1', NULL, 'custom', 7, NULL, 'resolved', '{}');",
+        )
+        .unwrap();
+    drop(first);
+    let store = open(&path);
+    let query = |workspace: Option<&str>, kind: Option<&str>| InboxQuery {
+        workspace: workspace.map(Into::into),
+        kind: kind.map(str::to_owned),
+        sort: InboxSort::Deadline,
+        limit: 10,
+        ..InboxQuery::default()
+    };
+    for (query, expected) in [
+        (query(None, None), vec!["i2", "i1"]),
+        (query(Some("w1"), Some("approval")), vec!["i2"]),
+        (query(None, Some("custom")), vec![]),
+    ] {
+        let page = store.inbox(&"t1".into(), &query).await.unwrap();
+        let ids: Vec<String> = page
+            .rows
+            .iter()
+            .map(|(_, row)| row.interrupt.to_string())
+            .collect();
+        assert_eq!(ids, expected, "{query:?}");
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::fault::Fault;
 use crate::read::IdempotencyKey;
+use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, NodeId, RunId, RunStatus, Seq, StreamId, TenantId,
-    TimerKey, Timestamp, WorkflowId, WorkspaceId,
+    TimerKey, Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 
 /// Everything one decision changes. Several streams may advance together.
@@ -25,6 +26,8 @@ pub struct Commit {
     pub memory: Vec<MemoryRow>,
     /// Ends of children, from which on their parents see what they wrote.
     pub joins: Vec<MemoryJoin>,
+    /// Applied in order.
+    pub webhooks: Vec<WebhookChange>,
 }
 
 impl Commit {
@@ -61,6 +64,12 @@ pub enum Guard {
     HoldsLease { effect: EffectId, owner: String },
     /// No live run of the tenant has this scope.
     ScopeFree { tenant: TenantId, scope: String },
+    /// No delivery of the subscription is due before this moment, or none is pending at all: who
+    /// goes to sleep until then does not leave one behind that came in meanwhile.
+    NoDeliveryBefore {
+        webhook: WebhookId,
+        due: Option<Timestamp>,
+    },
 }
 
 /// Events at the end of one stream.
@@ -114,6 +123,10 @@ pub struct InterruptRow {
     pub kind: String,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
+    /// Higher is more urgent; 0 is ordinary.
+    pub priority: i32,
+    /// Approver groups it is put to.
+    pub groups: Vec<String>,
     /// How it ended; open while absent.
     pub closed: Option<String>,
     /// What is shown, as JSON, opaque to the store.
@@ -143,6 +156,18 @@ pub struct MemoryJoin {
     pub child: RunId,
 }
 
+impl InterruptRow {
+    /// Sorts by deadline, those without one last.
+    pub fn due(&self) -> i64 {
+        self.deadline.map_or(i64::MAX, |at| at.0)
+    }
+
+    /// Sorts the most urgent first.
+    pub fn urgency(&self) -> i64 {
+        -i64::from(self.priority)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotRecord {
     /// The last event folded into it.
@@ -170,6 +195,9 @@ pub enum TimerChange {
 pub enum OutboxChange {
     /// Adds an entry; an entry with the same id is replaced (a fresh attempt of the same effect).
     Put(OutboxEntry),
+    /// Adds an entry, or makes the one with this id due at its `available_at` if that is earlier.
+    /// Who holds it keeps it.
+    Wake(OutboxEntry),
     /// Removes it, whoever holds it: performed, or no longer wanted.
     Remove(EffectId),
 }

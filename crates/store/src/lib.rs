@@ -15,6 +15,7 @@ mod commit;
 mod fault;
 mod keys;
 mod read;
+mod webhooks;
 
 pub mod battery;
 pub mod memory;
@@ -27,15 +28,21 @@ pub use commit::{
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use read::{
-    DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing,
-    MemoryQuery, MemorySegment, MemoryView, Page, Registered, RunFilter, RunPosition, StoredEvent,
-    StoredRun, StreamSlice,
+    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
+    MemorySegment, MemoryView, Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun,
+    StreamSlice,
+};
+pub use webhooks::{
+    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
+    StoredWebhook, WebhookChange,
 };
 
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    WorkspaceId,
 };
 
 /// Writes. The only way anything durable changes, apart from leases and keys.
@@ -106,6 +113,17 @@ pub trait ReadInterrupts: Send + Sync {
         filter: &InterruptFilter,
         page: &Page,
     ) -> Result<InterruptListing, Fault>;
+
+    /// Open questions in the order a person wants to read them. The cost follows the page,
+    /// whatever is selected.
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault>;
+
+    /// The kinds of open questions and the groups they are put to.
+    async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault>;
 }
 
 /// Reads of the memory journal.
@@ -243,6 +261,7 @@ pub trait Store:
     + ReadIdempotency
     + Settings
     + Keys
+    + ReadWebhooks
     + Upkeep
 {
 }
@@ -259,6 +278,7 @@ impl<T> Store for T where
         + ReadIdempotency
         + Settings
         + Keys
+        + ReadWebhooks
         + Upkeep
 {
 }

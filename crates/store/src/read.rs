@@ -79,6 +79,48 @@ pub struct InterruptListing {
     pub more: bool,
 }
 
+/// The order people read open questions in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InboxSort {
+    #[default]
+    Newest,
+    /// Nearest deadline first; those without one last, oldest first.
+    Deadline,
+    /// Most urgent first, oldest first among equals.
+    Priority,
+}
+
+/// Where a page of the inbox ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboxPlace {
+    pub rank: i64,
+    pub position: RunPosition,
+}
+
+/// Open questions wanted; all conditions hold together, `None` means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxQuery {
+    pub workspace: Option<WorkspaceId>,
+    pub kind: Option<String>,
+    pub group: Option<String>,
+    pub sort: InboxSort,
+    pub after: Option<InboxPlace>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxPage {
+    pub rows: Vec<(InboxPlace, InterruptRow)>,
+    pub more: bool,
+}
+
+/// What open questions can be told apart by; names ascending, a bounded number of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxChoices {
+    pub kinds: Vec<String>,
+    pub groups: Vec<String>,
+}
+
 /// What a workflow id means at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {

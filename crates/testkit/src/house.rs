@@ -1,6 +1,8 @@
 //! A runtime on a memory store, with a clock that follows tokio's paused time and a scripted world.
 
-use crate::{FailingStore, Faults, Flow, Script, ScriptedWorld, Seen, SimClock, SimIds};
+use crate::{
+    FailingStore, Faults, Flow, Script, ScriptedCourier, ScriptedWorld, Seen, SimClock, SimIds,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ pub struct House {
     pub store: MemoryStore,
     pub faults: Arc<Faults>,
     pub world: Arc<ScriptedWorld>,
+    pub courier: Arc<ScriptedCourier>,
     pub runtime: Runtime,
 }
 
@@ -26,6 +29,7 @@ pub struct Plan {
     pub store: MemoryStore,
     pub faults: Faults,
     pub script: Script,
+    pub courier: Arc<ScriptedCourier>,
     pub clock: Arc<dyn Clock>,
     pub redactor: Redactor,
     pub max_effects: usize,
@@ -42,6 +46,7 @@ impl Default for Plan {
                 broken: 0,
                 slowest_ms: 0,
             },
+            courier: Arc::default(),
             clock: Arc::new(SimClock::starting_at(Timestamp(1_800_000_000_000))),
             redactor: Redactor::default(),
             max_effects: 256,
@@ -58,6 +63,7 @@ impl Plan {
         let opened: Arc<dyn Store> = Arc::new(self.store.reopen());
         let store = FailingStore::new(opened, Arc::clone(&faults), seen);
         let mut config = RuntimeConfig::new(Arc::new(store), Arc::clone(&world) as Arc<_>);
+        config.courier = Some(Arc::clone(&self.courier) as Arc<_>);
         config.clock = self.clock;
         config.ids = Arc::new(SimIds::new(1));
         config.redactor = self.redactor;
@@ -67,6 +73,7 @@ impl Plan {
             store: self.store,
             faults,
             world,
+            courier: self.courier,
             runtime: Runtime::start(config).await.expect("the store opens"),
         }
     }
@@ -94,6 +101,8 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             scope_id: None,
             callback_url: None,
             parent: None,
+            claimed_parent: None,
+            isolated_memory: false,
             transport: Transport::Rest,
             trace: None,
             memory: None,

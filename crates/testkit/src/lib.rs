@@ -6,6 +6,7 @@
 //! a protocol.
 
 mod clock;
+mod courier;
 mod failing;
 mod flow;
 pub mod house;
@@ -14,6 +15,7 @@ pub mod sim;
 mod world;
 
 pub use clock::SimClock;
+pub use courier::{Carried, ScriptedCourier, Target};
 pub use failing::{FailingStore, Faults, Mishap, Seen};
 pub use flow::{Flow, wf};
 pub use ids::SimIds;

@@ -3,6 +3,10 @@
 //! the scopes of the key the session was opened with.
 
 mod assets;
+mod inbox;
+mod inbox_answer;
+mod inbox_live;
+mod inbox_view;
 mod login;
 mod page;
 mod run_list;
@@ -10,6 +14,7 @@ mod run_live;
 mod run_page;
 mod run_view;
 mod session;
+mod webhooks;
 mod workflows;
 
 use crate::api::Shared;
@@ -21,13 +26,20 @@ use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 
 pub(crate) fn routes() -> Router<Shared> {
-    let home = || async { Redirect::to("/console/runs") };
+    let root = || async { Redirect::to("/console") };
     Router::new()
-        .route("/", get(home))
-        .route("/console", get(home))
-        .route("/console/", get(home))
+        .route("/", get(root))
+        .route("/console", get(login::home))
+        .route("/console/", get(login::home))
         .route("/console/login", get(login::show).post(login::sign_in))
         .route("/console/assets/{name}", get(assets::file))
+        .route("/console/inbox", get(inbox::list))
+        .route("/console/inbox/live", get(inbox_live::live))
+        .route("/console/inbox/{interruptId}", get(inbox::question))
+        .route(
+            "/console/inbox/{interruptId}/answer",
+            post(inbox_answer::answer),
+        )
         .route("/console/runs", get(run_list::show))
         .route("/console/runs/live", get(run_list::live))
         .route("/console/runs/{runId}", get(run_page::show))
@@ -38,6 +50,12 @@ pub(crate) fn routes() -> Router<Shared> {
         .route(
             "/console/workflows/{workflowId}/runs",
             post(workflows::start),
+        )
+        .route("/console/webhooks", get(webhooks::list))
+        .route("/console/webhooks/{webhookId}", get(webhooks::show))
+        .route(
+            "/console/webhooks/{webhookId}/deliveries/{number}",
+            post(webhooks::redeliver),
         )
         .route("/console/{*rest}", get(page::nothing))
         .layer(middleware::from_fn(guard))

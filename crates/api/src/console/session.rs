@@ -60,6 +60,11 @@ impl Posted {
     pub(super) fn field(&self, name: &str) -> &str {
         field(&self.fields, name)
     }
+
+    /// Everything the form sent.
+    pub(super) fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
 }
 
 impl FromRequest<Shared> for Posted {

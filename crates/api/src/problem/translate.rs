@@ -5,7 +5,7 @@ use super::Problem;
 use axum::http::StatusCode;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
-use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable};
+use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
 impl From<Unauthenticated> for Problem {
     fn from(why: Unauthenticated) -> Self {
@@ -163,6 +163,20 @@ impl From<RegisterError> for Problem {
             }
         }
         problem
+    }
+}
+
+impl From<WebhookError> for Problem {
+    fn from(error: WebhookError) -> Self {
+        match error {
+            WebhookError::NotFound => Self::subscription_not_found(),
+            WebhookError::TooMany | WebhookError::Failed => {
+                Self::new(StatusCode::CONFLICT, "conflict", sentence(&error))
+            }
+            // Routes answer this one with the stored answer.
+            WebhookError::AnsweredBefore => Self::key_in_flight(),
+            WebhookError::Fault(fault) => fault.into(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `POST /v1/runs`.
 
+use super::parent_claim;
 use crate::api::Shared;
 use crate::caller::{Caller, RunsCreate};
 use crate::mutation::{Begun, Mutation};
@@ -75,7 +76,9 @@ pub(super) async fn create_run(
     let exclusive = headers
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
-    let new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    let mut new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    let metadata = new.request.options.metadata.as_ref();
+    new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await;
     ticket.create(&doors, new, created).await
 }
 
@@ -150,6 +153,8 @@ impl Asked {
                 scope_id: self.scope_id,
                 callback_url: self.callback_url,
                 parent: None,
+                claimed_parent: None,
+                isolated_memory: false,
                 transport,
                 trace: Some(trace.for_run()),
                 memory: None,

@@ -3,6 +3,7 @@
 //! Without a credential the public view; with one, the view of that key: families it has no scope
 //! for are left out, so a weaker key always sees a subset of a stronger one.
 
+use super::ancestry::vendor_kinds_url;
 use crate::api::{Doors, Shared};
 use crate::caller;
 use crate::http_metrics::ADVERTISED;
@@ -14,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tandem_access::{Scope, ScopeSet};
-use tandem_wire::v1::capabilities::{self, Wired};
+use tandem_wire::v1::capabilities::{self, Agents, Wired};
 use tandem_wire::v1::stream;
 
 /// How long an old key works beside its successor, at least: until it is revoked, so longer than
@@ -22,7 +23,13 @@ use tandem_wire::v1::stream;
 const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 
 /// Kinds of question the served node types ask.
-const INTERRUPT_KINDS: [&str; 4] = ["approval", "clarification", "external-event", "custom"];
+const INTERRUPT_KINDS: [&str; 5] = [
+    "approval",
+    "clarification",
+    "external-event",
+    "custom",
+    "low-confidence",
+];
 
 const FORK_MODES: [&str; 2] = ["replay", "branch"];
 
@@ -74,6 +81,24 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
     } else {
         &[]
     };
+    let policy = doors.runtime.agent_policy();
+    let mut kinds: Vec<&str> = Vec::new();
+    if may(Scope::ApprovalsRespond) {
+        kinds.extend(INTERRUPT_KINDS);
+        kinds.extend(policy.vendor_kind().map(|own| own.kind.as_str()));
+    }
+    let agents = may(Scope::RunsCreate).then(|| Agents {
+        floor: policy.advertised_floor(),
+        escalation_kind: policy.advertised_kind(),
+        vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(doors)),
+        fan_out_policies: &tandem_runtime::FAN_OUT_POLICIES,
+        join_modes: &tandem_runtime::JOIN_MODES,
+        max_fan_out: tandem_runtime::MAX_FAN_OUT,
+        max_loop_iterations: limits.max_loop_iterations,
+        reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
+        mock_agent: tandem_runtime::node_type("core.conformance.mock-agent").is_some(),
+        memory: true,
+    });
     capabilities::document(&Wired {
         host_version: doors.host.version,
         host_id: &doors.host.host_id,
@@ -92,11 +117,8 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         metrics: &ADVERTISED,
         stream_modes: &stream::SUPPORTED,
         node_types: tandem_runtime::advertised_types().collect(),
-        interrupt_kinds: if may(Scope::ApprovalsRespond) {
-            &INTERRUPT_KINDS
-        } else {
-            &[]
-        },
+        interrupt_kinds: &kinds,
+        webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
         memory_entry_bytes: may(Scope::RunsRead).then_some(tandem_runtime::MAX_ENTRY_BYTES),
         fork_modes: if may(Scope::RunsCreate) && may(Scope::RunsRead) {
@@ -104,5 +126,6 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         } else {
             &[]
         },
+        agents,
     })
 }

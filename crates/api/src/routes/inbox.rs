@@ -73,7 +73,7 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     At(id): At<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(item(&find(&doors, &caller, id).await?)))
+    Ok(Json(item(&find_question(&doors, &caller, id).await?)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -102,27 +102,44 @@ pub(super) async fn resolve(
         Begun::Before(answer) => return Ok(answer),
     };
     let decision: Decision = request.json()?;
-    let row = find(&doors, &caller, id).await?;
-    if row.closed.is_none() && decision.digest.is_some() {
+    let row = find_question(&doors, &caller, id).await?;
+    let digest = decision.digest.as_deref();
+    let (run, command) = answering(&caller, row, digest, decision.resume_value)?;
+    ticket
+        .submit(&doors, &caller, run, command, say_resolved)
+        .await
+}
+
+/// The command that answers a question, if it still is what its decider saw.
+pub(crate) fn answering(
+    caller: &Identity,
+    row: InterruptRow,
+    digest: Option<&str>,
+    value: Value,
+) -> Result<(RunId, Command), Problem> {
+    if row.closed.is_none() && digest.is_some() {
         let shown = shown(&row);
-        let digest = shown["digest"].as_str().unwrap_or_default();
-        if decision.digest.as_deref() != Some(digest) {
-            return Err(Problem::artifact_changed(digest));
+        let asked = shown["digest"].as_str().unwrap_or_default();
+        if digest != Some(asked) {
+            return Err(Problem::artifact_changed(asked));
         }
     }
     let command = Command::ResolveInterrupt {
         node: row.node,
         interrupt: Some(row.interrupt),
-        value: decision.resume_value,
+        value,
         by: Some(caller.principal.clone()),
         by_link: false,
     };
-    ticket
-        .submit(&doors, &caller, row.run_id, command, say_resolved)
-        .await
+    Ok((row.run_id, command))
 }
 
-async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptRow, Problem> {
+/// A question of a run this caller may see.
+pub(crate) async fn find_question(
+    doors: &Doors,
+    caller: &Identity,
+    id: String,
+) -> Result<InterruptRow, Problem> {
     let id = InterruptId::from(id);
     let found = doors.runtime.question(&caller.tenant, &id).await?;
     let row = found.ok_or_else(Problem::interrupt_not_found)?;
@@ -133,7 +150,7 @@ async fn find(doors: &Doors, caller: &Identity, id: String) -> Result<InterruptR
 }
 
 /// What the row keeps of what was shown.
-fn shown(row: &InterruptRow) -> Value {
+pub(crate) fn shown(row: &InterruptRow) -> Value {
     serde_json::from_str(&row.body).unwrap_or_default()
 }
 
@@ -156,7 +173,13 @@ fn item(row: &InterruptRow) -> Value {
     if let Some(deadline) = row.deadline {
         item["deadline"] = json!(rfc3339(deadline));
     }
-    for key in ["resumeSchema", "outcome", "decidedBy"] {
+    if row.priority > 0 {
+        item["priority"] = json!(row.priority);
+    }
+    if !row.groups.is_empty() {
+        item["groups"] = json!(row.groups);
+    }
+    for key in ["workflowId", "resumeSchema", "outcome", "decidedBy"] {
         if !shown[key].is_null() {
             item[key] = shown[key].clone();
         }
@@ -173,7 +196,11 @@ fn item(row: &InterruptRow) -> Value {
     item
 }
 
-fn title(kind: &str, data: &Value) -> String {
+pub(crate) fn title(kind: &str, data: &Value) -> String {
+    if kind == "low-confidence" {
+        let agent = data["agentId"].as_str().unwrap_or("An agent");
+        return format!("{agent} is not sure");
+    }
     let text = match kind {
         "clarification" => &data["questions"][0]["question"],
         "external-event" => &data["eventType"],
@@ -183,9 +210,12 @@ fn title(kind: &str, data: &Value) -> String {
     text.as_str().unwrap_or(kind).to_owned()
 }
 
-fn actions(kind: &str, data: &Value) -> Value {
+pub(crate) fn actions(kind: &str, data: &Value) -> Value {
+    // Approvals and held decisions say themselves what may be done.
+    if data["actions"].is_array() {
+        return data["actions"].clone();
+    }
     match kind {
-        "approval" => data["actions"].clone(),
         "clarification" => json!(["answer"]),
         "external-event" => json!(["deliver"]),
         _ => json!(["resolve"]),

@@ -52,7 +52,7 @@ pub(super) async fn resolve_at_node(
         .await
 }
 
-pub(super) fn say_resolved(run: &RunId, reply: &Reply) -> Said {
+pub(crate) fn say_resolved(run: &RunId, reply: &Reply) -> Said {
     let Reply::Resolved {
         interrupt,
         node,

@@ -2,6 +2,7 @@
 //! the router matches and what the description of the API says.
 
 mod absent;
+mod ancestry;
 mod artifacts;
 mod bulk_cancel;
 mod control;
@@ -18,10 +19,13 @@ mod keys;
 mod links;
 mod list_runs;
 mod memory;
+mod parent_claim;
 mod poll;
 mod registry;
 mod runs;
 mod test_seams;
+mod webhook_log;
+mod webhooks;
 
 use crate::api::Shared;
 use crate::verb::inside;
@@ -30,8 +34,11 @@ use utoipa_axum::routes;
 
 pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
+pub(crate) use inbox::{actions, answering, find_question, shown, title};
+pub(crate) use interrupts::say_resolved;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
+pub(crate) use webhook_log::shown_state;
 
 /// Everything described in the API's own description.
 pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> OpenApiRouter<Shared> {
@@ -58,6 +65,8 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(memory::read_memory))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
+        .routes(routes!(ancestry::read_ancestry))
+        .routes(routes!(ancestry::vendor_kinds))
         .routes(routes!(interrupts::resolve_at_node))
         .routes(routes!(links::inspect, links::answer))
         .routes(routes!(inbox::list))
@@ -65,7 +74,14 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(inside(routes!(inbox::resolve)))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
-        .routes(inside(routes!(keys::rotate)));
+        .routes(inside(routes!(keys::rotate)))
+        .routes(routes!(webhooks::register))
+        .routes(routes!(webhooks::unregister))
+        .routes(inside(routes!(webhooks::rotate)))
+        .routes(routes!(webhook_log::list))
+        .routes(routes!(webhook_log::read))
+        .routes(routes!(webhook_log::deliveries))
+        .routes(routes!(webhook_log::redeliver));
     if !test_seams {
         return router;
     }

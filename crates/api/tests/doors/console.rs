@@ -4,7 +4,7 @@ use crate::stage::{Reply, Stage, Stream, hour, noop};
 use tandem_access::Scope;
 
 /// Signs in with a printed link and gives the cookie.
-async fn sign_in(stage: &Stage) -> String {
+pub(crate) async fn sign_in(stage: &Stage) -> String {
     let code = stage.codes.mint(stage.identity().await, stage.now());
     let path = format!("/console/login?code={}", code.expose());
     let reply = stage.call_as("", "GET", &path, &[], "").await;
@@ -26,13 +26,13 @@ async fn sign_in(stage: &Stage) -> String {
     set.split(';').next().unwrap().to_owned()
 }
 
-async fn page(stage: &Stage, cookie: &str, path: &str) -> Reply {
+pub(crate) async fn page(stage: &Stage, cookie: &str, path: &str) -> Reply {
     stage
         .call_as("", "GET", path, &[("cookie", cookie)], "")
         .await
 }
 
-fn csrf(html: &str) -> String {
+pub(crate) fn csrf(html: &str) -> String {
     let (_, rest) = html.split_once("name=\"csrf\" value=\"").unwrap();
     rest.split('"').next().unwrap().to_owned()
 }

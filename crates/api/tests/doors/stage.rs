@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+use crate::webhooks::Postman;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
@@ -34,6 +35,7 @@ pub(crate) struct Stage {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
+    pub(crate) postman: Arc<Postman>,
     /// A key of tenant `default` with every scope.
     pub(crate) key: String,
     pub(crate) stopping: watch::Sender<bool>,
@@ -83,7 +85,11 @@ impl Stage {
     pub(crate) async fn with(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::new(store.clone()));
-        let config = RuntimeConfig::new(store, Arc::new(Idle));
+        let postman = Arc::new(Postman::default());
+        let config = RuntimeConfig {
+            courier: Some(Arc::clone(&postman) as Arc<_>),
+            ..RuntimeConfig::new(store, Arc::new(Idle))
+        };
         let runtime = Runtime::start(config).await.unwrap();
         let codes = Arc::new(LoginCodes::new(60_000));
         let (stopping, seen) = watch::channel(false);
@@ -112,6 +118,7 @@ impl Stage {
             runtime,
             keyring,
             codes,
+            postman,
             key: String::new(),
             stopping,
         };

@@ -2,20 +2,20 @@
 //! attributes, with quotes respected. It lets a test ask what an attacker's text became.
 
 #[derive(Debug)]
-pub(super) struct Tag {
-    pub(super) name: String,
-    pub(super) attributes: Vec<(String, String)>,
+pub(crate) struct Tag {
+    pub(crate) name: String,
+    pub(crate) attributes: Vec<(String, String)>,
 }
 
 impl Tag {
-    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         let (_, value) = self.attributes.iter().find(|(n, _)| n == name)?;
         Some(value)
     }
 }
 
 /// Every opening tag, in order.
-pub(super) fn tags(html: &str) -> Vec<Tag> {
+pub(crate) fn tags(html: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = html;
     while let Some(open) = rest.find('<') {

@@ -4,7 +4,7 @@ use super::document::{Document, PortValue};
 use super::topology::{self, Topology};
 use super::{
     ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
-    Problem, is_conformance, schema,
+    Problem, is_conformance, schema, supervision,
 };
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
@@ -62,6 +62,7 @@ pub(super) fn compile(
     let configurable = configurable(&document, &mut problems);
     let built = build(&document, &topology, permissions, &mut problems);
     let triggers = triggers(&document, &built, &mut problems);
+    supervision::check(&document, &built.nodes, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -75,6 +76,7 @@ pub(super) fn compile(
     Ok(Definition {
         hash: definition_hash(source),
         sensitivity: sensitivity(&document),
+        dispatchers: supervision::dispatchers(&nodes),
         by_id: nodes.iter().map(|n| n.id.clone()).zip(0..).collect(),
         nodes,
         edges: built.edges,

@@ -4,6 +4,7 @@
 mod check;
 pub mod document;
 pub(crate) mod schema;
+mod supervision;
 mod topology;
 
 use crate::expression::Expression;
@@ -67,6 +68,8 @@ pub struct Definition {
     pub(crate) channels: BTreeMap<String, CompiledChannel>,
     pub(crate) configurable: Option<Validator>,
     pub(crate) triggers: Vec<ChannelTrigger>,
+    /// The dispatch nodes.
+    pub(crate) dispatchers: Vec<usize>,
 }
 
 #[derive(Debug)]

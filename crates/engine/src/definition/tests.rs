@@ -245,12 +245,12 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
 
 #[test]
 fn gated_types_are_registered_but_said_to_need_a_capability() {
-    let gated = with(sound(), "/nodes/1/typeId", json!("core.dispatch"));
+    let gated = with(sound(), "/nodes/1/typeId", json!("core.conversationGate"));
     let compiled = Definition::compile(&gated, Permissions::default()).expect("registered");
     let (node, type_id, capability) = compiled.gated().expect("gated");
     assert_eq!(
         (node.as_str(), type_id, capability),
-        ("b", "core.dispatch", "agents.dispatch")
+        ("b", "core.conversationGate", "conversationPrimitive")
     );
 }
 
@@ -265,7 +265,9 @@ fn edges_back_to_a_loop_are_no_cycle_and_others_are() {
         )
     };
     assert_eq!(problems(&looped("core.loop")), []);
-    assert_eq!(problems(&looped("core.orchestrator.supervisor")), []);
+    let supervised = looped("core.orchestrator.supervisor");
+    let supervised = with(supervised, "/id", json!("conformance-loop"));
+    assert_eq!(problems(&supervised), []);
     assert_eq!(
         problems(&looped("core.delay"))[0].reason,
         Some("cycle_detected")

@@ -11,6 +11,8 @@ pub(crate) struct ApprovalGate {
     title: String,
     description: Option<String>,
     artifact: Object,
+    /// What an edited artifact has to look like.
+    pub(crate) artifact_schema: Option<Validator>,
     pub(crate) actions: Vec<String>,
     pub(crate) required: u32,
     pub(crate) majority: bool,
@@ -51,7 +53,17 @@ impl ApprovalGate {
         };
         let required = cx.whole(config, "requiredApprovals", 1)?.unwrap_or(1);
         let mut artifact = Object::new();
-        for key in ["artifactId", "artifactType", "artifactData"] {
+        let artifact_schema = match config.get("artifactSchema").map(jsonschema::validator_for) {
+            None => None,
+            Some(Ok(schema)) => Some(schema),
+            Some(Err(e)) => return cx.bad("artifactSchema", format!("not a JSON Schema: {e}")),
+        };
+        for key in [
+            "artifactId",
+            "artifactType",
+            "artifactData",
+            "artifactSchema",
+        ] {
             if let Some(value) = config.get(key) {
                 artifact.insert(key.to_owned(), value.clone());
             }
@@ -63,6 +75,7 @@ impl ApprovalGate {
                 .unwrap_or_else(|| "Approval".to_owned()),
             description: cx.text(config, "description")?,
             artifact,
+            artifact_schema,
             actions,
             required: u32::try_from(required).unwrap_or(u32::MAX),
             majority,
@@ -89,6 +102,9 @@ impl ApprovalGate {
         });
         if let Some(description) = &self.description {
             data["description"] = json!(description);
+        }
+        if let Some(schema) = self.artifact.get("artifactSchema") {
+            data["artifactSchema"] = schema.clone();
         }
         if !self.approvers.is_empty() {
             data["approversList"] = json!(self.approvers);

@@ -24,7 +24,7 @@ pub(crate) struct MemoryConfig {
 pub(crate) enum MemoryAction {
     Put {
         key: String,
-        value: Source,
+        value: MemorySource,
         ttl_ms: Option<u64>,
         tags: Vec<String>,
     },
@@ -53,7 +53,7 @@ impl MemoryAction {
 
 /// Where a written value comes from.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum MemorySource {
     Value(Value),
     Variable(String),
 }
@@ -103,11 +103,11 @@ fn key(config: &Object, cx: &mut ParseContext<'_>) -> Option<String> {
     Some(key)
 }
 
-fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
+fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<MemorySource> {
     match (config.get("value"), cx.text(config, "valueFrom")?) {
         (Some(_), Some(_)) => cx.bad("valueFrom", "give either value or valueFrom"),
-        (Some(value), None) => Some(Source::Value(value.clone())),
-        (None, Some(name)) => Some(Source::Variable(name)),
+        (Some(value), None) => Some(MemorySource::Value(value.clone())),
+        (None, Some(name)) => Some(MemorySource::Variable(name)),
         (None, None) => cx.bad("value", "value or valueFrom is required"),
     }
 }

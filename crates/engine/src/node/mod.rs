@@ -2,22 +2,31 @@
 //! registration, so that a bad `config` is refused with its place instead of failing a run.
 
 mod conformance;
+mod decision;
+mod dispatch;
 mod flow;
 mod gate;
 mod http;
 mod memory;
+mod mock_agent;
 mod sub_workflow;
+mod supervisor;
 
 use crate::definition::Problem;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
 pub(crate) use conformance::allowed_cost;
+pub(crate) use decision::{OrchestratorDecision, Route};
+pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
+pub use dispatch::{FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt, waiting_status};
 pub(crate) use http::HttpConfig;
-pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, Source};
+pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemorySource};
+pub(crate) use mock_agent::MockAgent;
 pub(crate) use sub_workflow::SubWorkflow;
+pub(crate) use supervisor::{Source, Supervisor};
 
 /// What a node does, with its configuration understood.
 #[derive(Debug)]
@@ -50,6 +59,10 @@ pub(crate) enum Kind {
     MemoryHook(MemoryHook),
     /// Test only: stands for a node that acts outside.
     SideEffect,
+    Supervisor(Supervisor),
+    Dispatch(Dispatch),
+    /// Test only: an agent that says what it is told to say.
+    MockAgent(MockAgent),
     /// Known to the protocol, not served by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
@@ -131,11 +144,12 @@ const CATALOG: &[NodeType] = &[
     served("core.approvalGate"),
     served("core.clarificationGate"),
     served("core.interrupt"),
+    served("core.orchestrator.supervisor"),
+    served("core.dispatch"),
     served("vendor.tandem.http"),
     served("vendor.tandem.memory"),
     gated("core.conversationGate", "conversationPrimitive"),
-    gated("core.orchestrator.supervisor", "agents.orchestrator"),
-    gated("core.dispatch", "agents.dispatch"),
+    test_only("core.conformance.mock-agent"),
     test_only("conformance.requiresMissing"),
     test_only("conformance.modelCapability.insufficient"),
     test_only("conformance.secret.echo"),
@@ -239,6 +253,9 @@ impl Kind {
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
             | Self::OpenInterrupt(_)
+            | Self::Supervisor(_)
+            | Self::Dispatch(_)
+            | Self::MockAgent(_)
             | Self::MemoryHook(_)
             | Self::SideEffect
             | Self::Gated { .. }
@@ -295,6 +312,9 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             ClarificationGate::parse(config, cx).map(Kind::ClarificationGate)
         }
         "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
+        "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
+        "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
+        "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {

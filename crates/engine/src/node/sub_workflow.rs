@@ -9,12 +9,12 @@ pub(crate) struct SubWorkflow {
     pub(crate) workflow_id: WorkflowId,
     pub(crate) absorb_failure: bool,
     pub(crate) propagate_cancel: bool,
-    /// The child gets a memory scope of its own, empty.
-    pub(crate) isolated_memory: bool,
     /// Child variable ← parent variable.
     pub(crate) input_mapping: Vec<(String, String)>,
     /// Parent variable ← child variable.
     pub(crate) output_mapping: Vec<(String, String)>,
+    /// The child starts with a memory of its own.
+    pub(crate) isolated_memory: bool,
 }
 
 impl SubWorkflow {
@@ -37,31 +37,34 @@ impl SubWorkflow {
                 );
             }
         };
-        let isolated_memory = isolates_memory(config, cx)?;
         Some(Self {
-            isolated_memory,
             workflow_id,
             absorb_failure,
             propagate_cancel: cx.flag(config, "propagateCancellation", true)?,
             input_mapping: mapping(config, "inputMapping", cx)?,
             output_mapping: mapping(config, "outputMapping", cx)?,
+            isolated_memory: isolated_memory(config, cx)?,
         })
     }
 }
 
-/// Whether a node that starts children keeps their memory apart.
-pub(crate) fn isolates_memory(config: &Object, cx: &mut ParseContext<'_>) -> Option<bool> {
+/// Whether children share their parent's memory, the default, or start with an empty one.
+pub(super) fn isolated_memory(config: &Object, cx: &mut ParseContext<'_>) -> Option<bool> {
     match cx.text(config, "memoryScopeIsolation")?.as_deref() {
-        None | Some("shared") => Some(false),
+        None => Some(false),
         Some("isolated") => Some(true),
         Some(other) => cx.bad(
             "memoryScopeIsolation",
-            format!("{other:?} is neither shared nor isolated"),
+            format!("{other:?} is not \"isolated\"; leave the key out to share the memory"),
         ),
     }
 }
 
-fn mapping(config: &Object, key: &str, cx: &mut ParseContext<'_>) -> Option<Vec<(String, String)>> {
+pub(super) fn mapping(
+    config: &Object,
+    key: &str,
+    cx: &mut ParseContext<'_>,
+) -> Option<Vec<(String, String)>> {
     let entries = match config.get(key) {
         None | Some(Value::Null) => return Some(Vec::new()),
         Some(Value::Object(entries)) => entries,

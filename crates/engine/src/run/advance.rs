@@ -4,6 +4,7 @@ use super::start::Entry;
 use super::state::Phase;
 use super::turn::Turn;
 use crate::graph::readiness::{Handling, Readiness, handling, readiness};
+use crate::node::Kind;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
 
@@ -15,6 +16,7 @@ impl Turn<'_> {
         // and so is the one after a trigger set a whole lineage back.
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
+            self.go_on_with_workers();
             if self.run.state.draining.is_some() {
                 self.arm_written();
                 self.finish_draining();
@@ -41,7 +43,7 @@ impl Turn<'_> {
                 self.once(id, EffectKind::Continue);
                 return;
             }
-            if !self.within_execution_limit(ix) {
+            if !self.within_execution_limit(ix) || !self.within_agent_limits(ix) {
                 return;
             }
             candidates.extend(&entry.resets);
@@ -141,6 +143,22 @@ impl Turn<'_> {
         );
         self.fail_run(error, None, Some(cause));
         false
+    }
+
+    /// A pause may have held back the next worker; a child's end makes room for it.
+    fn go_on_with_workers(&mut self) {
+        for ix in self.run.def.dispatchers.clone() {
+            self.go_on_dispatching(ix);
+        }
+    }
+
+    fn within_agent_limits(&mut self, ix: usize) -> bool {
+        let def = self.definition();
+        match &def.nodes[ix].kind {
+            Kind::Supervisor(config) => self.within_turn_limits(ix, config),
+            Kind::Dispatch(config) => self.within_dispatch_cap(ix, config),
+            _ => true,
+        }
     }
 
     fn fail_if_unhandled(&mut self) -> bool {

@@ -73,11 +73,15 @@ impl Turn<'_> {
             Event::NodeSuspended {
                 node: node.id.clone(),
                 interrupt: id,
-                status: waiting_status(&question.kind),
+                status: question
+                    .status
+                    .unwrap_or_else(|| waiting_status(&question.kind)),
                 kind: question.kind,
                 key,
-                reason: None,
+                reason: question.doubt.as_ref().map(|_| "low-confidence".to_owned()),
                 mirrors: None,
+                child: None,
+                doubt: question.doubt,
             },
             Some(cause),
         );

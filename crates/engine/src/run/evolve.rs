@@ -1,13 +1,15 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
 use super::state::{
-    Artifact, Cancelling, ChannelState, Child, Draining, NodeState, Phase, Run, State, Suspension,
+    Artifact, Cancelling, ChannelState, Child, Decided, Draining, NodeState, Phase, Run, State,
+    Suspension,
 };
 use crate::definition::ChannelTrigger;
 use crate::graph::channel;
+use crate::node::Kind;
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, Decision, Event, Interrupt, NodeId, NodeStatus, Recorded, RunStatus,
+    ClosedInterrupt, Decision, Event, Interrupt, NodeId, NodeStatus, Recorded, RunId, RunStatus,
     Timestamp, Vote,
 };
 
@@ -130,7 +132,11 @@ impl Run {
                 self.state.executions += 1;
                 if let Some(ix) = self.def.index(node) {
                     let agent = &self.def.doc_node(ix).agent;
-                    if agent.is_some() {
+                    let supervises = matches!(self.def.nodes[ix].kind, Kind::Supervisor(_));
+                    if supervises && self.state.agents.orchestrator.is_none() {
+                        self.state.agents.orchestrator.clone_from(agent);
+                    }
+                    if agent.is_some() && !supervises {
                         self.state.agent.clone_from(agent);
                     }
                 }
@@ -216,6 +222,7 @@ impl Run {
                     since: recorded.seq,
                     votes: Vec::new(),
                     mirrors: None,
+                    child: None,
                 });
             }),
             Event::NodeSuspended {
@@ -225,9 +232,13 @@ impl Run {
                 key,
                 status,
                 mirrors,
+                child,
                 ..
             } => {
-                self.note_child(node, Some(*status));
+                match child {
+                    Some(child) => self.note_child_run(child, *status),
+                    None => self.note_child(node, Some(*status)),
+                }
                 let mirrored = mirrors.as_ref().map(|mirrors| Suspension {
                     interrupt: Interrupt {
                         id: interrupt.clone(),
@@ -242,11 +253,19 @@ impl Run {
                     since: recorded.seq,
                     votes: Vec::new(),
                     mirrors: Some(mirrors.clone()),
+                    child: child.clone(),
                 });
                 self.with_node(node, |n| {
+                    let waits_already = n.status == NodeStatus::Suspended;
                     n.status = NodeStatus::Suspended;
-                    if mirrored.is_some() {
-                        n.suspended = mirrored;
+                    match mirrored {
+                        // Another child of the node waits; its wait stays in front.
+                        Some(further) if waits_already => {
+                            n.also_waiting.push(further);
+                            return;
+                        }
+                        Some(first) => n.suspended = Some(first),
+                        None => {}
                     }
                     if let Some(open) = &mut n.suspended {
                         open.status = *status;
@@ -273,13 +292,9 @@ impl Run {
                     at,
                 });
             }
-            Event::NodeResumed { node, .. } => {
-                self.note_child(node, Some(RunStatus::Running));
-                self.with_node(node, |n| {
-                    n.status = NodeStatus::Running;
-                    n.suspended = None;
-                });
-            }
+            Event::NodeResumed {
+                node, interrupt, ..
+            } => self.resume(node, interrupt.as_ref()),
             Event::VariableChanged { name, next, .. } => match next {
                 Some(value) => {
                     self.state.variables.insert(name.clone(), value.clone());
@@ -320,6 +335,26 @@ impl Run {
                 created_at: at,
                 content: content.clone(),
             }),
+            Event::OrchestratorDecided {
+                node,
+                agent_id,
+                decision,
+                iteration,
+            } => {
+                let agents = &mut self.state.agents;
+                let named = || serde_json::json!({"agentId": agent_id});
+                agents.orchestrator.get_or_insert_with(named);
+                agents.decisions += 1;
+                agents.decided = Some(Decided {
+                    seq: recorded.seq,
+                    node: node.clone(),
+                    agent_id: agent_id.clone(),
+                    decision: decision.clone(),
+                    iteration: *iteration,
+                });
+            }
+            Event::FanOut { node, .. } => self.begin_dispatching(node),
+            Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
                 self.state.armed.insert(trigger.clone(), *due);
             }
@@ -334,6 +369,9 @@ impl Run {
                 });
             }
             Event::CapBreached { .. }
+            | Event::Agent(_)
+            | Event::ConfidenceEscalated { .. }
+            | Event::FanIn { .. }
             | Event::ApprovalRequested { .. }
             | Event::ClarificationRequested { .. }
             | Event::ClarificationResolved { .. }
@@ -354,7 +392,7 @@ impl Run {
         }
     }
 
-    fn with_node(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeState)) {
+    pub(super) fn with_node(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeState)) {
         // A log may name nodes its definition lacks only if it was tampered with; folding goes on.
         if let Some(ix) = self.def.index(node) {
             change(&mut self.state.nodes[ix]);
@@ -398,8 +436,18 @@ impl Run {
         }
     }
 
+    pub(super) fn note_child_run(&mut self, child: &RunId, status: RunStatus) {
+        let children = self.state.children.iter_mut().rev();
+        if let Some(known) = children.into_iter().find(|c| c.run_id == *child) {
+            known.status = status;
+            if status.is_terminal() {
+                known.ended = self.state.head;
+            }
+        }
+    }
+
     /// A child's fate is told through the node that started it; the newest child is meant.
-    fn note_child(&mut self, node: &NodeId, status: Option<RunStatus>) {
+    pub(super) fn note_child(&mut self, node: &NodeId, status: Option<RunStatus>) {
         let children = self.state.children.iter_mut().rev();
         if let Some(status) = status
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
@@ -427,6 +475,8 @@ impl Run {
             n.deadline = None;
             n.retry_at = None;
             n.suspended = None;
+            n.also_waiting.clear();
+            n.dispatching = None;
             n.cut_off = false;
             n.error = None;
         });

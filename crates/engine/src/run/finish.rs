@@ -3,12 +3,12 @@
 use super::state::Phase;
 use super::turn::Turn;
 use crate::definition::document::{Backoff, OnError, Retry};
-use crate::node::Kind;
+use crate::node::{Kind, Source};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
     ChildOutcome, EffectKind, ErrorInfo, Event, NodeStatus, Object, Principal, RunId, RunStatus,
-    Seq, Work,
+    Seq,
 };
 
 /// What a node leaves behind when it completes.
@@ -70,6 +70,10 @@ impl Turn<'_> {
         let settings = &self.run.def.document.settings;
         let own = match &self.run.def.nodes[ix].kind {
             Kind::Http(config) => config.retry.clone(),
+            Kind::Supervisor(supervisor) => match &supervisor.source {
+                Source::Endpoint(config) => config.retry.clone(),
+                _ => None,
+            },
             _ => None,
         };
         let authored = self.run.def.doc_node(ix).settings.retry.clone();
@@ -143,19 +147,11 @@ impl Turn<'_> {
 
     /// Children go down with their parent, unless their node lets them live on.
     pub(super) fn cancel_children(&mut self) {
-        let detached: Vec<RunId> = self
-            .run
-            .state
-            .nodes
-            .iter()
-            .filter_map(|n| match &n.work {
-                Some(Work::Child {
-                    child,
-                    propagate_cancel: false,
-                    ..
-                }) => Some(child.clone()),
-                _ => None,
-            })
+        let nodes = self.run.state.nodes.iter();
+        let detached: Vec<RunId> = nodes
+            .flat_map(|n| n.awaited_children())
+            .filter(|(_, goes_down)| !goes_down)
+            .map(|(child, _)| child.clone())
             .collect();
         let live: Vec<RunId> = self
             .run
@@ -168,14 +164,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Stops waiting for a child: it is told to end, unless it may live on without this run.
+    /// Stops waiting for children: they are told to end, unless they may live on without this run.
     pub(super) fn give_up_child(&mut self, ix: usize) {
-        if let Some(Work::Child {
-            child,
-            propagate_cancel: true,
-            ..
-        }) = self.run.state.nodes[ix].work.clone()
-        {
+        let awaited = self.run.state.nodes[ix].awaited_children();
+        let down: Vec<RunId> = awaited
+            .filter(|(_, goes_down)| *goes_down)
+            .map(|(child, _)| child.clone())
+            .collect();
+        for child in down {
             self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
         }
     }
@@ -220,6 +216,15 @@ impl Turn<'_> {
             None,
         );
         self.tell_parent();
+    }
+
+    /// A supervisor ended the run: whatever else is under way stops.
+    pub(super) fn terminate_run(&mut self) {
+        self.cancel_children();
+        for ix in self.open_nodes() {
+            self.cancel_node(ix, "run-terminated", None, None);
+        }
+        self.complete_run();
     }
 
     pub(super) fn complete_run(&mut self) {
@@ -328,29 +333,14 @@ fn backoff_ms(policy: &Retry, attempt: u32) -> u64 {
 impl Turn<'_> {
     /// Whether a cancel has to wait for children that were told to stop.
     pub(super) fn has_children_to_await(&self) -> bool {
-        self.run.state.nodes.iter().any(|n| {
-            let waits = matches!(
-                n.work,
-                Some(Work::Child {
-                    propagate_cancel: true,
-                    ..
-                })
-            );
-            waits && matches!(n.status, NodeStatus::Running | NodeStatus::Suspended)
-        })
+        let mut nodes = self.run.state.nodes.iter();
+        nodes.any(super::state::NodeState::holds_up_cancel)
     }
 
     /// While a cancel waits for children, everything else stops at once.
     pub(super) fn cancel_childless_nodes(&mut self) {
         for ix in self.open_nodes() {
-            let awaited = matches!(
-                self.run.state.nodes[ix].work,
-                Some(Work::Child {
-                    propagate_cancel: true,
-                    ..
-                })
-            );
-            if !awaited {
+            if !self.run.state.nodes[ix].holds_up_cancel() {
                 self.cancel_node(ix, "run-cancelled", None, None);
             }
         }
@@ -367,6 +357,7 @@ impl Turn<'_> {
 
     /// A child run is not cut off by its parent's pause: it has a life of its own.
     pub(super) fn may_cut_off(&self, ix: usize) -> bool {
-        !matches!(self.run.state.nodes[ix].work, Some(Work::Child { .. }))
+        let node = &self.run.state.nodes[ix];
+        node.dispatching.is_none() && node.awaited_children().next().is_none()
     }
 }

@@ -9,6 +9,8 @@ use tandem_record::Timestamp;
 pub struct Limits {
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
+    /// Turns of the supervisors of one run.
+    pub max_loop_iterations: u64,
     /// Nodes of one run that may be under way at the same time.
     pub max_in_flight: usize,
     /// Levels of child runs under a root.
@@ -26,6 +28,7 @@ impl Default for Limits {
             max_node_executions: 10_000,
             // Far above human latency: a run may wait a year for a person.
             max_run_duration_ms: 366 * 24 * 3600 * 1000,
+            max_loop_iterations: 4_000,
             max_in_flight: 8,
             max_depth: 32,
             max_starts_per_decision: 256,
@@ -47,6 +50,11 @@ impl Run {
     pub(crate) fn execution_limit(&self, limits: &Limits) -> u64 {
         let asked = self.configured("recursionLimit").unwrap_or(u64::MAX);
         asked.min(limits.max_node_executions)
+    }
+
+    pub(crate) fn loop_limit(&self, limits: &Limits) -> u64 {
+        let asked = self.configured("maxLoopIterations").unwrap_or(u64::MAX);
+        asked.min(limits.max_loop_iterations)
     }
 
     /// The bound on the run's duration and when it strikes.

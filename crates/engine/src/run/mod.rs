@@ -7,10 +7,12 @@
 //! - Folding a decision's events gives the state the decision says it leads to.
 
 mod advance;
+mod agents;
 mod ask;
 mod decide;
 mod evolve;
 mod finish;
+mod foresee;
 mod fork;
 mod limits;
 mod options;
@@ -30,7 +32,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
 pub use decide::{create, decide};
+pub use foresee::Ahead;
 pub use fork::{Source, fork};
 pub use limits::Limits;
 pub use options::check_options;

@@ -9,7 +9,7 @@ use super::refusal::Need;
 use super::start::Step;
 use super::turn::Turn;
 use crate::ids::memory_id;
-use crate::node::{Kind, MemoryAction, MemoryConfig, Source};
+use crate::node::{Kind, MemoryAction, MemoryConfig, MemorySource};
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
 
@@ -222,8 +222,8 @@ impl Turn<'_> {
                 tags,
             } => {
                 let value = match value {
-                    Source::Value(value) => value.clone(),
-                    Source::Variable(name) => self.run.variable(name).unwrap_or(Value::Null),
+                    MemorySource::Value(value) => value.clone(),
+                    MemorySource::Variable(name) => self.run.variable(name).unwrap_or(Value::Null),
                 };
                 let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
                 let draft = Draft {

@@ -2,11 +2,12 @@
 
 use super::start::{Entry, Step};
 use super::turn::Turn;
+use crate::definition::Loop;
 use crate::expression::truthy;
 use crate::graph::binding::RunScope;
 use crate::node::{Kind, LoopConfig};
 use serde_json::{Value, json};
-use tandem_record::{ErrorInfo, Object, Seq};
+use tandem_record::{ErrorInfo, NodeStatus, Object, Seq};
 
 /// One entry of a loop head.
 pub(super) struct Round {
@@ -22,9 +23,10 @@ impl Turn<'_> {
     pub(super) fn next_round(&self) -> Option<(usize, Entry)> {
         let nodes = self.run.def.nodes.iter().enumerate();
         nodes.into_iter().find_map(|(ix, node)| {
-            let (Kind::Loop(_), Some(repeats)) = (&node.kind, &node.repeats) else {
-                return None;
-            };
+            let repeats = node.repeats.as_ref()?;
+            if !matches!(node.kind, Kind::Loop(_)) {
+                return self.next_supervised_round(ix, repeats);
+            }
             let over = |n: &usize| {
                 let state = &self.run.state.nodes[*n];
                 let inner = matches!(self.run.def.nodes[*n].kind, Kind::Loop(_));
@@ -40,6 +42,26 @@ impl Turn<'_> {
                 };
                 (ix, entry)
             })
+        })
+    }
+
+    /// A supervisor's loop has no condition of its own: it goes round again whenever the way back
+    /// was taken and everything in between has settled.
+    fn next_supervised_round(&self, ix: usize, repeats: &Loop) -> Option<(usize, Entry)> {
+        let status = |n: &usize| self.run.state.nodes[*n].status;
+        let back = repeats
+            .tails
+            .iter()
+            .any(|n| status(n) == NodeStatus::Completed);
+        let over = status(&ix) == NodeStatus::Completed
+            && back
+            && repeats.body.iter().all(|n| status(n).is_settled());
+        over.then(|| {
+            let entry = Entry {
+                resets: repeats.body.clone(),
+                ..Entry::default()
+            };
+            (ix, entry)
         })
     }
 

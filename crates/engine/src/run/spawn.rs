@@ -2,13 +2,29 @@
 
 use super::refusal::Need;
 use super::turn::{Lookup, Turn};
+use crate::definition::Definition;
 use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
 use std::sync::Arc;
 use tandem_record::{
-    EffectKind, ErrorInfo, Event, Object, ParentLink, RunId, RunOptions, RunRequest, Seq,
-    StartChild, Work, WorkflowId,
+    EffectKind, ErrorInfo, Event, Object, ParentCause, ParentLink, RunId, RunOptions, RunRequest,
+    Seq, StartChild, Work, WorkflowId,
 };
+
+/// A child to be created in the name of a node.
+pub(super) struct NewChild<'c> {
+    pub(super) ix: usize,
+    pub(super) child: RunId,
+    pub(super) definition: Arc<Definition>,
+    /// Child variable ← parent variable.
+    pub(super) inputs: &'c [(String, String)],
+    /// Parent variable ← child variable.
+    pub(super) outputs: &'c [(String, String)],
+    pub(super) cause: ParentCause,
+    /// The event that named the child.
+    pub(super) dispatched: Seq,
+    pub(super) isolated_memory: bool,
+}
 
 impl Turn<'_> {
     pub(super) fn prepare_child(
@@ -18,39 +34,7 @@ impl Turn<'_> {
         execution: u32,
         attempt: u32,
     ) -> Result<Work, ErrorInfo> {
-        let unknown = |message: String| Err(ErrorInfo::new("unknown_child_workflow", message));
-        let child_def = match self.cx.definitions.current(&config.workflow_id) {
-            Lookup::Known(def) => def,
-            Lookup::Unknown => {
-                return unknown(format!("there is no workflow {}", config.workflow_id));
-            }
-            Lookup::NotLoaded => {
-                self.needs = Some(Need::Workflow(config.workflow_id.clone()));
-                return unknown(String::new());
-            }
-        };
-        if let Some((node, type_id, capability)) = child_def.gated() {
-            return Err(ErrorInfo::new(
-                "capability_not_provided",
-                format!("node {node} of the child is a {type_id}, which needs {capability}"),
-            ));
-        }
-        let lineage = self.lineage();
-        if lineage.contains(&config.workflow_id) {
-            return Err(ErrorInfo::new(
-                "subworkflow_cycle_detected",
-                format!("workflow {} would start itself again", config.workflow_id),
-            ));
-        }
-        if lineage.len() >= self.cx.limits.max_depth {
-            return Err(ErrorInfo::new(
-                "subworkflow_depth_exceeded",
-                format!(
-                    "child runs nest at most {} levels deep",
-                    self.cx.limits.max_depth
-                ),
-            ));
-        }
+        self.admit_child(&config.workflow_id)?;
         Ok(Work::Child {
             // Another attempt is another child: the one given up may be gone already.
             child: child_run_id(
@@ -64,6 +48,46 @@ impl Turn<'_> {
             absorb_failure: config.absorb_failure,
             propagate_cancel: config.propagate_cancel,
         })
+    }
+
+    /// What a child of this workflow would run, if it may start at all. Notes in `needs` when that
+    /// is not known yet.
+    pub(super) fn admit_child(
+        &mut self,
+        workflow: &WorkflowId,
+    ) -> Result<Arc<Definition>, ErrorInfo> {
+        let unknown = |message: String| Err(ErrorInfo::new("unknown_child_workflow", message));
+        let child_def = match self.cx.definitions.current(workflow) {
+            Lookup::Known(def) => def,
+            Lookup::Unknown => return unknown(format!("there is no workflow {workflow}")),
+            Lookup::NotLoaded => {
+                self.needs = Some(Need::Workflow(workflow.clone()));
+                return unknown(String::new());
+            }
+        };
+        if let Some((node, type_id, capability)) = child_def.gated() {
+            return Err(ErrorInfo::new(
+                "capability_not_provided",
+                format!("node {node} of the child is a {type_id}, which needs {capability}"),
+            ));
+        }
+        let lineage = self.lineage();
+        if lineage.contains(workflow) {
+            return Err(ErrorInfo::new(
+                "subworkflow_cycle_detected",
+                format!("workflow {workflow} would start itself again"),
+            ));
+        }
+        if lineage.len() >= self.cx.limits.max_depth {
+            return Err(ErrorInfo::new(
+                "subworkflow_depth_exceeded",
+                format!(
+                    "child runs nest at most {} levels deep",
+                    self.cx.limits.max_depth
+                ),
+            ));
+        }
+        Ok(child_def)
     }
 
     /// Workflow ids from the root run down to this one.
@@ -111,17 +135,31 @@ impl Turn<'_> {
         let Lookup::Known(child_def) = self.cx.definitions.current(&workflow_id) else {
             unreachable!("prepare_child saw the definition in this turn");
         };
-        let cause = self.emit(
+        let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node.id.clone(),
                 child: child.clone(),
-                workflow_id: workflow_id.clone(),
+                workflow_id,
             },
             Some(started),
         );
+        self.start_child(NewChild {
+            ix,
+            child,
+            definition: child_def,
+            inputs: &config.input_mapping,
+            outputs: &config.output_mapping,
+            cause: ParentCause::SubWorkflow,
+            dispatched,
+            isolated_memory: config.isolated_memory,
+        });
+    }
+
+    /// Tells the outbox to create the child, with what the parent's variables hold now.
+    pub(super) fn start_child(&mut self, new: NewChild<'_>) {
         let mut inputs = Object::new();
         let mut erased_defaults = Vec::new();
-        for (theirs, ours) in &config.input_mapping {
+        for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {
                 Some(value) => {
                     inputs.insert(theirs.clone(), value);
@@ -130,13 +168,14 @@ impl Turn<'_> {
                 None => erased_defaults.push(theirs.clone()),
             }
         }
-        let memory = self.child_memory(&child, config.isolated_memory, cause);
+        let memory = self.child_memory(&new.child, new.isolated_memory, new.dispatched);
         let request = self.run.request();
+        let child = new.child;
         let start = StartChild {
             child: child.clone(),
-            workflow_id,
-            definition: child_def.hash.clone(),
-            cause,
+            workflow_id: new.definition.id().clone(),
+            definition: new.definition.hash.clone(),
+            cause: new.dispatched,
             principal: request.owner.principal.clone(),
             request: RunRequest {
                 owner: request.owner.clone(),
@@ -147,15 +186,14 @@ impl Turn<'_> {
                 callback_url: None,
                 parent: Some(ParentLink {
                     run_id: self.run.id().clone(),
-                    node_id: node.id.clone(),
-                    dispatched_at: cause,
+                    node_id: self.run.def.nodes[new.ix].id.clone(),
+                    dispatched_at: new.dispatched,
                     lineage: self.lineage(),
-                    harvest: config
-                        .output_mapping
-                        .iter()
-                        .map(|(_, child)| child.clone())
-                        .collect(),
+                    harvest: new.outputs.iter().map(|(_, child)| child.clone()).collect(),
+                    cause: new.cause,
                 }),
+                claimed_parent: None,
+                isolated_memory: new.isolated_memory,
                 transport: request.transport,
                 trace: request.trace.clone(),
                 memory: Some(memory),

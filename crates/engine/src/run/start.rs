@@ -7,7 +7,7 @@ use crate::ids::logical_invocation_id;
 use crate::node::{self, Kind, MemoryHook};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{ErrorInfo, Event, NodeId, Object, Seq, Work};
+use tandem_record::{Doubt, ErrorInfo, Event, NodeId, Object, RunStatus, Seq, Work};
 
 /// How a node that was started goes on.
 pub(super) enum Step {
@@ -18,6 +18,8 @@ pub(super) enum Step {
     Wait(Work),
     /// A question to somebody.
     Ask(Box<Question>),
+    /// What follows is recorded already.
+    Underway,
 }
 
 /// A question as a node wants it asked.
@@ -26,6 +28,10 @@ pub(super) struct Question {
     pub(super) data: Value,
     pub(super) resume_schema: Option<Value>,
     pub(super) timeout_ms: Option<u64>,
+    /// The run's status meanwhile, where the kind alone does not say it.
+    pub(super) status: Option<RunStatus>,
+    /// The question is about a decision its author is unsure of.
+    pub(super) doubt: Option<Doubt>,
 }
 
 /// Why and how a node is entered.
@@ -58,6 +64,7 @@ impl Turn<'_> {
         };
         let attempt = if again { before.attempt } else { 0 };
         let cause = self.entry_cause(ix);
+        let agent_before = self.run.active_agent();
         let settings = &def.doc_node(ix).settings;
         let timeout = settings
             .timeout_ms
@@ -95,7 +102,7 @@ impl Turn<'_> {
                 attempt,
                 execution,
                 deadline: timeout
-                    .filter(|_| work.is_some())
+                    .filter(|_| work.is_some() || matches!(node.kind, Kind::Dispatch(_)))
                     .map(|ms| self.now.plus_ms(ms)),
                 work: work.clone(),
                 resets: resets.iter().map(|r| def.nodes[*r].id.clone()).collect(),
@@ -103,12 +110,18 @@ impl Turn<'_> {
             },
             cause,
         );
+        self.cross_boundary(ix, agent_before, started);
         let step = match prepared {
             Err(error) => Step::Fail(error),
             Ok((_, Some(work))) => Step::Wait(work),
             Ok((_, None)) if let Some(round) = round => self.begin_round(ix, round, started),
             Ok((inputs, None)) => self.perform(ix, inputs, started),
         };
+        self.follow(ix, step, started);
+    }
+
+    /// What comes of a step.
+    pub(super) fn follow(&mut self, ix: usize, step: Step, started: Seq) {
         match step {
             Step::Complete(outputs) => self.complete_node(ix, Done::with(outputs), started),
             Step::Costed(cost) => {
@@ -122,8 +135,11 @@ impl Turn<'_> {
             Step::Wait(Work::Child {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
-            Step::Wait(_) => {}
-            Step::Ask(question) => self.ask(ix, *question, started),
+            Step::Wait(_) | Step::Underway => {}
+            Step::Ask(question) => {
+                let cause = self.run.state.nodes[ix].last.unwrap_or(started);
+                self.ask(ix, *question, cause);
+            }
         }
     }
 
@@ -218,6 +234,14 @@ impl Turn<'_> {
                 self.recollect(ix);
                 Ok(None)
             }
+            Kind::Supervisor(config) => {
+                let asked = self.supervisor_request(ix, config);
+                Ok(asked.map(|request| Work::Http {
+                    effect: effect(self, "tandem:supervisor"),
+                    request,
+                    output: None,
+                }))
+            }
             Kind::SubWorkflow(config) => {
                 let work = self.prepare_child(ix, config, execution, attempt)?;
                 Ok(Some(work))
@@ -279,22 +303,31 @@ impl Turn<'_> {
                 data: gate.data(self.run.id(), &node.id, &inputs),
                 resume_schema: None,
                 timeout_ms: gate.timeout_ms,
+                status: None,
+                doubt: None,
             })),
             Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
                 data: gate.data(),
                 resume_schema: None,
                 timeout_ms: gate.timeout_ms,
+                status: None,
+                doubt: None,
             })),
             Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
                 kind: open.kind.clone(),
                 data: open.data.clone(),
                 resume_schema: open.schema_document.clone(),
                 timeout_ms: open.timeout_ms,
+                status: None,
+                doubt: None,
             })),
             Kind::Memory(config) => self.remember(ix, config, started),
             Kind::MemoryHook(hook) => self.memory_hook(ix, hook, started),
             Kind::SideEffect => Step::Complete(inputs),
+            Kind::Supervisor(config) => self.supervise(ix, config, &inputs, started),
+            Kind::Dispatch(_) => self.dispatch(ix),
+            Kind::MockAgent(config) => self.perform_mock(ix, config, started),
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
             Kind::Loop(_)
             | Kind::Http(_)

@@ -1,6 +1,7 @@
 //! What a run is at one moment: the fold of its log. Plain data; only [`super::evolve`] changes it.
 
 use crate::definition::Definition;
+use crate::node::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -51,7 +52,31 @@ pub struct State {
     /// Triggers inside their debounce window.
     pub(crate) armed: BTreeMap<String, Timestamp>,
     pub(crate) agent: Option<Value>,
+    #[serde(default)]
+    pub(crate) agents: Agents,
     pub(crate) cost: Object,
+}
+
+/// What the run's agents have decided so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Agents {
+    /// Who supervises, as its author pinned it or as it called itself first.
+    pub(crate) orchestrator: Option<Value>,
+    pub(crate) decided: Option<Decided>,
+    /// Decisions published so far.
+    pub(crate) decisions: u32,
+    /// The agent of the worker that was handed work last.
+    pub(crate) worker: Option<String>,
+}
+
+/// The newest decision of a supervisor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Decided {
+    pub(crate) seq: Seq,
+    pub(crate) node: NodeId,
+    pub(crate) agent_id: String,
+    pub(crate) decision: Value,
+    pub(crate) iteration: u32,
 }
 
 /// The life of a run as a whole.
@@ -117,6 +142,12 @@ pub(crate) struct NodeState {
     /// Cut off by a pause: the next start is this attempt.
     pub(crate) cut_off: bool,
     pub(crate) suspended: Option<Suspension>,
+    /// Further children of the node that wait, beside the one it mirrors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) also_waiting: Vec<Suspension>,
+    /// The workers of a dispatch node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dispatching: Option<Dispatching>,
     /// Why it was skipped.
     pub(crate) skipped: Option<String>,
 }
@@ -130,6 +161,78 @@ pub(crate) struct Suspension {
     pub(crate) votes: Vec<Vote>,
     /// The child run and node that really ask.
     pub(crate) mirrors: Option<(RunId, NodeId)>,
+    /// The direct child it was reported through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) child: Option<RunId>,
+}
+
+/// A dispatch node at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Dispatching {
+    /// The decision being carried out.
+    pub(crate) decided: Seq,
+    pub(crate) workers: Vec<WorkerState>,
+}
+
+/// ```text
+/// Pending --began--> Began --succeeded--> Running --> Completed --> Harvested
+///                      |                     +------> Failed | Cancelled
+///                      +--failed--> Failed
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkerState {
+    pub(crate) workflow: WorkflowId,
+    pub(crate) step: WorkerStep,
+    pub(crate) child: Option<RunId>,
+    /// The newest step of its handoff.
+    pub(crate) last: Seq,
+    /// What it leaves to its parent, until the join.
+    pub(crate) variables: Object,
+    pub(crate) error: Option<ErrorInfo>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WorkerStep {
+    Pending,
+    Began,
+    Running,
+    Completed,
+    Harvested,
+    Failed,
+    Cancelled,
+}
+
+impl WorkerStep {
+    /// How its run stands.
+    pub(crate) fn status(self) -> RunStatus {
+        match self {
+            Self::Pending | Self::Began => RunStatus::Pending,
+            Self::Running => RunStatus::Running,
+            Self::Completed | Self::Harvested => RunStatus::Completed,
+            Self::Failed => RunStatus::Failed,
+            Self::Cancelled => RunStatus::Cancelled,
+        }
+    }
+}
+
+impl WorkerState {
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.step, WorkerStep::Began | WorkerStep::Running)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.is_live() && self.step != WorkerStep::Pending
+    }
+}
+
+impl Dispatching {
+    /// The worker that runs as this child.
+    pub(crate) fn live_worker(&self, child: &RunId) -> Option<(usize, &WorkerState)> {
+        let workers = self.workers.iter().enumerate();
+        workers
+            .filter(|(_, w)| w.step == WorkerStep::Running)
+            .find(|(_, w)| w.child.as_ref() == Some(child))
+    }
 }
 
 impl NodeState {
@@ -148,8 +251,36 @@ impl NodeState {
             retry_at: None,
             cut_off: false,
             suspended: None,
+            also_waiting: Vec::new(),
+            dispatching: None,
             skipped: None,
         }
+    }
+
+    /// Children the node waits for, and whether each goes down with it.
+    pub(crate) fn awaited_children(&self) -> impl Iterator<Item = (&RunId, bool)> {
+        let own = match &self.work {
+            Some(Work::Child {
+                child,
+                propagate_cancel,
+                ..
+            }) => Some((child, *propagate_cancel)),
+            _ => None,
+        };
+        let workers = self.dispatching.iter().flat_map(|d| &d.workers);
+        let live = workers.filter(|w| w.step == WorkerStep::Running);
+        own.into_iter()
+            .chain(live.filter_map(|w| Some((w.child.as_ref()?, true))))
+    }
+
+    pub(crate) fn awaits(&self, child: &RunId) -> bool {
+        self.awaited_children().any(|(awaited, _)| awaited == child)
+    }
+
+    /// Whether a cancel of the run has to wait for children of this node.
+    pub(crate) fn holds_up_cancel(&self) -> bool {
+        let open = matches!(self.status, NodeStatus::Running | NodeStatus::Suspended);
+        open && self.awaited_children().any(|(_, goes_down)| goes_down)
     }
 
     /// A loop head between two of its rounds.
@@ -223,6 +354,7 @@ impl Run {
                 feedback: BTreeMap::new(),
                 armed: BTreeMap::new(),
                 agent: None,
+                agents: Agents::default(),
                 cost: Object::new(),
             },
         }
@@ -317,9 +449,14 @@ impl Run {
     /// Whether a node waits for this child and nobody has asked the run to stop.
     pub fn awaits_child(&self, child: &RunId) -> bool {
         let live = matches!(self.state.phase, Phase::Running | Phase::Paused);
-        live && self.state.nodes.iter().any(
-            |n| matches!(&n.work, Some(Work::Child { child: awaited, .. }) if awaited == child),
-        )
+        live && self.state.nodes.iter().any(|n| n.awaits(child))
+    }
+
+    /// Entries into nodes of one kind, over the whole run.
+    pub(crate) fn executions_of(&self, kind: impl Fn(&Kind) -> bool) -> u32 {
+        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        let ours = nodes.filter(|(node, _)| kind(&node.kind));
+        ours.map(|(_, state)| state.execution).sum()
     }
 
     pub fn status(&self) -> RunStatus {

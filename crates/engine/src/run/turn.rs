@@ -1,6 +1,7 @@
 //! One decision in the making: a copy of the run that moves as events are drafted, and the
 //! bookkeeping that turns the result into a [`Decision`].
 
+use super::agents::AgentPolicy;
 use super::limits::Limits;
 use super::refusal::{Need, Undecided};
 use super::remember::Memory;
@@ -18,6 +19,7 @@ use tandem_record::{
 pub struct Context<'a> {
     pub now: Timestamp,
     pub limits: &'a Limits,
+    pub agents: &'a AgentPolicy,
     pub definitions: &'a dyn Definitions,
     pub memory: &'a dyn Memory,
 }

@@ -48,6 +48,8 @@ impl Run {
                 .collect(),
             interrupts: self.interrupts(),
             agent: state.agent.clone(),
+            orchestrator: state.agents.orchestrator.clone(),
+            claimed_parent: request.claimed_parent.clone(),
             trace: request.trace.clone(),
             engine_version: state.engine_version,
             cost: (!state.cost.is_empty()).then(|| state.cost.clone()),

@@ -4,7 +4,7 @@
 
 use super::limits::Limits;
 use super::state::{Phase, Run};
-use crate::node::Kind;
+use crate::node::{Kind, Source};
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
 
@@ -90,8 +90,13 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
             Some(Work::Http {
                 effect, request, ..
             }) => {
-                let Kind::Http(config) = &run.def.nodes[ix].kind else {
-                    continue;
+                let config = match &run.def.nodes[ix].kind {
+                    Kind::Http(config) => config,
+                    Kind::Supervisor(supervisor) => match &supervisor.source {
+                        Source::Endpoint(config) => config,
+                        _ => continue,
+                    },
+                    _ => continue,
                 };
                 let kind = EffectKind::Http {
                     node: id,

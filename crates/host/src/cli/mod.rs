@@ -2,6 +2,7 @@
 //! out elsewhere.
 
 mod client;
+mod inbox;
 mod server;
 
 #[cfg(test)]
@@ -11,6 +12,7 @@ pub(crate) use client::{
     ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs,
     RunsCommand, StreamMode,
 };
+pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -30,6 +32,7 @@ use std::process::ExitCode;
 Examples:
   tandem dev                                  a server with samples and a console, in ./.tandem
   tandem run hello --follow                   start a run and watch it
+  tandem inbox list                           who waits for a decision?
   tandem check workflows/                     are these documents good?
   tandem serve --workflows workflows/         the server for real
 
@@ -57,6 +60,20 @@ Examples:
   tandem runs cancel RUN --reason 'wrong customer'"
     )]
     Runs(RunsCommand),
+    /// Open questions of runs: list, show, approve, reject, answer
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem inbox list --kind approval
+  tandem inbox show ID
+  tandem inbox approve ID --comment 'looks right'
+  tandem inbox answer ID --set colour=blue
+
+A decision covers what was shown: its digest goes along, and a question that changed
+meanwhile is refused. One decision wins; everybody later learns who made it."
+    )]
+    Inbox(InboxCommand),
     /// API keys of a server: create, list, revoke, rotate
     #[command(
         subcommand,
@@ -99,6 +116,7 @@ impl Cli {
             Command::Check(args) => commands::check::check(&args),
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
+            Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),

@@ -53,7 +53,7 @@ fn help_names_the_environment() {
 
 #[test]
 fn capabilities_that_are_not_here_have_no_commands() {
-    for absent in ["inbox", "chat", "audit", "backup", "export", "import"] {
+    for absent in ["chat", "audit", "backup", "export", "import"] {
         assert!(Cli::try_parse_from(["tandem", absent]).is_err(), "{absent}");
     }
     assert!(Cli::try_parse_from(["tandem", "runs", "fork", "run-1"]).is_err());
@@ -73,6 +73,12 @@ fn commands_parse_as_documented() {
         "tandem runs cancel run-1 --reason why",
         "tandem runs pause run-1 --now",
         "tandem runs resume run-1",
+        "tandem inbox list --kind approval --run run-1 --limit 5 --json",
+        "tandem inbox show q1",
+        "tandem inbox approve q1 --comment fine --digest abc",
+        "tandem inbox reject q1 --comment no",
+        "tandem inbox answer q1 --value {}",
+        "tandem inbox answer q1 --set a=1 --set b=x=y --digest abc",
         "tandem keys create ci --scope runs:read --role admin --expires-at 2027-01-01T00:00:00Z",
         "tandem keys list",
         "tandem keys revoke key_1",
@@ -82,5 +88,13 @@ fn commands_parse_as_documented() {
         let parsed = Cli::try_parse_from(line.split_whitespace());
         assert!(parsed.is_ok(), "{line}: {}", parsed.err().unwrap());
     }
-    assert!(Cli::try_parse_from(["tandem", "runs", "list", "--status", "asleep"]).is_err());
+    for wrong in [
+        "tandem runs list --status asleep",
+        "tandem inbox answer q1",
+        "tandem inbox answer q1 --value {} --set a=1",
+        "tandem inbox answer q1 --set nothing",
+    ] {
+        let parsed = Cli::try_parse_from(wrong.split_whitespace());
+        assert!(parsed.is_err(), "{wrong}");
+    }
 }

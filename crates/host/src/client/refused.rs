@@ -46,6 +46,14 @@ impl Refused {
                  /v1/host/tandem/workflows/ID."
             }
             "run_not_found" | "not_found" => "`tandem runs list` shows the runs this key may see.",
+            "interrupt_not_found" => "`tandem inbox list` shows the open questions.",
+            "interrupt_already_resolved" => {
+                let part = |key: &str| self.details[key].as_str().unwrap_or("?");
+                let (outcome, by, at) = (part("outcome"), part("decidedBy"), part("decidedAt"));
+                return Some(format!("It was {outcome} by {by} at {at}."));
+            }
+            "interrupt_gone" => "Its run was cancelled; nothing waits for the answer.",
+            "artifact_changed" => "Look again with `tandem inbox show ID`, then decide.",
             "rate_limited" | "service_unavailable" => "Wait a moment and try again.",
             "idempotency_key_mismatch" => {
                 "The key was used for another request; choose a new --idempotency-key."
@@ -96,6 +104,16 @@ mod tests {
         assert_eq!(
             Refused::read(403, body).to_string(),
             "forbidden: No.\n  Use a key with the scope runs:cancel."
+        );
+    }
+
+    #[test]
+    fn a_lost_race_says_who_was_quicker() {
+        let body = r#"{"error": "interrupt_already_resolved", "message": "Late.", "details":
+            {"outcome": "accepted", "decidedBy": "ana", "decidedAt": "2026-01-01T00:00:00Z"}}"#;
+        assert_eq!(
+            Refused::read(409, body).to_string(),
+            "interrupt_already_resolved: Late.\n  It was accepted by ana at 2026-01-01T00:00:00Z."
         );
     }
 

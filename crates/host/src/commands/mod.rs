@@ -2,6 +2,8 @@
 
 pub(crate) mod check;
 mod forks;
+mod given;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;
 pub(crate) mod runs;

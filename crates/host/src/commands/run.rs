@@ -1,12 +1,12 @@
 //! `tandem run`: start a run and stay with it. The exit code tells a script how it went.
 
+use super::given;
 use super::timeline::{Timeline, fault, seconds};
 use crate::cli::RunArgs;
 use crate::client::{Client, Follower, segment};
 use crate::failure::Failure;
 use crate::output::{self, Colour, Style, harmless};
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -105,18 +105,7 @@ fn inputs(given: Option<&str>) -> anyhow::Result<Value> {
     let Some(given) = given else {
         return Ok(json!({}));
     };
-    let text = match given.strip_prefix('@') {
-        None => given.to_owned(),
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text)?;
-            text
-        }
-        Some(file) => std::fs::read_to_string(file).map_err(|error| {
-            let what = format!("cannot read the inputs from {file}: {error}");
-            Failure::new(what, "Name a file with --input @FILE.")
-        })?,
-    };
+    let text = given::text(given, "inputs", "--input")?;
     let wrong = |why: String| {
         let next = "Pass something like --input '{\"name\": \"Ada\"}'.";
         Failure::new(format!("the inputs are not a JSON object: {why}"), next)

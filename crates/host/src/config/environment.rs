@@ -38,6 +38,8 @@ impl Environment<'_> {
             secrets: self.secrets()?,
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
+            confidence_floor: self.number("TANDEM_CONFIDENCE_FLOOR")?,
+            escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
         })
     }
 
@@ -71,6 +73,16 @@ impl Environment<'_> {
             "1" | "true" | "yes" | "on" => Ok(Some(true)),
             "0" | "false" | "no" | "off" => Ok(Some(false)),
             _ => Err(wrong(name, &text, "Say true or false.")),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>, Failure> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(wrong(name, &text, "Give a number, for example 0.7.")),
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Layer {
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
     pub(crate) retention_seconds: Option<u64>,
+    pub(crate) confidence_floor: Option<f64>,
+    pub(crate) escalation_interrupt_kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -51,6 +53,10 @@ impl Layer {
                 (above, below) => above.or(below),
             },
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
+            confidence_floor: self.confidence_floor.or(below.confidence_floor),
+            escalation_interrupt_kind: self
+                .escalation_interrupt_kind
+                .or(below.escalation_interrupt_kind),
         }
     }
 
@@ -68,6 +74,9 @@ impl Layer {
             secrets: None,
             otel: None,
             retention_seconds: None,
+            // Operator policy: of the environment or the file, not of a command line.
+            confidence_floor: None,
+            escalation_interrupt_kind: None,
         }
     }
 

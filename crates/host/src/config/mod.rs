@@ -21,6 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tandem_runtime::AgentPolicy;
 use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) otel: Option<Otel>,
     /// How long an ended run keeps its log.
     pub(crate) retention_ms: u64,
+    /// When a supervisor's decision is put to a person, and how.
+    pub(crate) agent_policy: AgentPolicy,
 }
 
 /// Where spans go.
@@ -114,7 +117,16 @@ pub(crate) fn resolve(
             "Listen on 127.0.0.1, or leave the test seams off.",
         ));
     }
+    let kind = layer.escalation_interrupt_kind.as_deref();
+    let agent_policy = AgentPolicy::new(layer.confidence_floor, kind).map_err(|why| {
+        Failure::new(
+            why,
+            "Change TANDEM_CONFIDENCE_FLOOR or TANDEM_ESCALATION_INTERRUPT_KIND (in tandem.toml: \
+             confidence_floor, escalation_interrupt_kind).",
+        )
+    })?;
     Ok(Settings {
+        agent_policy,
         listen,
         store: sqlite_path(layer.store.as_deref().unwrap_or(DEFAULT_STORE))?,
         workflows: layer.workflows.unwrap_or_default(),

@@ -123,7 +123,30 @@ fn an_empty_variable_is_no_variable() {
 
 #[test]
 fn unknown_variables_of_ours_are_left_alone() {
-    assert!(resolved(Layer::default(), &[("TANDEM_CONFIDENCE_FLOOR", "9")], None).is_ok());
+    assert!(resolved(Layer::default(), &[("TANDEM_FROM_THE_FUTURE", "9")], None).is_ok());
+}
+
+#[test]
+fn agent_settings_out_of_range_stop_the_start() {
+    // R-0039-5, R-0039-7, R-0044-1, R-0044-2
+    let floor = |text| resolved(Layer::default(), &[("TANDEM_CONFIDENCE_FLOOR", text)], None);
+    assert_eq!(
+        floor("0.7").unwrap().agent_policy.advertised_floor(),
+        Some(0.7)
+    );
+    let kind = |text| {
+        let set = [("TANDEM_ESCALATION_INTERRUPT_KIND", text)];
+        resolved(Layer::default(), &set, None)
+    };
+    assert_eq!(kind("none").unwrap().agent_policy.advertised_kind(), None);
+    for bad in [
+        floor("0.3"),
+        floor("1.1"),
+        floor("high"),
+        kind("low-confidence"),
+    ] {
+        assert!(bad.is_err());
+    }
 }
 
 #[test]

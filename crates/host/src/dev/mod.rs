@@ -43,6 +43,7 @@ fn greet(opened: &Opened, link: Option<&str>, open: bool) {
     // A closed stdout is no reason to stop serving.
     let _ = output::line(format!(
         "Tandem is up. Sign in: {link}\n\
+         \x20 decide a refund  tandem inbox list{elsewhere}\n\
          \x20 watch a run      tandem run hello --follow{elsewhere}\n\
          \x20 list runs        tandem runs list{elsewhere}\n\
          \x20 check your own   tandem check my-workflow.json"

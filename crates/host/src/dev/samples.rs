@@ -4,9 +4,9 @@ use crate::serve::workflows::{self, Source};
 use serde_json::json;
 use tandem_access::Identity;
 use tandem_record::{Object, RunOptions, RunRequest, RunStatus, Transport, WorkflowId};
-use tandem_runtime::{Fault, NewRun, Page, RunFilter, Runtime};
+use tandem_runtime::{Fault, InboxQuery, NewRun, Page, RunFilter, Runtime};
 
-const SAMPLES: [(&str, &str); 4] = [
+const SAMPLES: [(&str, &str); 5] = [
     ("hello", include_str!("../../samples/hello.json")),
     (
         "order-pipeline",
@@ -17,6 +17,7 @@ const SAMPLES: [(&str, &str); 4] = [
         "parcel-batch",
         include_str!("../../samples/parcel-batch.json"),
     ),
+    ("refund", include_str!("../../samples/refund.json")),
 ];
 
 pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
@@ -28,8 +29,13 @@ pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts sample runs, unless some run is still going from last time.
+/// Starts sample runs: some that move, unless one still does from last time, and one that waits
+/// for its reader, unless something waits already.
 pub(super) async fn set_in_motion(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
+    if !something_waits(runtime, caller).await? {
+        let asking = sample(caller, "refund", Object::new());
+        runtime.create_run(asking, None).await?;
+    }
     if something_moves(runtime, caller).await? {
         return Ok(());
     }
@@ -49,9 +55,17 @@ pub(super) async fn set_in_motion(runtime: &Runtime, caller: &Identity) -> anyho
     Ok(())
 }
 
+async fn something_waits(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
+    let one = InboxQuery {
+        limit: 1,
+        ..InboxQuery::default()
+    };
+    Ok(!runtime.inbox(&caller.tenant, &one).await?.rows.is_empty())
+}
+
 async fn something_moves(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
     for status in RunStatus::ALL {
-        if status.is_terminal() {
+        if status.is_terminal() || status.is_waiting() {
             continue;
         }
         let filter = RunFilter {
@@ -85,6 +99,8 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             scope_id: None,
             callback_url: None,
             parent: None,
+            claimed_parent: None,
+            isolated_memory: false,
             transport: Transport::Ui,
             trace: None,
             memory: None,

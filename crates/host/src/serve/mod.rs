@@ -5,6 +5,7 @@
 //! registered.
 
 mod announce;
+mod courier;
 mod http;
 mod keys;
 mod logging;

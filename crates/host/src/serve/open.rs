@@ -1,5 +1,6 @@
 //! What a server holds open: its address, its store, its runtime.
 
+use super::courier::WireCourier;
 use crate::config::Settings;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -32,10 +33,13 @@ impl Opened {
         let address = listener.local_addr()?;
         let store = Arc::new(open_store(&settings).await?);
         let clock = clock(&settings, &store).await?;
+        let courier = WireCourier::open(&store, guard(&settings)).await?;
         let config = RuntimeConfig {
+            courier: Some(Arc::new(courier)),
             clock: Arc::new(clock),
             redactor: redactor(&settings),
             retention_ms: settings.retention_ms,
+            agents: settings.agent_policy.clone(),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
@@ -126,13 +130,17 @@ async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<Syste
     Ok(SystemClock::shifted(offset))
 }
 
-fn performer(settings: &Settings) -> anyhow::Result<Performer> {
-    let guard = Guard {
+/// What may be called from here, by nodes and for webhooks.
+fn guard(settings: &Settings) -> Guard {
+    Guard {
         allow_private: settings.test_seams,
         ..Guard::default()
-    };
-    let http =
-        HttpCaller::new(guard, Limits::default()).context("outgoing calls cannot be made")?;
+    }
+}
+
+fn performer(settings: &Settings) -> anyhow::Result<Performer> {
+    let http = HttpCaller::new(guard(settings), Limits::default())
+        .context("outgoing calls cannot be made")?;
     let secrets = settings.secrets.iter();
     let secrets: Secrets = secrets
         .map(|(id, value)| (id.clone(), value.0.clone()))

@@ -55,6 +55,15 @@ impl Server {
         Self::serving(&[], env)
     }
 
+    /// Serves `hello` and opens the seams for tests.
+    pub(crate) fn with_seams() -> Self {
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("TANDEM_TEST_SEAMS", "true".to_owned()),
+        ];
+        Self::serving(&[], env)
+    }
+
     fn serving(documents: &[(&str, &str)], env: Vec<(&'static str, String)>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let workflows = home.path().join("workflows");
@@ -88,6 +97,12 @@ impl Server {
         };
         server.wait_until_ready();
         server
+    }
+
+    /// Waits for a server that is about to die.
+    pub(crate) fn died(&mut self) {
+        let status = self.child.wait().unwrap();
+        assert!(!status.success(), "it ended in peace");
     }
 
     pub(crate) fn start_again(&mut self) {
@@ -191,6 +206,11 @@ impl Server {
     /// A request no client command makes.
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> String {
         self.exchange("POST", path, headers, body).unwrap()
+    }
+
+    /// The same of a server that may die before it answers.
+    pub(crate) fn try_post(&self, path: &str, body: &str) -> Option<String> {
+        self.exchange("POST", path, &[], body)
     }
 
     fn exchange(

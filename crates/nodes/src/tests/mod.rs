@@ -6,3 +6,4 @@ mod perform;
 mod resolver;
 mod server;
 mod trace;
+mod webhook;

@@ -1,31 +1,32 @@
--- Version 2: memory, and what is left of runs whose log was removed.
+-- Version 2: subscriptions to events, and the log of their deliveries.
 
--- Every write to every memory scope; `position` is the order of writing. An entry is never
--- changed: the newest write of a key counts, and one without a body takes the key out.
-CREATE TABLE memory (
-    position   INTEGER PRIMARY KEY,
-    tenant     TEXT    NOT NULL,
-    scope      TEXT    NOT NULL,
-    memory_ref TEXT    NOT NULL,
-    key        TEXT    NOT NULL,
-    run_id     TEXT    NOT NULL,
-    seq        INTEGER NOT NULL,
-    body       TEXT
-) STRICT;
-
--- Both end in `position`, as every index does: the newest write of a key at or before any position
--- is one lookup.
-CREATE INDEX memory_by_scope ON memory (tenant, scope, memory_ref, key);
-CREATE INDEX memory_by_run   ON memory (run_id, memory_ref, key);
-
-CREATE TABLE memory_joins (
-    run_id TEXT    NOT NULL,
-    seq    INTEGER NOT NULL,
-    child  TEXT    NOT NULL,
-    PRIMARY KEY (run_id, seq, child)
+CREATE TABLE webhooks (
+    webhook     TEXT    NOT NULL PRIMARY KEY,
+    tenant      TEXT    NOT NULL,
+    body        TEXT    NOT NULL,
+    health      TEXT,
+    last_number INTEGER NOT NULL DEFAULT 0,
+    dropped     INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- The events of a run with a tombstone are gone.
-ALTER TABLE runs ADD COLUMN tombstone TEXT;
+CREATE INDEX webhooks_by_tenant ON webhooks (tenant);
 
-CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL AND tombstone IS NULL;
+-- `due` is set while the delivery is pending.
+CREATE TABLE webhook_deliveries (
+    webhook    TEXT    NOT NULL,
+    number     INTEGER NOT NULL,
+    run_id     TEXT    NOT NULL,
+    seq        INTEGER NOT NULL,
+    event_type TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    state      TEXT    NOT NULL,
+    due        INTEGER,
+    attempts   INTEGER NOT NULL,
+    last_at    INTEGER,
+    outcome    TEXT,
+    PRIMARY KEY (webhook, number),
+    CHECK ((state = 'pending') = (due IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX webhook_deliveries_by_due ON webhook_deliveries (webhook, due)
+    WHERE due IS NOT NULL;

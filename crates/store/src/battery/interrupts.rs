@@ -5,7 +5,7 @@ use crate::{Commit, InterruptFilter, InterruptRow, Page, Store};
 use std::sync::Arc;
 use tandem_record::{InterruptId, NodeId, RunId, TenantId, WorkspaceId};
 
-fn asked(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
+pub(super) fn asked(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
     InterruptRow {
         interrupt: InterruptId::new(id),
         run_id: RunId::new(run),
@@ -15,12 +15,14 @@ fn asked(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
         kind: kind.into(),
         created_at: NOW,
         deadline: Some(later(5)),
+        priority: 3,
+        groups: vec!["finance".into()],
         closed: None,
         body: format!(r#"{{"id":"{id}"}}"#),
     }
 }
 
-fn commit(rows: impl IntoIterator<Item = InterruptRow>) -> Commit {
+pub(super) fn commit(rows: impl IntoIterator<Item = InterruptRow>) -> Commit {
     Commit {
         interrupts: rows.into_iter().collect(),
         ..Commit::default()
@@ -102,6 +104,8 @@ pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
     let mut closed = asked("t2", "i1", "r9", "custom");
     closed.closed = Some("accepted".into());
     closed.body = "{}".into();
+    closed.deadline = Some(later(9));
+    closed.groups = vec!["legal".into()];
     must(&store, commit([closed])).await;
     let stored = store
         .interrupt(&"t1".into(), &"i1".into())
@@ -111,7 +115,9 @@ pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
     let mut expected = asked("t1", "i1", "r1", "approval");
     expected.closed = Some("accepted".into());
     expected.body = "{}".into();
-    assert_eq!(stored, expected, "only outcome and body may change");
+    expected.deadline = Some(later(9));
+    expected.groups = vec!["legal".into()];
+    assert_eq!(stored, expected, "what identifies a question stays");
     let open = InterruptFilter {
         open: Some(true),
         ..InterruptFilter::default()

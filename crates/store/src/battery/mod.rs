@@ -14,6 +14,7 @@ pub mod concurrency;
 pub mod definitions;
 pub mod guards;
 pub mod idempotency;
+pub mod inbox;
 pub mod interrupts;
 pub mod keys;
 pub mod memory;
@@ -23,6 +24,7 @@ pub mod sample;
 pub mod settings;
 pub mod snapshot;
 pub mod timers;
+pub mod webhooks;
 
 use crate::Store;
 use std::any::Any;
@@ -68,6 +70,8 @@ macro_rules! battery {
             idempotency: answers_what_was_committed, a_used_key_conflicts,
                 a_conflicting_commit_records_no_answer, forgets_the_oldest_first;
             interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_keeps_identity;
+            inbox: sorted_as_people_read, selections_combine, follows_its_questions,
+                pages_neither_repeat_nor_skip;
             outbox: leases_what_is_due_earliest_first, a_leased_entry_is_not_given_twice,
                 an_expired_lease_is_taken_over, released_entries_come_back_later,
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,
@@ -88,6 +92,10 @@ macro_rules! battery {
                 joins_in_order, a_refused_commit_remembers_nothing,
                 a_buried_run_leaves_its_row_and_its_memory;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
+            webhooks: listed_by_tenant, a_change_keeps_health_tenant_and_log,
+                deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,
+                the_log_is_bounded, deleting_leaves_nothing, decided_only_with_its_event,
+                going_to_sleep_is_guarded, waking_moves_an_entry_earlier_only;
             snapshot: replaced_with_its_append, a_refused_append_keeps_the_old_one;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,

@@ -5,15 +5,16 @@ use super::state::State;
 use crate::commit::{IdempotencyRecord, InterruptRow, RunRow};
 use crate::fault::Fault;
 use crate::read::{
-    DueTimer, IdempotencyKey, InterruptFilter, InterruptListing, ListedRun, Listing, Page,
-    Registered, RunFilter, RunPosition, StoredRun,
+    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, ListedRun, Listing, Page, Registered, RunFilter,
+    RunPosition, StoredRun,
 };
 use crate::{ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadRuns, ReadTimers};
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, InterruptId, RunId, StreamId, TenantId, Timestamp, WorkflowId,
+    DefinitionHash, InterruptId, RunId, StreamId, TenantId, Timestamp, WorkflowId, WorkspaceId,
 };
 
 fn stored(state: &State, run: &RunId) -> Option<StoredRun> {
@@ -143,6 +144,68 @@ impl ReadInterrupts for MemoryStore {
             more: older.next().is_some(),
         })
     }
+
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
+        let state = self.state()?;
+        let mut found: Vec<(InboxPlace, &InterruptRow)> = state
+            .interrupts
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| row.tenant == *tenant && waits_for(query, row))
+            .map(|(place, row)| {
+                let rank = match query.sort {
+                    InboxSort::Newest => 0,
+                    InboxSort::Deadline => row.due(),
+                    InboxSort::Priority => row.urgency(),
+                };
+                let position = RunPosition(place as i64 + 1);
+                (InboxPlace { rank, position }, row)
+            })
+            .collect();
+        let order = |place: &InboxPlace| match query.sort {
+            InboxSort::Newest => (0, -place.position.0),
+            InboxSort::Deadline | InboxSort::Priority => (place.rank, place.position.0),
+        };
+        found.sort_by_key(|(place, _)| order(place));
+        let rest = found
+            .into_iter()
+            .skip_while(|(place, _)| query.after.is_some_and(|a| order(place) <= order(&a)));
+        let mut rest = rest.map(|(place, row)| (place, row.clone()));
+        Ok(InboxPage {
+            rows: rest.by_ref().take(query.limit).collect(),
+            more: rest.next().is_some(),
+        })
+    }
+
+    async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault> {
+        let state = self.state()?;
+        let query = InboxQuery {
+            workspace: workspace.cloned(),
+            ..InboxQuery::default()
+        };
+        let open = state.interrupts.iter();
+        let open = open.filter(|row| row.tenant == *tenant && waits_for(&query, row));
+        let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for row in open {
+            kinds.insert(row.kind.clone());
+            groups.extend(row.groups.iter().cloned());
+        }
+        Ok(InboxChoices {
+            kinds: kinds.into_iter().collect(),
+            groups: groups.into_iter().collect(),
+        })
+    }
+}
+
+fn waits_for(query: &InboxQuery, row: &InterruptRow) -> bool {
+    row.closed.is_none()
+        && query.kind.as_ref().is_none_or(|kind| row.kind == *kind)
+        && query.group.as_ref().is_none_or(|g| row.groups.contains(g))
+        && (query.workspace.is_none() || row.workspace == query.workspace)
 }
 
 fn asked_for(filter: &InterruptFilter, row: &InterruptRow) -> bool {

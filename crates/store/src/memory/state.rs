@@ -1,5 +1,6 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
+use super::webhooks::Subscription;
 use crate::commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
     MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp,
-    WorkflowId,
+    WebhookId, WorkflowId,
 };
 
 #[derive(Default)]
@@ -37,6 +38,7 @@ pub(super) struct State {
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
+    pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
 }
 
 #[derive(Default)]
@@ -101,6 +103,13 @@ impl State {
                     )));
                 }
             }
+            Guard::NoDeliveryBefore { webhook, due } => {
+                let next = self.webhooks.get(webhook).and_then(Subscription::next);
+                if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
+                    let message = format!("webhook {webhook} has a delivery to make");
+                    return Err(Conflict::Guard(message));
+                }
+            }
         }
         Ok(())
     }
@@ -126,6 +135,14 @@ impl State {
                 OutboxChange::Put(entry) => {
                     self.outbox.insert(entry.effect.clone(), entry);
                 }
+                OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
+                    Some(there) => {
+                        there.available_at = there.available_at.min(entry.available_at);
+                    }
+                    None => {
+                        self.outbox.insert(entry.effect.clone(), entry);
+                    }
+                },
                 OutboxChange::Remove(effect) => {
                     self.outbox.remove(&effect);
                 }
@@ -141,6 +158,9 @@ impl State {
         self.joins.extend(commit.joins);
         for change in commit.registry {
             self.change_registry(change);
+        }
+        for change in commit.webhooks {
+            self.change_webhook(change);
         }
     }
 
@@ -176,6 +196,9 @@ impl State {
                 let stored = &mut self.interrupts[place];
                 stored.closed = row.closed;
                 stored.body = row.body;
+                stored.deadline = row.deadline;
+                stored.priority = row.priority;
+                stored.groups = row.groups;
             }
             None => {
                 let place = self.interrupts.len();

@@ -6,14 +6,16 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WebhookId,
+    WorkflowId, WorkspaceId,
 };
 use tandem_store::{
-    Commit, DueTimer, Error, Fault, IdempotencyKey, IdempotencyRecord, InterruptFilter,
-    InterruptListing, InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, MemoryQuery,
-    MemoryRow, MemoryView, Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency,
-    ReadInterrupts, ReadLog, ReadMemory, ReadRuns, ReadTimers, Registered, RunFilter, Settings,
-    SnapshotRecord, StoredRun, StreamSlice, Upkeep,
+    Commit, DeliveryListing, DeliveryRow, DueTimer, Error, Fault, IdempotencyKey,
+    IdempotencyRecord, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing,
+    InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
+    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
+    ReadMemory, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, Settings,
+    SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -81,6 +83,20 @@ impl ReadInterrupts for FailingStore {
     ) -> Result<InterruptListing, Fault> {
         self.faults.of_read().await?;
         self.inner.list_interrupts(tenant, filter, page).await
+    }
+
+    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
+        self.faults.of_read().await?;
+        self.inner.inbox(tenant, query).await
+    }
+
+    async fn inbox_choices(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<InboxChoices, Fault> {
+        self.faults.of_read().await?;
+        self.inner.inbox_choices(tenant, workspace).await
     }
 }
 
@@ -267,6 +283,51 @@ impl Keys for FailingStore {
         at: Timestamp,
     ) -> Result<bool, Fault> {
         self.inner.revoke_key(tenant, key_id, at).await
+    }
+}
+
+#[async_trait]
+impl ReadWebhooks for FailingStore {
+    async fn webhook(&self, webhook: &WebhookId) -> Result<Option<StoredWebhook>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.webhook(webhook).await
+    }
+
+    async fn list_webhooks(&self, tenant: &TenantId) -> Result<Vec<StoredWebhook>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.list_webhooks(tenant).await
+    }
+
+    async fn delivery(
+        &self,
+        webhook: &WebhookId,
+        number: u64,
+    ) -> Result<Option<DeliveryRow>, Fault> {
+        self.inner.delivery(webhook, number).await
+    }
+
+    async fn due_deliveries(
+        &self,
+        webhook: &WebhookId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.due_deliveries(webhook, now, limit).await
+    }
+
+    async fn next_delivery(&self, webhook: &WebhookId) -> Result<Option<Timestamp>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.next_delivery(webhook).await
+    }
+
+    async fn list_deliveries(
+        &self,
+        webhook: &WebhookId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<DeliveryListing, Fault> {
+        self.inner.list_deliveries(webhook, before, limit).await
     }
 }
 

@@ -46,7 +46,7 @@ impl FailingStore {
             .outbox
             .iter()
             .filter_map(|change| match change {
-                OutboxChange::Put(entry) => Some(entry.effect.clone()),
+                OutboxChange::Put(entry) | OutboxChange::Wake(entry) => Some(entry.effect.clone()),
                 OutboxChange::Remove(_) => None,
             })
             .collect();

@@ -1,8 +1,9 @@
 //! The promises, held against the store after everything came to its end.
 
 use super::client::tenant;
+use super::crew;
 use super::knowledge::Knowledge;
-use super::{Simulation, Told, all_runs};
+use super::{Simulation, Told, all_runs, webhooks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -24,11 +25,15 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     let panics = runtime.metrics().panics.get();
     ensure(panics == 0, || format!("{panics} tasks panicked"))?;
     let runs = read_all(runtime).await.map_err(store_failed)?;
-    for ended in runs.values() {
+    for (run, ended) in &runs {
         well_formed(ended)?;
+        let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
+        crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
         agrees_with_its_fold(sim, runtime, ended).await?;
     }
     families(&runs)?;
+    let logs = runs.iter().map(|(run, ended)| (run, ended.log.as_slice()));
+    webhooks::heard_of_everything(sim, runtime, logs).await?;
     calls_were_recorded_first(sim)?;
     nothing_is_left_over(sim).await.map_err(store_failed)??;
     keys_are_kept(sim).await?;
@@ -43,11 +48,11 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     })
 }
 
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(message()) }
 }
 
-fn store_failed(fault: Fault) -> String {
+pub(super) fn store_failed(fault: Fault) -> String {
     format!("a healed store failed: {fault}")
 }
 

@@ -1,6 +1,7 @@
 //! A client: starts runs, interferes with them, reads them, and writes down what it was told.
 
 use super::Simulation;
+use super::crew::CREW;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -14,13 +15,15 @@ use tandem_runtime::{
     Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
 };
 
-const WORKFLOWS: [&str; 7] = [
+const WORKFLOWS: [&str; 9] = [
     "top",
     "top",
     "middle",
     "leaf",
     "long",
     "triggered",
+    CREW,
+    CREW,
     "missing",
 ];
 /// Runs clients ask for in one simulation; their children come on top.
@@ -132,6 +135,8 @@ fn request(rng: &mut SmallRng) -> RunRequest {
         scope_id: None,
         callback_url: None,
         parent: None,
+        claimed_parent: None,
+        isolated_memory: false,
         transport: Transport::Rest,
         trace: None,
         memory: None,

@@ -5,13 +5,16 @@
 
 mod check;
 mod client;
+mod crew;
 mod knowledge;
 mod many;
+mod webhooks;
 mod workflows;
 
 pub use many::{Failure, Summary, run_many};
 
 use crate::clock::SimClock;
+use crate::courier::{ScriptedCourier, Target};
 use crate::failing::{FailingStore, Faults, Seen};
 use crate::ids::SimIds;
 use crate::world::{Script, ScriptedWorld};
@@ -39,6 +42,7 @@ pub(crate) struct Simulation {
     faults: Arc<Faults>,
     seen: Arc<Seen>,
     world: Arc<ScriptedWorld>,
+    courier: Arc<ScriptedCourier>,
     ids: Arc<SimIds>,
     knowledge: Mutex<Knowledge>,
     /// Where the last life left the clock.
@@ -82,6 +86,9 @@ impl Simulation {
             broken: rng.random_range(0..15),
             slowest_ms: rng.random_range(0..3_000),
         };
+        let courier = Arc::new(ScriptedCourier::default());
+        let down_ms = [0, 0, 2_500, 20_000][rng.random_range(0..4)];
+        courier.set(&webhooks::id(), Target::DownUntil(EPOCH.plus_ms(down_ms)));
         Self {
             store: MemoryStore::new(),
             faults: Arc::new(Faults::seeded(
@@ -95,6 +102,7 @@ impl Simulation {
                 Arc::clone(&seen),
             )),
             seen,
+            courier,
             ids: Arc::new(SimIds::new(seed)),
             knowledge: Mutex::default(),
             clock: Mutex::new(EPOCH),
@@ -168,6 +176,7 @@ impl Simulation {
         loop {
             let mut config =
                 RuntimeConfig::new(Arc::clone(&store), Arc::clone(&self.world) as Arc<_>);
+            config.courier = Some(Arc::clone(&self.courier) as Arc<_>);
             config.clock = Arc::clone(clock) as Arc<_>;
             config.ids = Arc::clone(&self.ids) as Arc<_>;
             config.limits = self.limits;
@@ -183,6 +192,10 @@ impl Simulation {
     /// Once, in whichever life it succeeds; clients find some workflows missing until then.
     async fn register(&self, runtime: &Runtime) {
         let tenant = client::tenant();
+        if self.registered.load(Ordering::Relaxed) == 0 {
+            // Before there is any run, so that it hears of all of them.
+            webhooks::register(runtime).await;
+        }
         loop {
             let at = self.registered.load(Ordering::Relaxed);
             let Some(document) = self.documents.get(at) else {

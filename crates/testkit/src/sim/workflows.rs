@@ -1,5 +1,6 @@
 //! Random workflows: three levels that call each other downwards, so that children nest.
 
+use super::crew;
 use crate::flow::{Flow, wf};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -21,6 +22,7 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
         graph(rng, "top", &["middle", "leaf"]),
         long_loop(rng),
         triggered(rng),
+        crew::supervised(rng, &["middle", "leaf"]),
     ]
 }
 

@@ -3,6 +3,7 @@
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
+use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};
 use tandem_record::Object;
 
@@ -30,11 +31,33 @@ pub struct Wired<'a> {
     pub node_types: Vec<&'a str>,
     /// Kinds of question this host asks; empty for a reader who may not answer any.
     pub interrupt_kinds: &'a [&'a str],
+    /// Run events are delivered to subscribers.
+    pub webhooks: bool,
     pub test_seams: bool,
     /// Bytes of one memory entry; absent when there is no memory.
     pub memory_entry_bytes: Option<usize>,
     /// Ways a run can be forked; empty for a reader who may not fork any.
     pub fork_modes: &'a [&'a str],
+    /// Supervisors and workers; absent for a reader who may not start runs.
+    pub agents: Option<Agents<'a>>,
+}
+
+/// The multi-agent execution model as it is served.
+#[derive(Debug, Clone)]
+pub struct Agents<'a> {
+    /// The operator's floor, when it is stricter than the protocol's.
+    pub floor: Option<f64>,
+    pub escalation_kind: Option<&'a str>,
+    /// Where a kind of question of our own is explained.
+    pub vendor_kinds_url: Option<String>,
+    pub fan_out_policies: &'a [&'a str],
+    pub join_modes: &'a [&'a str],
+    pub max_fan_out: u32,
+    pub max_loop_iterations: u64,
+    pub reasoning_token_limit: usize,
+    pub mock_agent: bool,
+    /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
+    pub memory: bool,
 }
 
 /// The document for one reader.
@@ -42,10 +65,16 @@ pub fn document(wired: &Wired<'_>) -> Value {
     let mut out = Fields::default();
     out.set("protocolVersion", "1.0");
     out.set("protocolVersions", ["1.0"]);
-    out.set(
-        "implementation",
-        json!({"name": "tandem", "version": wired.host_version, "vendor": "tandem"}),
-    );
+    let vendor_kinds = wired
+        .agents
+        .as_ref()
+        .and_then(|a| a.vendor_kinds_url.as_ref());
+    let mut implementation = Fields::default();
+    implementation.set("name", "tandem");
+    implementation.set("version", wired.host_version);
+    implementation.set("vendor", "tandem");
+    implementation.opt("vendorExtensionsUrl", vendor_kinds);
+    out.set("implementation", implementation.0);
     out.set("engineVersion", wired.engine_version);
     out.set("eventLogSchemaVersion", EVENT_LOG_SCHEMA_VERSION);
     out.set("minClientVersion", "1.0");
@@ -57,17 +86,18 @@ pub fn document(wired: &Wired<'_>) -> Value {
         .map(|e| ((*e).to_owned(), json!(1)))
         .collect();
     out.set("schemaVersions", versions);
-    out.set(
-        "limits",
-        json!({
-            "clarificationRounds": 3,
-            "schemaRounds": 2,
-            "envelopesPerTurn": 5,
-            "maxNodeExecutions": wired.max_node_executions,
-            "maxRunDurationMs": wired.max_run_duration_ms,
-            "maxRequestBodyBytes": wired.max_request_body_bytes,
-        }),
-    );
+    let mut limits = json!({
+        "clarificationRounds": 3,
+        "schemaRounds": 2,
+        "envelopesPerTurn": 5,
+        "maxNodeExecutions": wired.max_node_executions,
+        "maxRunDurationMs": wired.max_run_duration_ms,
+        "maxRequestBodyBytes": wired.max_request_body_bytes,
+    });
+    if let Some(agents) = &wired.agents {
+        limits["maxLoopIterations"] = json!(agents.max_loop_iterations);
+    }
+    out.set("limits", limits);
     if wired.pause_resume {
         let policies = ["immediate", "drain-current-node"];
         out.set(
@@ -99,13 +129,23 @@ pub fn document(wired: &Wired<'_>) -> Value {
             }),
         );
     }
+    if wired.webhooks {
+        out.set(
+            "webhooks",
+            json!({
+                "supported": true,
+                "signatureAlgorithms": [SIGNATURE_ALGORITHM],
+                // Kept and retried all the same; the word means the trigger bridge's events too.
+                "durable": false,
+            }),
+        );
+    }
     out.set(
         "subWorkflow",
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
     if let Some(bytes) = wired.memory_entry_bytes {
         out.set("memory", memory(bytes));
-        out.set("agents", json!({"memoryBackends": ["long-term"]}));
     }
     if !wired.fork_modes.is_empty() {
         out.set(
@@ -118,6 +158,9 @@ pub fn document(wired: &Wired<'_>) -> Value {
         );
     }
     out.set("conversationPrimitive", false);
+    if let Some(agents) = &wired.agents {
+        multi_agent(wired, agents, &mut out);
+    }
     if wired.auth_scoped {
         out.set(
             "discovery",
@@ -140,8 +183,68 @@ pub fn document(wired: &Wired<'_>) -> Value {
             "signedCallbackTokens": true,
         });
     }
+    if let Some(url) = vendor_kinds {
+        extensions["vendorExtensionsUrl"] = json!(url);
+    }
     out.set("extensions", extensions);
     Value::Object(out.0)
+}
+
+/// Rungs build on each other: without memory across sub-runs everything above the first is out of
+/// reach, however much of it works.
+fn rung(agents: &Agents<'_>) -> u32 {
+    if agents.memory { 3 } else { 1 }
+}
+
+fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
+    let mut model = Fields::default();
+    model.set("supported", true);
+    model.set("version", rung(agents));
+    model.opt("confidenceEscalationFloor", agents.floor);
+    model.opt("confidenceEscalationInterruptKind", agents.escalation_kind);
+    if agents.memory {
+        model.set("crossChildMemoryConcurrency", "strict");
+        model.set(
+            "crossHostCausation",
+            json!({
+                "supported": true,
+                "hostId": wired.host_id,
+                "ancestryEndpointSupported": true,
+            }),
+        );
+    }
+    out.set("multiAgent", json!({"executionModel": model.0}));
+    let mut family = Fields::default();
+    for feature in ["supported", "orchestrator", "dispatch", "dispatchMapping"] {
+        family.set(feature, true);
+    }
+    family.set(
+        "reasoning",
+        json!({
+            "verbosity": "summary",
+            "tokenLimit": agents.reasoning_token_limit,
+            "streaming": true,
+        }),
+    );
+    if agents.memory {
+        family.set("memoryBackends", ["long-term"]);
+    }
+    out.set("agents", family.0);
+    // The older names of the same.
+    out.set("orchestrator", json!({"supported": true}));
+    out.set(
+        "dispatch",
+        json!({
+            "supported": true,
+            "models": ["child-run"],
+            "askUserRoutings": ["clarification", "auto"],
+            "fanOutSupported": true,
+            "fanOutPolicies": agents.fan_out_policies,
+            "joinModes": agents.join_modes,
+            "maxFanOut": agents.max_fan_out,
+        }),
+    );
+    out.set("conformance", json!({"mockAgent": agents.mock_agent}));
 }
 
 /// Envelope types the host understands.

@@ -1,5 +1,6 @@
 //! OpenWOP v1.
 
+mod agent;
 pub mod bundle;
 pub mod capabilities;
 pub mod diff;
@@ -11,3 +12,4 @@ mod recorded;
 pub mod spans;
 pub mod stream;
 pub mod time;
+pub mod webhook;

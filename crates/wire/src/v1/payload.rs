@@ -1,5 +1,6 @@
 //! The public name and payload of each stored fact.
 
+use super::agent;
 use super::mask::{masked, masked_entries};
 use super::recorded::{forked_from, memory_payload};
 use super::time::rfc3339;
@@ -45,6 +46,12 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::MemoryForgotten { .. } => "tandem.memory.deleted",
         Event::ReplayDiverged { .. } => "replay.diverged",
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
+        Event::Agent(fact) => agent::type_name(&fact.said),
+        Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
+        Event::ConfidenceEscalated { .. } => "core.workflowChain.confidence-escalated",
+        Event::Handoff(_) => "core.workflowChain.event",
+        Event::FanOut { .. } => "core.dispatch.fanOut",
+        Event::FanIn { .. } => "core.dispatch.join",
         Event::LogAppended { .. } => "log.appended",
     }
 }
@@ -207,6 +214,7 @@ fn node_payload(
             kind,
             key,
             reason,
+            doubt,
             ..
         } => {
             out.node(node);
@@ -214,6 +222,11 @@ fn node_payload(
             out.set("kind", kind);
             out.set("key", key);
             out.opt("reason", reason.as_ref());
+            if let Some(doubt) = doubt {
+                out.set("agentId", &doubt.agent_id);
+                out.set("threshold", doubt.threshold);
+                out.set("observed", doubt.observed);
+            }
         }
         Event::InterruptResolved { node, resolution } => {
             out.set("runId", run);
@@ -235,6 +248,12 @@ fn node_payload(
             out.opt("interruptId", interrupt.as_ref());
             out.opt("resumeValue", value.as_ref());
         }
+        Event::Agent(_)
+        | Event::OrchestratorDecided { .. }
+        | Event::ConfidenceEscalated { .. }
+        | Event::Handoff(_)
+        | Event::FanOut { .. }
+        | Event::FanIn { .. } => agent::payload(run, event, out),
         other => people_payload(other, at, sensitivity, out),
     }
 }
@@ -423,6 +442,12 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::NodeSkipped { .. }
         | Event::NodeCancelled { .. }
         | Event::NodeDispatched { .. }
+        | Event::Agent(_)
+        | Event::OrchestratorDecided { .. }
+        | Event::ConfidenceEscalated { .. }
+        | Event::Handoff(_)
+        | Event::FanOut { .. }
+        | Event::FanIn { .. }
         | Event::InterruptRequested { .. }
         | Event::ApprovalRequested { .. }
         | Event::ClarificationRequested { .. }

@@ -1,13 +1,14 @@
 //! The one projection: stored facts and folded runs to what a reader may see.
 
+use super::agent;
 use super::mask::masked_entries;
 use super::payload::{Fields, owner, payload, type_name};
 use super::recorded::forked_from;
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{
-    Cause, Event, InterruptView, Object, Recorded, RunId, RunStatus, RunView, Sensitivity,
-    Timestamp,
+    Cause, Event, InterruptView, Object, ParentCause, Recorded, RunId, RunStatus, RunView,
+    Sensitivity, Timestamp,
 };
 
 /// Version of each event's payload contract.
@@ -32,6 +33,30 @@ pub struct Link {
     pub expires_at: Timestamp,
 }
 
+/// A run's immediate parent; clients walk further themselves.
+pub fn ancestry(view: &RunView, host_id: &str) -> Value {
+    let parent = match (&view.parent, &view.claimed_parent) {
+        (Some(link), _) => {
+            let cause = match link.cause {
+                ParentCause::SubWorkflow => "core.subWorkflow",
+                ParentCause::Dispatch => "core.dispatch",
+            };
+            json!({"runId": link.run_id, "hostId": host_id, "cause": cause})
+        }
+        (None, Some(claimed)) => {
+            let mut parent = Fields::default();
+            parent.set("runId", &claimed.run_id);
+            parent.set("hostId", &claimed.host_id);
+            // Chosen by the way it came: over HTTP another host can only start it as a whole.
+            parent.set("cause", "core.subWorkflow");
+            parent.opt("wellKnownUrl", claimed.well_known_url.as_ref());
+            Value::Object(parent.0)
+        }
+        (None, None) => Value::Null,
+    };
+    json!({"runId": view.run_id, "hostId": host_id, "parent": parent})
+}
+
 /// The public name of a stored fact.
 pub fn event_type(event: &Event) -> &'static str {
     type_name(event)
@@ -44,17 +69,20 @@ pub fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Val
     out.set("runId", run);
     out.opt("nodeId", recorded.event.node());
     out.set("type", type_name(&recorded.event));
-    out.set(
-        "payload",
-        payload(run, &recorded.event, recorded.at, sensitivity),
-    );
+    let mut payload = payload(run, &recorded.event, recorded.at, sensitivity);
+    if let Some(Cause::Foreign { host, .. }) = &recorded.cause
+        && agent::names_foreign_hosts(&recorded.event)
+    {
+        payload.insert("causationHostId".to_owned(), json!(host));
+    }
+    out.set("payload", payload);
     out.set("timestamp", rfc3339(recorded.at));
     out.set("sequence", recorded.seq);
     out.set("schemaVersion", EVENT_SCHEMA_VERSION);
     out.set("engineVersion", "1");
     let cause = recorded.cause.as_ref().map(|cause| match cause {
         Cause::Event(seq) => run.event_id(*seq),
-        Cause::External(id) => id.clone(),
+        Cause::External(id) | Cause::Foreign { event: id, .. } => id.clone(),
     });
     out.opt("causationId", cause);
     Value::Object(out.0)
@@ -104,6 +132,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     out.opt("metadata", view.options.metadata.as_ref());
     out.opt("configurable", view.options.configurable.as_ref());
     out.opt("agent", view.agent.as_ref());
+    out.opt("runOrchestrator", view.orchestrator.as_ref());
     out.opt("outputs", extras.outputs.as_ref());
     if let Some(parent) = &view.parent {
         out.set("parentRunId", &parent.run_id);

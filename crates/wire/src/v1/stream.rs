@@ -98,6 +98,12 @@ fn is_update(event: &Event) -> bool {
         | Event::MemoryForgotten { .. }
         | Event::ReplayDiverged { .. }
         | Event::TriggerArmed { .. }
+        | Event::Agent(_)
+        | Event::OrchestratorDecided { .. }
+        | Event::ConfidenceEscalated { .. }
+        | Event::Handoff(_)
+        | Event::FanOut { .. }
+        | Event::FanIn { .. }
         | Event::LogAppended { .. } => false,
     }
 }

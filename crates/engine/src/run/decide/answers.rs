@@ -54,7 +54,7 @@ pub(super) fn clarification(
 }
 
 /// Both forms clients send: an object by question id, or a list of id and answer.
-fn read_answers(value: &Value) -> Result<Object, Refusal> {
+pub(super) fn read_answers(value: &Value) -> Result<Object, Refusal> {
     match value.get("answers") {
         Some(Value::Object(answers)) => Ok(answers.clone()),
         Some(Value::Array(items)) => items

@@ -1,6 +1,7 @@
 //! Approvals: reading a decision, counting voices, and what follows from it.
 
 use super::resolve::{Answer, Closed, close, invalid};
+use crate::definition::schema;
 use crate::graph::binding::RunScope;
 use crate::node::ApprovalGate;
 use crate::run::finish::Done;
@@ -49,6 +50,14 @@ fn read_decision(gate: &ApprovalGate, answer: &Answer) -> Result<Decision, Refus
     let edited = fields.get("editedArtifactData").cloned();
     if action == "edit-accept" && edited.is_none() {
         return invalid("/editedArtifactData", "the edited artifact is required");
+    }
+    if let (Some(edited), Some(schema)) = (&edited, &gate.artifact_schema)
+        && action == "edit-accept"
+    {
+        let problems = schema::problems(schema, edited, "/resumeValue/editedArtifactData");
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid(problems));
+        }
     }
     Ok(Decision {
         refine: refine.filter(|_| action == "refine"),

@@ -24,10 +24,10 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             status,
             interrupt,
             kind,
-            ..
+            child,
         } => {
             // The parent mirrors the wait; the question itself stays with the child.
-            let cause = turn.resume_mirror(ix, cause);
+            let cause = resume_mirror(turn, ix, &child, cause);
             turn.emit(
                 Event::NodeSuspended {
                     node: node.clone(),
@@ -37,26 +37,42 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
                     status,
                     reason: Some("child-waiting".to_owned()),
                     mirrors: Some((asker, asking)),
+                    child: Some(child),
+                    doubt: None,
                 },
                 Some(cause),
             );
         }
-        ChildOutcome::Resumed { .. } => {
-            turn.resume_mirror(ix, cause);
+        ChildOutcome::Resumed { child } => {
+            resume_mirror(turn, ix, &child, cause);
         }
         ChildOutcome::Ended {
+            child,
             status,
             variables,
             error,
-            ..
         } => {
+            let dispatches = turn.run.state.nodes[ix].dispatching.is_some();
+            if turn.run.state.phase == Phase::Cancelling && dispatches {
+                turn.worker_ended(ix, &child, status, variables, error);
+                if !turn.run.state.nodes[ix].holds_up_cancel() {
+                    turn.cancel_node(ix, "run-cancelled", turn.run.state.nodes[ix].last, None);
+                }
+                turn.finish_cancel_if_alone();
+                return Reply::Accepted;
+            }
             if turn.run.state.phase == Phase::Cancelling {
                 turn.cancel_node(ix, "run-cancelled", Some(cause), Some(status));
                 turn.finish_cancel_if_alone();
                 return Reply::Accepted;
             }
-            let cause = turn.resume_mirror(ix, cause);
-            ended(turn, ix, status, variables, error, cause);
+            let cause = resume_mirror(turn, ix, &child, cause);
+            if dispatches {
+                // What follows from it is found by advancing, also after a pause.
+                turn.worker_ended(ix, &child, status, variables, error);
+            } else {
+                ended(turn, ix, status, variables, error, cause);
+            }
         }
     }
     turn.advance();
@@ -70,9 +86,32 @@ fn awaiting(turn: &Turn<'_>, node: &NodeId, child: &RunId) -> Option<(usize, Seq
     }
     let ix = turn.run.def.index(node)?;
     let state = &turn.run.state.nodes[ix];
-    let waits = matches!(&state.work, Some(Work::Child { child: c, .. }) if c == child);
+    let waits = state.awaits(child);
     let open = matches!(state.status, NodeStatus::Running | NodeStatus::Suspended);
     (waits && open).then_some((ix, state.last?))
+}
+
+/// Takes back the mirrored wait of a child before the node goes on.
+fn resume_mirror(turn: &mut Turn<'_>, ix: usize, child: &RunId, cause: Seq) -> Seq {
+    let state = &turn.run.state.nodes[ix];
+    let waits = state.suspended.iter().chain(&state.also_waiting);
+    let ours = waits.filter(|s| s.mirrors.is_some());
+    let mut ours = ours.filter(|s| s.child.as_ref().is_none_or(|c| c == child));
+    let Some(over) = ours.next() else {
+        return cause;
+    };
+    // Which one of several is over has to be said.
+    let several = !state.also_waiting.is_empty();
+    let interrupt = several.then(|| over.interrupt.id.clone());
+    let node = turn.run.def.nodes[ix].id.clone();
+    turn.emit(
+        Event::NodeResumed {
+            node,
+            interrupt,
+            value: None,
+        },
+        Some(cause),
+    )
 }
 
 fn ended(

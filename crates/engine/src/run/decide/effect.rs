@@ -2,6 +2,7 @@
 //! nothing.
 
 use crate::node::{Kind, MemoryHook};
+use crate::run::agents::Statement;
 use crate::run::finish::Done;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
@@ -28,6 +29,10 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
         return Reply::Unchanged;
     }
     match outcome {
+        EffectOutcome::Done { outputs } if supervises(turn, ix) => {
+            let step = turn.deliberate(ix, Statement::read(&answer(&outputs)), cause);
+            turn.follow(ix, step, cause);
+        }
         EffectOutcome::Done { outputs } => {
             if let Kind::MemoryHook(MemoryHook::Redaction { .. }) = &turn.run.def.nodes[ix].kind {
                 turn.try_to_remember_secret(ix, &outputs, cause);
@@ -46,6 +51,10 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
     }
     turn.advance();
     Reply::Accepted
+}
+
+fn supervises(turn: &Turn<'_>, ix: usize) -> bool {
+    matches!(turn.run.def.nodes[ix].kind, Kind::Supervisor(_))
 }
 
 /// What goes into the author's output variable: an HTTP answer's body, or everything.

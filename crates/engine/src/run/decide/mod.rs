@@ -6,6 +6,7 @@ mod cancel;
 mod child;
 mod create;
 mod effect;
+mod held;
 mod pause;
 mod resolve;
 mod resume;

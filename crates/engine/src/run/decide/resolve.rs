@@ -3,6 +3,7 @@
 
 use super::answers::{clarification, other};
 use super::approval::{approval, rejected};
+use super::held;
 use crate::definition::Problem;
 use crate::node::Kind;
 use crate::run::refusal::Refusal;
@@ -37,6 +38,8 @@ pub(super) fn resolve(
         Kind::ApprovalGate(gate) => approval(turn, ix, gate, answer)?,
         Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
         Kind::OpenInterrupt(open) => other(turn, ix, open, &answer)?,
+        Kind::Dispatch(_) => held::dispatch(turn, ix, answer)?,
+        Kind::Supervisor(_) | Kind::MockAgent(_) => held::unsure(turn, ix, answer)?,
         kind => unreachable!("{kind:?} never asks"),
     };
     let votes = closed.votes;

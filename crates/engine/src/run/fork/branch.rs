@@ -7,7 +7,7 @@
 use super::place;
 use crate::ids::{child_run_id, logical_invocation_id};
 use crate::run::start::{Entry, Step};
-use crate::run::state::{Phase, Run};
+use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
 use crate::run::turn::Turn;
 use std::sync::Arc;
 use tandem_record::{Event, NodeId, NodeStatus, Recorded, Seq, Timestamp, Work};
@@ -106,7 +106,9 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
 /// A node cut off in the middle of what it does at once, and where it started.
 fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
     let state = &run.state.nodes[ix];
-    let waits = state.work.is_some() || state.retry_at.is_some();
+    let workers = state.dispatching.iter().flat_map(|d| &d.workers);
+    let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
+    let waits = state.work.is_some() || state.retry_at.is_some() || handed_over;
     if state.status != NodeStatus::Running || waits || was_answered(log, run, ix) {
         return None;
     }
@@ -148,6 +150,14 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
     let Some(cause) = state.last else {
         return;
     };
+    if let Some(dispatching) = &state.dispatching {
+        let decided = dispatching.decided;
+        let workers = dispatching.workers.iter().enumerate();
+        let live = workers.filter(|(_, w)| w.is_live());
+        let live: Vec<(usize, WorkerState)> = live.map(|(i, w)| (i, w.clone())).collect();
+        turn.hand_over_again(ix, &live, decided);
+        return;
+    }
     match (&state.work, state.status) {
         (
             Some(Work::Child {

@@ -53,9 +53,10 @@ impl Stage {
     }
 
     pub(super) fn child_of(&self, node: &str) -> RunId {
-        match &self.node(node).work {
-            Some(Work::Child { child, .. }) => child.clone(),
-            other => panic!("{node} waits for no child but {other:?}"),
+        let mut awaited = self.node(node).awaited_children();
+        match awaited.next() {
+            Some((child, _)) => child.clone(),
+            None => panic!("{node} waits for no child"),
         }
     }
 

@@ -86,6 +86,7 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
     let context = Context {
         now: Timestamp(5),
         limits: &Limits::default(),
+        agents: &Default::default(),
         definitions: &Unread,
         memory: &Empty,
     };
@@ -98,11 +99,7 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
 
 #[test]
 fn types_the_host_does_not_serve_are_refused_at_creation() {
-    let cases = [
-        ("core.conversationGate", "conversationPrimitive"),
-        ("core.orchestrator.supervisor", "agents.orchestrator"),
-        ("core.dispatch", "agents.dispatch"),
-    ];
+    let cases = [("core.conversationGate", "conversationPrimitive")];
     for (type_id, capability) in cases {
         let flow = flow("gated")
             .noops("a")

@@ -126,6 +126,10 @@ impl Flow {
         self
     }
 
+    pub(super) fn document(self) -> Value {
+        self.doc
+    }
+
     pub(super) fn compile(self) -> Arc<Definition> {
         let compiled = Definition::compile(&self.doc, Permissions::default());
         Arc::new(compiled.expect("the test's workflow compiles"))

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use tandem_record::{
-    ChildOutcome, Effect, EffectKind, ErrorInfo, Event, Object, Recorded, TimerKey, Timestamp, Work,
+    ChildOutcome, Effect, EffectKind, ErrorInfo, Event, HandoffStep, Object, Recorded, Said,
+    TimerKey, Timestamp, Work,
 };
 
 pub(super) fn event(recorded: &Recorded) -> String {
@@ -173,9 +174,67 @@ pub(super) fn event(recorded: &Recorded) -> String {
             .word("trigger.armed")
             .word(trigger)
             .word(format!("due=+{}", due.ms_since(at))),
+        Event::Agent(fact) => agent(line, &fact.agent_id, &fact.said),
+        Event::OrchestratorDecided {
+            node,
+            decision,
+            iteration,
+            ..
+        } => line
+            .word("decided")
+            .word(node)
+            .word(format!("#{iteration}"))
+            .word(decision["kind"].as_str().unwrap_or("?")),
+        Event::ConfidenceEscalated {
+            confidence,
+            floor,
+            worker,
+            ..
+        } => line
+            .word("escalated")
+            .word(format!("{confidence}<{floor}"))
+            .words(worker),
+        Event::Handoff(handoff) => {
+            let line = line.word(handoff.step.phase()).word(&handoff.worker);
+            match &handoff.step {
+                HandoffStep::Harvested { keys, .. } => line.words(keys),
+                HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
+                    line.error(error)
+                }
+                _ => line,
+            }
+        }
+        Event::FanOut { children, join, .. } => line.word("fan-out").word(children).word(join),
+        Event::FanIn {
+            outcome,
+            completed,
+            failed,
+            cancelled,
+            ..
+        } => line
+            .word("fan-in")
+            .word(outcome.as_str())
+            .word(format!("{completed}/{failed}/{cancelled}")),
         Event::LogAppended { message, .. } => line.word("log").word(message),
     }
     .0
+}
+
+fn agent(line: Line, agent: &str, said: &Said) -> Line {
+    let line = line.word(agent);
+    match said {
+        Said::Reasoned { reasoning, .. } => line.word("reasoned").word(reasoning),
+        Said::ReasoningDelta { delta, sequence } => {
+            line.word(format!("delta[{sequence}]")).word(delta)
+        }
+        Said::ToolCalled { tool, .. } => line.word("called").word(tool),
+        Said::ToolReturned { tool, error, .. } => {
+            let line = line.word("returned").word(tool);
+            line.words(error.as_ref().map(|e| &e.code))
+        }
+        Said::HandedOff { to, .. } => line.word("hands off to").word(to),
+        Said::Decided { confidence, .. } => line.word("decided").words(confidence),
+    }
 }
 
 /// A new effect, marked so that it is not taken for an event.

@@ -3,7 +3,9 @@
 //! each table proves them too.
 
 mod acts;
+mod agents;
 mod flow;
+mod foresee;
 mod forks;
 mod gates;
 mod lines;
@@ -19,12 +21,15 @@ mod children;
 mod children_refused;
 mod decisions;
 mod effects;
+mod fan_out;
+mod floor;
 mod linear;
 mod loops;
 mod pausing;
 mod random_graphs;
 mod random_steps;
 mod retries;
+mod supervising;
 mod test_only;
 mod timers;
 mod transitions;

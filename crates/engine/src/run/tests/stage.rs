@@ -8,8 +8,9 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::run::{
-    Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall, Recalled, Refusal,
-    Run, Source, State, TimerWish, Undecided, create, decide, fork, wanted_effects, wanted_timers,
+    AgentPolicy, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall,
+    Recalled, Refusal, Run, Source, State, TimerWish, Undecided, create, decide, fork,
+    wanted_effects, wanted_timers,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ pub(super) struct Stage {
     def: Arc<Definition>,
     known: HashMap<WorkflowId, Arc<Definition>>,
     pub(super) limits: Limits,
+    pub(super) agents: AgentPolicy,
     pub(super) now: Timestamp,
     pub(super) request: RunRequest,
     run: Option<Run>,
@@ -70,6 +72,7 @@ impl Stage {
             def,
             known,
             limits: Limits::default(),
+            agents: AgentPolicy::default(),
             now: START,
             request: RunRequest {
                 owner: Owner {
@@ -83,6 +86,8 @@ impl Stage {
                 scope_id: None,
                 callback_url: None,
                 parent: None,
+                claimed_parent: None,
+                isolated_memory: false,
                 transport: Transport::Rest,
                 trace: None,
                 memory: None,
@@ -123,6 +128,7 @@ impl Stage {
             dispatched_at: Seq(2),
             lineage: lineage.iter().map(|id| WorkflowId::new(*id)).collect(),
             harvest: harvest.iter().map(|name| (*name).to_owned()).collect(),
+            cause: tandem_record::ParentCause::SubWorkflow,
         });
         self
     }
@@ -186,6 +192,10 @@ impl Stage {
     }
 
     /// Forgets the lines so far: they are given, not claimed.
+    pub(super) fn lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unread)
+    }
+
     pub(super) fn given(mut self) -> Self {
         self.unread.clear();
         self
@@ -253,6 +263,7 @@ impl Stage {
         Context {
             now: self.now,
             limits: &self.limits,
+            agents: &self.agents,
             definitions: &self.known,
             memory: &Empty,
         }
@@ -279,6 +290,7 @@ impl Stage {
             def: Arc::clone(&self.def),
             known: self.known.clone(),
             limits: self.limits,
+            agents: self.agents.clone(),
             now: self.now,
             request,
             run: None,

@@ -53,7 +53,10 @@ fn in_status(status: RunStatus) -> Option<Stage> {
         RunStatus::Paused => {
             run.pause(DrainPolicy::Immediate).expect("running");
         }
-        RunStatus::WaitingApproval | RunStatus::WaitingInput | RunStatus::WaitingExternal => {
+        RunStatus::WaitingApproval
+        | RunStatus::WaitingInput
+        | RunStatus::WaitingClarification
+        | RunStatus::WaitingExternal => {
             run = waiting(status);
         }
         RunStatus::Cancelling => {

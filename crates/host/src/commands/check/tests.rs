@@ -64,10 +64,10 @@ fn text_that_is_not_json_is_shown_where_it_breaks() {
 
 #[test]
 fn a_type_that_is_not_served_is_a_warning() {
-    let found = examined(&GOOD.replace("core.noop", "core.dispatch"));
+    let found = examined(&GOOD.replace("core.noop", "core.conversationGate"));
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].starts_with("w.json: warning: node a: core.dispatch needs"),
+        found[0].starts_with("w.json: warning: node a: core.conversationGate needs"),
         "{}",
         found[0]
     );

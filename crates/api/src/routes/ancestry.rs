@@ -1,0 +1,58 @@
+//! Where a run comes from, and what our own kinds of question mean to readers who have never met
+//! this host.
+
+use super::runs::observe;
+use crate::api::{Doors, Shared};
+use crate::at::At;
+use crate::caller::{Caller, RunsRead};
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Value, json};
+use tandem_record::RunId;
+use tandem_wire::v1::project;
+
+const VENDOR_KINDS: &str = "/v1/host/tandem/vendor-kinds";
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}/ancestry", tag = "runs", operation_id = "readAncestry",
+    params(("runId" = String, Path)),
+    responses((status = 200, description = "The run's immediate parent, if it has one", body = Value))
+)]
+pub(super) async fn read_ancestry(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    At(run): At<String>,
+) -> Result<Json<Value>, Problem> {
+    let observed = observe(&doors, &caller, &RunId::from(run)).await?;
+    Ok(Json(project::ancestry(&observed.view, &doors.host.host_id)))
+}
+
+/// Public, like discovery: whoever meets the kind in an event must be able to look it up.
+#[utoipa::path(
+    get, path = "/v1/host/tandem/vendor-kinds", tag = "discovery", operation_id = "vendorKinds",
+    security(()),
+    responses((status = 200, description = "What this host's own interrupt kinds mean", body = Value))
+)]
+pub(super) async fn vendor_kinds(State(doors): State<Shared>) -> Json<Value> {
+    let kinds = doors.runtime.agent_policy().vendor_kind().map(|own| {
+        let consumer = |name: &str, matches: &str| json!({"name": name, "matches": matches});
+        json!({
+            "kind": own.kind,
+            "correspondsTo": own.meaning,
+            "runStatus": own.status,
+            "consumers": [
+                consumer("inbox and console", "interrupt.kind"),
+                consumer("audit log", "interrupt.requested.kind"),
+                consumer("webhooks", "interrupt.requested.kind"),
+            ],
+        })
+    });
+    Json(kinds.into_iter().collect())
+}
+
+/// Absolute where callers reach the host under a name of its own, else relative to discovery.
+pub(super) fn vendor_kinds_url(doors: &Doors) -> String {
+    let base = doors.host.public_url.as_deref().unwrap_or_default();
+    format!("{base}{VENDOR_KINDS}")
+}

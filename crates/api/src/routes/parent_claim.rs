@@ -1,0 +1,93 @@
+//! A run of another host may say that it started this one. Taken from an authenticated caller as a
+//! claim: it changes what ancestry shows and nothing else. Anything malformed is dropped and the
+//! run goes on without it.
+
+use crate::api::Doors;
+use serde_json::Value;
+use tandem_access::Identity;
+use tandem_record::{ClaimedParent, Object, RunId};
+use url::{Host, Url};
+
+const MAX_CHARS: usize = 256;
+const WELL_KNOWN: &str = "/.well-known/openwop";
+
+/// Reads `metadata.openwop.parent`.
+pub(super) async fn read(
+    doors: &Doors,
+    caller: &Identity,
+    metadata: Option<&Object>,
+) -> Option<ClaimedParent> {
+    let claim = metadata?.get("openwop")?.get("parent")?;
+    let mut parent = parse(claim, doors.test_seams)?;
+    if parent.host_id == doors.host.host_id {
+        let run = RunId::from(parent.run_id.clone());
+        doors.visible(caller, &run).await.ok()?;
+        parent.well_known_url = None;
+    }
+    Some(parent)
+}
+
+fn parse(claim: &Value, development: bool) -> Option<ClaimedParent> {
+    let text = |key: &str| {
+        let text = claim.get(key).and_then(Value::as_str);
+        text.filter(|t| (1..=MAX_CHARS).contains(&t.chars().count()))
+    };
+    let url = text("wellKnownUrl").filter(|url| is_discovery(url, development))?;
+    Some(ClaimedParent {
+        run_id: text("runId")?.to_owned(),
+        host_id: text("hostId")?.to_owned(),
+        well_known_url: Some(url.to_owned()),
+        event_id: text("eventId").map(str::to_owned),
+    })
+}
+
+fn is_discovery(url: &str, development: bool) -> bool {
+    let Ok(url) = Url::parse(url) else {
+        return false;
+    };
+    let loopback = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => return false,
+    };
+    let secure = url.scheme() == "https" || (development && url.scheme() == "http" && loopback);
+    secure && url.path().ends_with(WELL_KNOWN) && url.query().is_none() && url.fragment().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_claim_is_whole_or_dropped() {
+        let claim = |url: &str| json!({"runId": "run-1", "hostId": "far", "wellKnownUrl": url, "eventId": "run-1:3"});
+        let good = "https://far.example/.well-known/openwop";
+        let parent = parse(&claim(good), false).expect("a sound claim");
+        assert_eq!(parent.well_known_url.as_deref(), Some(good));
+        assert_eq!(parent.event_id.as_deref(), Some("run-1:3"));
+        let local = "http://127.0.0.1:7717/.well-known/openwop";
+        assert!(
+            parse(&claim(local), false).is_none(),
+            "plain http outside development"
+        );
+        assert!(parse(&claim(local), true).is_some());
+        for bad in [
+            "http://far.example/.well-known/openwop",
+            "https://far.example/",
+            "https://far.example/.well-known/openwop?x=1",
+            "file:///.well-known/openwop",
+            "nonsense",
+        ] {
+            assert!(parse(&claim(bad), true).is_none(), "{bad}");
+        }
+        for broken in [
+            json!({}),
+            json!("run-1"),
+            json!({"runId": 1, "hostId": "far", "wellKnownUrl": good}),
+        ] {
+            assert!(parse(&broken, true).is_none(), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Subscriptions to run events: registering, rotating the secret, ending.
+//!
+//! A secret is derived, never stored. It is in the answer that registers or rotates, and in the
+//! repetition of that answer to the same idempotency key: a caller whose connection broke would
+//! otherwise hold a webhook it cannot verify.
+
+use crate::api::{Doors, Shared};
+use crate::at::At;
+use crate::caller::{Caller, WebhooksManage};
+use crate::mutation::{Begun, Deed, Mutation};
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::said::Said;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_access::{Identity, fingerprint};
+use tandem_record::{Webhook, WebhookId};
+use tandem_runtime::{Courier, Subscription, WebhookError};
+use tandem_wire::v1::time::rfc3339;
+use tandem_wire::v1::webhook::{SIGNATURE_ALGORITHM, is_event_name};
+use utoipa::ToSchema;
+
+const MAX_URL_CHARS: usize = 2048;
+const MAX_EVENTS: usize = 100;
+const MAX_TAGS: usize = 100;
+const MAX_TAG_CHARS: usize = 256;
+/// How long the old secret goes on signing after a rotation, unless the caller says otherwise.
+const OVERLAP_SECONDS: u64 = 24 * 3600;
+const MAX_OVERLAP_SECONDS: u64 = 7 * 24 * 3600;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewWebhook)]
+pub(super) struct Wanted {
+    /// https, and reachable from the internet.
+    url: String,
+    /// Names of run events, for example `run.completed`.
+    #[serde(alias = "eventTypes")]
+    events: Vec<String>,
+    /// The caller's own tenant or workspace, which is also the default.
+    #[serde(default)]
+    tenant_id: Option<String>,
+    /// Only runs that carry one of these tags.
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = RotateWebhook)]
+pub(super) struct Rotation {
+    /// How long deliveries are still signed with the old secret; a day when left out.
+    #[serde(default)]
+    overlap_seconds: Option<u64>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/webhooks", tag = "webhooks", operation_id = "registerWebhook",
+    request_body = Wanted,
+    responses((status = 201, description = "The subscription and its secret", body = Value))
+)]
+pub(super) async fn register(
+    State(doors): State<Shared>,
+    caller: Caller<WebhooksManage>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let courier = Arc::clone(courier(&doors)?);
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let wanted: Wanted = request.json()?;
+    wanted.check()?;
+    check_membership(&caller, wanted.tenant_id.as_deref())?;
+    let vetted = courier.vet(&wanted.url).await;
+    vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
+    let webhook = wanted.into_webhook(&doors, &caller);
+    let mut body = shown(&webhook);
+    show_secret(&mut body, &courier.secret(&webhook.id, webhook.generation));
+    let runtime = doors.runtime.clone();
+    ticket
+        .together(&doors, Said::created(body), |answer| async move {
+            done(runtime.register_webhook(&webhook, answer).await)
+        })
+        .await
+}
+
+#[utoipa::path(
+    delete, path = "/v1/webhooks/{webhookId}", tag = "webhooks",
+    operation_id = "unregisterWebhook",
+    params(("webhookId" = String, Path), ("tenantId" = Option<String>, Query)),
+    responses((status = 204, description = "Ended; nothing more is delivered"))
+)]
+pub(super) async fn unregister(
+    State(doors): State<Shared>,
+    caller: Caller<WebhooksManage>,
+    At(id): At<String>,
+    params: Params,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    courier(&doors)?;
+    check_membership(&caller, params.get("tenantId"))?;
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let webhook = find(&doors, &caller, id).await?.webhook;
+    let runtime = doors.runtime.clone();
+    ticket
+        .together(&doors, Said::nothing(), |answer| async move {
+            done(runtime.delete_webhook(&webhook, answer).await)
+        })
+        .await
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/webhooks/{webhookId}:rotate", tag = "webhooks",
+    operation_id = "rotateWebhook",
+    params(("webhookId" = String, Path)), request_body = Option<Rotation>,
+    responses((status = 201, description = "The secret to come, and when it begins to sign", body = Value))
+)]
+pub(super) async fn rotate(
+    State(doors): State<Shared>,
+    caller: Caller<WebhooksManage>,
+    At(id): At<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let courier = Arc::clone(courier(&doors)?);
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let Rotation { overlap_seconds } = request.optional_json()?;
+    let seconds = overlap_seconds.unwrap_or(OVERLAP_SECONDS);
+    if seconds > MAX_OVERLAP_SECONDS {
+        let message = format!("must be at most {MAX_OVERLAP_SECONDS}");
+        return Err(Problem::invalid("/overlapSeconds", message));
+    }
+    let webhook = find(&doors, &caller, id).await?.webhook;
+    let until = (seconds > 0).then(|| doors.now().plus_ms(seconds * 1000));
+    let mut body = json!({"webhookId": webhook.id});
+    show_secret(
+        &mut body,
+        &courier.secret(&webhook.id, webhook.generation + 1),
+    );
+    body["signsFrom"] = json!(rfc3339(until.unwrap_or_else(|| doors.now())));
+    let runtime = doors.runtime.clone();
+    ticket
+        .together(&doors, Said::created(body), |answer| async move {
+            done(runtime.rotate_webhook(&webhook, until, answer).await)
+        })
+        .await
+}
+
+impl Wanted {
+    fn check(&self) -> Result<(), Problem> {
+        let mut errors = Vec::new();
+        let mut wrong = |path: String, message: String| errors.push((path, message));
+        if !(1..=MAX_URL_CHARS).contains(&self.url.chars().count()) {
+            let message = format!("must have 1 to {MAX_URL_CHARS} characters");
+            wrong("/url".to_owned(), message);
+        }
+        if !(1..=MAX_EVENTS).contains(&self.events.len()) {
+            let message = format!("must name 1 to {MAX_EVENTS} events");
+            wrong("/events".to_owned(), message);
+        }
+        for (i, name) in self.events.iter().enumerate().take(MAX_EVENTS) {
+            if !is_event_name(name) {
+                let message = "is not the name of an event, such as run.completed";
+                wrong(format!("/events/{i}"), message.to_owned());
+            }
+        }
+        let tags = self.tags.as_deref().unwrap_or_default();
+        if tags.len() > MAX_TAGS {
+            wrong("/tags".to_owned(), format!("may hold {MAX_TAGS} tags"));
+        }
+        for (i, tag) in tags.iter().enumerate().take(MAX_TAGS) {
+            if !(1..=MAX_TAG_CHARS).contains(&tag.chars().count()) {
+                let message = format!("must have 1 to {MAX_TAG_CHARS} characters");
+                wrong(format!("/tags/{i}"), message);
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Problem::validation(errors))
+        }
+    }
+
+    fn into_webhook(self, doors: &Doors, caller: &Identity) -> Webhook {
+        let mut events = self.events;
+        events.sort();
+        events.dedup();
+        Webhook {
+            id: WebhookId::from(format!("wh-{}", uuid::Uuid::now_v7())),
+            tenant: caller.tenant.clone(),
+            workspace: caller.workspace.clone(),
+            url: self.url,
+            events,
+            tags: self.tags.unwrap_or_default(),
+            created_at: doors.now(),
+            created_by: Some(caller.principal.clone()),
+            generation: 0,
+            overlap_until: None,
+        }
+    }
+}
+
+/// The protocol calls it a tenant and means the workspace; the caller's own of either kind will do.
+/// Looked at before anything is looked up.
+fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Problem> {
+    let own = |named: &str| {
+        let workspace = caller.workspace.as_ref().map(AsRef::as_ref);
+        named == caller.tenant.as_str() || Some(named) == workspace
+    };
+    match named {
+        Some(named) if !own(named) => Err(Problem::tenant_membership_required()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn courier(doors: &Doors) -> Result<&Arc<dyn Courier>, Problem> {
+    let courier = doors.runtime.courier();
+    courier.ok_or_else(|| Problem::capability_not_provided("webhooks"))
+}
+
+pub(super) async fn find(
+    doors: &Doors,
+    caller: &Identity,
+    id: String,
+) -> Result<Subscription, Problem> {
+    let workspace = caller.workspace.as_ref();
+    let found = doors
+        .runtime
+        .webhook(&caller.tenant, workspace, &WebhookId::from(id))
+        .await?;
+    found.ok_or_else(Problem::subscription_not_found)
+}
+
+pub(super) fn done(outcome: Result<(), WebhookError>) -> Result<Deed, Problem> {
+    match outcome {
+        Ok(()) => Ok(Deed::Done),
+        Err(WebhookError::AnsweredBefore) => Ok(Deed::AnsweredBefore),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A subscription without its secret.
+pub(super) fn shown(webhook: &Webhook) -> Value {
+    let workspace = webhook.workspace.as_ref().map(AsRef::as_ref);
+    json!({
+        "webhookId": webhook.id,
+        "url": webhook.url,
+        "events": webhook.events,
+        "tags": webhook.tags,
+        "tenantId": workspace.unwrap_or(webhook.tenant.as_str()),
+        "createdAt": rfc3339(webhook.created_at),
+        "signatureAlgorithm": SIGNATURE_ALGORITHM,
+    })
+}
+
+fn show_secret(body: &mut Value, secret: &str) {
+    body["secret"] = json!(secret);
+    body["secretFingerprint"] = json!(fingerprint(secret));
+}

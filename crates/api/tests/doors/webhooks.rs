@@ -1,0 +1,297 @@
+//! Webhooks over HTTP: a secret once, nobody else's events, nothing after the end.
+
+use crate::console::{csrf, page, sign_in};
+use crate::stage::{Reply, Stage, noop};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tandem_access::{NewKey, Scope};
+use tandem_record::{Event, WebhookId};
+use tandem_runtime::{Courier, Parcel};
+
+const HOOKS: &str = "/v1/webhooks";
+const OWN: &str = "/v1/host/tandem/webhooks";
+
+/// Takes everything for targets outside, and remembers it.
+#[derive(Default)]
+pub(crate) struct Postman {
+    pub(crate) taken: Mutex<Vec<(WebhookId, String)>>,
+}
+
+#[async_trait]
+impl Courier for Postman {
+    fn event_type(&self, event: &Event) -> &'static str {
+        tandem_wire::v1::project::event_type(event)
+    }
+
+    async fn vet(&self, url: &str) -> Result<(), String> {
+        if url.starts_with("https://example.com/") {
+            Ok(())
+        } else {
+            Err("it leads inside".to_owned())
+        }
+    }
+
+    fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
+        format!("secret {generation} of {webhook}")
+    }
+
+    async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
+        let taken = (parcel.webhook.id.clone(), parcel.run.run_id.to_string());
+        self.taken.lock().push(taken);
+        Ok("answered 200".to_owned())
+    }
+}
+
+fn wanted() -> Value {
+    json!({"url": "https://example.com/in", "events": ["run.completed"]})
+}
+
+async fn delete(stage: &Stage, key: &str, path: &str) -> Reply {
+    stage.call_as(key, "DELETE", path, &[], "").await
+}
+
+fn id(registered: &Value) -> &str {
+    registered["webhookId"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_webhook_is_registered_used_read_and_ended() {
+    let stage = Stage::new().await;
+    let made = stage.post(HOOKS, wanted()).await.ok(201);
+    assert!(id(&made).starts_with("wh-"));
+    assert_eq!(made["secret"], format!("secret 0 of {}", id(&made)));
+    assert_eq!(made["secretFingerprint"].as_str().unwrap().len(), 8);
+    assert_eq!(made["signatureAlgorithm"], "v1");
+    assert_eq!(made["tenantId"], "default");
+    let run = stage.start("flow", &[noop("a")]).await;
+    stage.advance(0).await;
+    let expected = vec![(WebhookId::new(id(&made)), run.clone())];
+    assert_eq!(*stage.postman.taken.lock(), expected);
+
+    let path = format!("{OWN}/{}", id(&made));
+    let read = stage.get(&path).await;
+    assert!(!read.text.contains("secret 0"), "{read:?}");
+    let read = read.ok(200);
+    assert_eq!(read["state"], "active");
+    assert_eq!(read["secretFingerprint"], made["secretFingerprint"]);
+    let listed = stage.get(OWN).await.ok(200);
+    assert_eq!(listed, json!({"webhooks": [read]}));
+    let log = stage.get(&format!("{path}/deliveries")).await.ok(200);
+    let delivery = &log["deliveries"][0];
+    assert_eq!(delivery["runId"], run);
+    assert_eq!(delivery["type"], "run.completed");
+    assert_eq!(delivery["state"], "delivered");
+    assert_eq!(delivery["outcome"], "answered 200");
+
+    let again = stage
+        .post(&format!("{path}/deliveries/1/redeliver"), json!({}))
+        .await;
+    assert_eq!(again.ok(202)["state"], "pending");
+    stage.advance(0).await;
+    assert_eq!(stage.postman.taken.lock().len(), 2);
+    for unknown in ["9", "x"] {
+        let path = format!("{path}/deliveries/{unknown}/redeliver");
+        let reply = stage.post(&path, json!({})).await;
+        assert_eq!(reply.status.as_u16(), 404);
+    }
+
+    let path = format!("{HOOKS}/{}", id(&made));
+    let gone = delete(&stage, &stage.key, &path).await;
+    assert_eq!((gone.status.as_u16(), gone.text.as_str()), (204, ""));
+    delete(&stage, &stage.key, &path)
+        .await
+        .refused(404, "subscription_not_found");
+    stage.create("flow").await;
+    stage.advance(0).await;
+    assert_eq!(stage.postman.taken.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_with_its_place() {
+    let stage = Stage::new().await;
+    let changed = |name: &str, value: Value| {
+        let mut body = wanted();
+        body[name] = value;
+        body
+    };
+    let table = [
+        (json!({}), ""),
+        (json!({"events": ["run.completed"]}), ""),
+        (json!({"url": "https://example.com/"}), ""),
+        (changed("url", json!(7)), "/url"),
+        (changed("url", json!("")), "/url"),
+        (changed("url", json!("x".repeat(2049))), "/url"),
+        (changed("events", json!([])), "/events"),
+        (changed("events", json!("run.completed")), "/events"),
+        (
+            changed("events", json!(["run.completed", "*"])),
+            "/events/1",
+        ),
+        (changed("events", json!(vec!["a.b"; 101])), "/events"),
+        (changed("tags", json!([""])), "/tags/0"),
+        (changed("tags", json!(vec!["t"; 101])), "/tags"),
+        (changed("secret", json!("mine")), ""),
+        (changed("surprise", json!(1)), ""),
+    ];
+    for (body, path) in table {
+        let reply = stage.post(HOOKS, body.clone()).await;
+        let details = reply.refused(400, "validation_error");
+        let named = details["errors"][0]["path"].as_str().unwrap();
+        assert!(named.starts_with(path), "{body}: {details}");
+    }
+    let inside = changed("url", json!("https://10.0.0.1/"));
+    let details = stage.post(HOOKS, inside).await;
+    let details = details.refused(400, "webhook_url_rejected");
+    assert_eq!(details["reason"], "it leads inside");
+    let alias = json!({"url": "https://example.com/", "eventTypes": ["run.failed"]});
+    let made = stage.post(HOOKS, alias).await.ok(201);
+    assert_eq!(made["events"], json!(["run.failed"]));
+}
+
+#[tokio::test]
+async fn tenants_and_workspaces_keep_to_themselves() {
+    let stage = Stage::new().await;
+    let mut own = wanted();
+    own["tenantId"] = json!("default");
+    let made = stage.post(HOOKS, own).await.ok(201);
+    let mut foreign = wanted();
+    foreign["tenantId"] = json!("tenant2");
+    stage
+        .post(HOOKS, foreign)
+        .await
+        .refused(403, "tenant_membership_required");
+    let path = format!("{HOOKS}/{}?tenantId=tenant2", id(&made));
+    delete(&stage, &stage.key, &path)
+        .await
+        .refused(403, "tenant_membership_required");
+
+    let other = stage.new_key("tenant2", Scope::all()).await;
+    let path = format!("{OWN}/{}", id(&made));
+    for (method, path) in [
+        ("GET", path.clone()),
+        ("GET", format!("{path}/deliveries")),
+        ("POST", format!("{path}:rotate")),
+        ("POST", format!("{path}/deliveries/1/redeliver")),
+        ("DELETE", format!("{HOOKS}/{}", id(&made))),
+    ] {
+        let reply = stage.call_as(&other, method, &path, &[], "").await;
+        reply.refused(404, "subscription_not_found");
+    }
+    let listed = stage.call_as(&other, "GET", OWN, &[], "").await;
+    assert_eq!(listed.ok(200), json!({"webhooks": []}));
+
+    let mut bound = NewKey::new("w", "default".into(), Scope::all().iter().copied());
+    bound.workspace = Some("w1".into());
+    let bound = stage.mint(bound).await;
+    let mut body = wanted();
+    body["tenantId"] = json!("w1");
+    let reply = stage
+        .call_as(&bound, "POST", HOOKS, &[], body.to_string())
+        .await;
+    let in_workspace = reply.ok(201);
+    assert_eq!(in_workspace["tenantId"], "w1");
+    let reply = stage.call_as(&bound, "GET", &path, &[], "").await;
+    reply.refused(404, "subscription_not_found");
+    stage.start("flow", &[noop("a")]).await;
+    stage.advance(0).await;
+    let heard: Vec<_> = stage.postman.taken.lock().clone();
+    assert_eq!(heard.len(), 1, "not a run of the workspace: {heard:?}");
+
+    let weak = stage.new_key("default", &[Scope::RunsRead]).await;
+    let reply = stage.call_as(&weak, "POST", HOOKS, &[], "{}").await;
+    let details = reply.refused(403, "forbidden");
+    assert_eq!(details["scopeRequired"], "webhooks:manage");
+}
+
+#[tokio::test]
+async fn one_key_registers_once_and_repeats_its_answer() {
+    let stage = Stage::new().await;
+    let key = [("idempotency-key", "k1")];
+    let first = stage.post_with(HOOKS, wanted(), &key).await;
+    let again = stage.post_with(HOOKS, wanted(), &key).await;
+    assert_eq!(again.header("openwop-idempotent-replay"), "true");
+    assert_eq!(first.ok(201), again.ok(201));
+    let mut other = wanted();
+    other["events"] = json!(["run.failed"]);
+    stage
+        .post_with(HOOKS, other, &key)
+        .await
+        .refused(409, "idempotency_key_mismatch");
+    let listed = stage.get(OWN).await.ok(200);
+    assert_eq!(listed["webhooks"].as_array().unwrap().len(), 1);
+    let path = format!("{HOOKS}/{}", id(&first.json()));
+    for _ in 0..2 {
+        let gone = stage.call_as(&stage.key, "DELETE", &path, &key, "").await;
+        assert_eq!(gone.status.as_u16(), 204, "{gone:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rotation_gives_the_next_secret_and_says_when_it_begins() {
+    let stage = Stage::new().await;
+    let made = stage.post(HOOKS, wanted()).await.ok(201);
+    let path = format!("{OWN}/{}", id(&made));
+    let rotated = stage
+        .post(&format!("{path}:rotate"), json!({"overlapSeconds": 60}))
+        .await
+        .ok(201);
+    assert_eq!(rotated["secret"], format!("secret 1 of {}", id(&made)));
+    let read = stage.get(&path).await.ok(200);
+    assert_eq!(read["signsFrom"], rotated["signsFrom"]);
+    assert_eq!(read["secretFingerprint"], rotated["secretFingerprint"]);
+    stage.advance(61).await;
+    assert!(stage.get(&path).await.ok(200).get("signsFrom").is_none());
+    stage
+        .post(
+            &format!("{path}:rotate"),
+            json!({"overlapSeconds": 604_801}),
+        )
+        .await
+        .refused(400, "validation_error");
+    let now = stage
+        .post(&format!("{path}:rotate"), json!({"overlapSeconds": 0}))
+        .await
+        .ok(201);
+    assert_eq!(now["secret"], format!("secret 2 of {}", id(&made)));
+}
+
+#[tokio::test]
+async fn the_console_shows_the_log_and_delivers_again() {
+    let stage = Stage::new().await;
+    let cookie = sign_in(&stage).await;
+    let empty = page(&stage, &cookie, "/console/webhooks").await;
+    assert!(empty.text.contains("Nobody is told"), "{empty:?}");
+    let made = stage.post(HOOKS, wanted()).await.ok(201);
+    let run = stage.start("flow", &[noop("a")]).await;
+    stage.advance(0).await;
+    let listed = page(&stage, &cookie, "/console/webhooks").await;
+    assert!(listed.text.contains(id(&made)), "{listed:?}");
+    let path = format!("/console/webhooks/{}", id(&made));
+    let shown = page(&stage, &cookie, &path).await;
+    for text in [&run, "answered 200", "delivered", "run.completed"] {
+        assert!(shown.text.contains(text), "{text}: {shown:?}");
+    }
+    assert!(!shown.text.contains("secret 0 of"));
+    let form = format!("csrf={}", csrf(&shown.text));
+    let headers = [("cookie", cookie.as_str())];
+    let again = format!("{path}/deliveries/1");
+    let sent = stage.call_as("", "POST", &again, &headers, form).await;
+    assert_eq!(sent.header("location"), path);
+    stage.advance(0).await;
+    assert_eq!(stage.postman.taken.lock().len(), 2);
+    let missing = page(&stage, &cookie, "/console/webhooks/wh-nobody").await;
+    assert_eq!(missing.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn discovery_offers_webhooks_to_those_who_may() {
+    let stage = Stage::new().await;
+    let path = "/.well-known/openwop";
+    let document = stage.get(path).await.ok(200);
+    let expected = json!({"supported": true, "signatureAlgorithms": ["v1"], "durable": false});
+    assert_eq!(document["webhooks"], expected);
+    let weak = stage.new_key("default", &[Scope::RunsRead]).await;
+    let document = stage.call_as(&weak, "GET", path, &[], "").await.ok(200);
+    assert!(document.get("webhooks").is_none());
+}

@@ -1,0 +1,273 @@
+//! One question in full: what is asked, about what, what led there, what happens next, and the
+//! form that answers it. A closed question shows who closed it and how.
+//!
+//! The part marked `standing` (voices, questions asked back) is replaced while somebody types; the
+//! form is not.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{Selection, kinds, list};
+use crate::{EventRow, links, status, time};
+
+/// Text of an artifact beyond this is folded away at first.
+const FOLDED_CHARS: usize = 2_000;
+
+#[derive(Debug, Clone, Default)]
+pub struct CardView {
+    pub id: String,
+    pub kind: String,
+    pub title: String,
+    pub run_id: String,
+    pub run_status: String,
+    pub workflow_id: String,
+    pub node_id: String,
+    pub created_at: String,
+    pub deadline: Option<String>,
+    pub priority: i32,
+    pub groups: Vec<String>,
+    /// What was shown, as its kind has it.
+    pub data: Value,
+    pub resume_schema: Option<Value>,
+    pub digest: String,
+    pub actions: Vec<String>,
+    pub votes: Vec<VoteView>,
+    pub asked_back: Vec<AskedBack>,
+    /// The last events before the question, oldest first.
+    pub history: Vec<EventRow>,
+    pub next: Vec<NextStep>,
+    pub decided: Option<Decided>,
+    /// The list the card stands beside.
+    pub selection: Selection,
+    /// Whether this reader's key may answer.
+    pub may_answer: bool,
+    pub csrf: String,
+    /// Said above the form when an answer was not taken.
+    pub refused: Option<String>,
+    /// Places in the answer, as JSON pointers, and what is wrong there.
+    pub complaints: Vec<(String, String)>,
+    /// What was typed, when the form comes back to be corrected.
+    pub entered: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct VoteView {
+    pub voter: String,
+    pub action: String,
+    pub at: String,
+    pub feedback: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct AskedBack {
+    pub by: Option<String>,
+    pub question: String,
+    pub at: String,
+}
+
+/// What would follow from one of the answers.
+#[derive(Debug, Clone, Default)]
+pub struct NextStep {
+    pub action: String,
+    /// Names of the nodes that would run.
+    pub nodes: Vec<String>,
+    /// Nothing is drawn for this answer: the run fails.
+    pub fails: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Decided {
+    pub outcome: String,
+    pub by: Option<String>,
+    pub at: Option<String>,
+}
+
+pub(super) fn whole(card: &CardView) -> Markup {
+    html! {
+        section #card .panel.card data-id=(card.id) data-digest=(card.digest)
+            data-open[card.decided.is_none()] aria-labelledby="card-title" {
+            (head(card))
+            @if let Some(decided) = &card.decided { (ending(card, decided)) }
+            (standing(card))
+            (kinds::shown(card))
+            @if card.decided.is_none() { (answer(card)) (ahead(card)) }
+            (history(card))
+        }
+    }
+}
+
+fn head(card: &CardView) -> Markup {
+    html! {
+        header.card-head {
+            p.back { a href=(links::inbox(&card.selection)) { "← Inbox" } }
+            p.question-head {
+                span class={ "kind kind-" (list::kind_class(&card.kind)) } { (card.kind) }
+                @if card.priority > 0 { span.priority { "Priority " (card.priority) } }
+                @for group in &card.groups { span.group-name { (group) } }
+                @if card.decided.is_none() {
+                    @if let Some(deadline) = &card.deadline { (time::countdown(deadline)) }
+                }
+            }
+            h2 #card-title tabindex="-1" { (card.title) }
+            @if let Some(text) = card.data["description"].as_str() { p.description { (text) } }
+            dl.facts {
+                div { dt { "Run" } dd { a.id href=(links::run(&card.run_id)) { (card.run_id) } " " (status::badge(&card.run_status)) } }
+                div { dt { "Workflow" } dd { a href=(links::workflow(&card.workflow_id)) { (card.workflow_id) } " · " (card.node_id) } }
+                div { dt { "Asked" } dd { (time::ago(&card.created_at)) } }
+            }
+        }
+    }
+}
+
+fn ending(card: &CardView, decided: &Decided) -> Markup {
+    html! {
+        div.notice.ended role="status" {
+            p {
+                strong #card-outcome { (outcome_words(&decided.outcome)) }
+                @if let Some(by) = &decided.by { " by " (by) }
+                @if let Some(at) = &decided.at { ", " (time::ago(at)) }
+                "."
+            }
+            @if let Some(refused) = &card.refused { p { (refused) } }
+            p { a href=(links::run(&card.run_id)) { "See the run" } }
+        }
+    }
+}
+
+fn outcome_words(outcome: &str) -> &str {
+    match outcome {
+        "accepted" => "Approved",
+        "rejected" => "Rejected",
+        "changes-requested" => "Changes requested",
+        "answered" => "Answered",
+        "resolved" => "Resolved",
+        "cancelled" => "Gone with its run",
+        other => other,
+    }
+}
+
+fn standing(card: &CardView) -> Markup {
+    let needed = card.data["requiredApprovals"].as_u64().unwrap_or(1);
+    let given = card.votes.iter().filter(|v| v.action != "reject").count();
+    html! {
+        div data-part="standing" {
+            @if needed > 1 || !card.votes.is_empty() {
+                section.pad.votes aria-label="Voices" {
+                    h3 { "Voices " span.count { (given) " of " (needed) " approvals" } }
+                    ul.plain {
+                        @for vote in &card.votes {
+                            li {
+                                strong { (vote.voter) } " " (vote.action) " " (time::ago(&vote.at))
+                                @if let Some(text) = &vote.feedback { q.said { (text) } }
+                            }
+                        }
+                    }
+                }
+            }
+            @if !card.asked_back.is_empty() {
+                section.pad aria-label="Questions asked back" {
+                    h3 { "Asked back" }
+                    ul.plain {
+                        @for asked in &card.asked_back {
+                            li {
+                                strong { (asked.by.as_deref().unwrap_or("somebody")) }
+                                " " (time::ago(&asked.at)) q.said { (asked.question) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn answer(card: &CardView) -> Markup {
+    html! {
+        section.pad.answer aria-label="Your answer" {
+            @if let Some(refused) = &card.refused {
+                div.notice.bad role="alert" {
+                    p { (refused) }
+                    @if !card.complaints.is_empty() {
+                        ul { @for (place, why) in &card.complaints { li { code { (place) } " " (why) } } }
+                    }
+                }
+            }
+            div #card-changed .notice.bad role="alert" hidden {
+                p { "This changed since you looked. " a href=(links::question(&card.id, &card.selection)) { "Look again" } }
+            }
+            @if card.may_answer {
+                (kinds::asked(card))
+            } @else {
+                p.hint { "Your key may look but not answer: it lacks the scope approvals:respond." }
+            }
+        }
+    }
+}
+
+fn ahead(card: &CardView) -> Markup {
+    html! {
+        @if !card.next.is_empty() {
+            section.pad aria-label="What happens next" {
+                h3 { "What happens next" }
+                dl.ahead {
+                    @for step in &card.next {
+                        div {
+                            dt { (kinds::action_words(&step.action).1) }
+                            dd {
+                                @if step.fails { "The run fails with " code { "interrupt_rejected" } "." }
+                                @else if step.nodes.is_empty() { "Nothing is left on this branch." }
+                                @else if step.action == "refine" { "Again: " (step.nodes.join(", ")) ", then this question." }
+                                @else { (step.nodes.join(", ")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn history(card: &CardView) -> Markup {
+    html! {
+        @if !card.history.is_empty() {
+            details.pad.history open {
+                summary { "What led here " span.count { (card.history.len()) " events" } }
+                ol.plain {
+                    @for event in &card.history {
+                        li {
+                            span.id { (event.kind) }
+                            @if let Some(node) = &event.node_id { " " span.node { (node) } }
+                            " " (time::ago(&event.at))
+                        }
+                    }
+                }
+                p { a href=(links::run(&card.run_id)) { "The whole run" } }
+            }
+        }
+    }
+}
+
+/// A value as a person reads it; large ones start folded.
+pub(super) fn value(label: &str, value: &Value) -> Markup {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    let json = !value.is_string();
+    let body = html! {
+        pre.json.artifact data-json[json] tabindex="0" aria-label=(label) { (text) }
+    };
+    html! {
+        section.artifact-part {
+            @if text.len() > FOLDED_CHARS {
+                details {
+                    summary.pad { (label) " " span.count { (text.len()) " characters" } }
+                    (body)
+                }
+            } @else {
+                h3.pad { (label) }
+                (body)
+            }
+        }
+    }
+}

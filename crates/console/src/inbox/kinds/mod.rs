@@ -1,0 +1,117 @@
+//! What each kind of question shows, the form it is answered with, and how that form is read.
+//!
+//! One module for each way of answering: a decision (approvals, and what agents decided but are not
+//! trusted with), a set of questions, anything else. A kind nobody here knows is shown and answered as JSON, so a host may ask
+//! new kinds of questions before this console has learned them.
+
+mod clarification;
+mod decision;
+mod open;
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::CardView;
+use crate::links;
+use crate::schema_form::{Posted, Rendering};
+
+/// A place in the answer, as a JSON pointer, and what is wrong there.
+type Complaints = Vec<(String, String)>;
+
+/// How a question is answered.
+enum Way {
+    Decision,
+    Questions,
+    Open,
+}
+
+impl Way {
+    fn of(card: &CardView) -> Self {
+        match card.kind.as_str() {
+            "approval" => Self::Decision,
+            "clarification" => Self::Questions,
+            // Whatever its kind is called, it names the actions of a decision.
+            _ if card.data["actions"].is_array() => Self::Decision,
+            _ => Self::Open,
+        }
+    }
+}
+
+/// What the question is about.
+pub(super) fn shown(card: &CardView) -> Markup {
+    match Way::of(card) {
+        Way::Decision => decision::shown(card),
+        Way::Questions => clarification::shown(card),
+        Way::Open => open::shown(card),
+    }
+}
+
+/// The forms that answer it.
+pub(super) fn asked(card: &CardView) -> Markup {
+    match Way::of(card) {
+        Way::Decision => decision::asked(card),
+        Way::Questions => clarification::asked(card),
+        Way::Open => open::asked(card),
+    }
+}
+
+/// The answer a browser sent with one of those forms.
+pub fn read_answer(card: &CardView, fields: &[(String, String)]) -> Result<Value, Complaints> {
+    let posted = Posted::new(fields);
+    match Way::of(card) {
+        Way::Decision => decision::read(card, &posted),
+        Way::Questions => clarification::read(card, &posted),
+        Way::Open => open::read(card, &posted),
+    }
+}
+
+/// The key and the words for an action of an approval.
+pub(super) fn action_words(action: &str) -> (&'static str, &str) {
+    match action {
+        "accept" => ("a", "Approve"),
+        "reject" => ("r", "Reject"),
+        "refine" => ("", "Request changes"),
+        "edit-accept" => ("e", "Approve with changes"),
+        "ask" => ("", "Ask back"),
+        "answer" | "resolve" | "deliver" => ("a", "Send"),
+        other => ("", other),
+    }
+}
+
+/// A form that posts to the question; `inside` has the fields and the buttons.
+fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
+    html! {
+        form.stack id=(id) method="post" action=(links::answer(&card.id, &card.selection)) data-answer {
+            input type="hidden" name="csrf" value=(card.csrf);
+            input type="hidden" name="digest" value=(card.digest);
+            (inside)
+        }
+    }
+}
+
+fn button(action: &str, primary: bool) -> Markup {
+    let (key, words) = action_words(action);
+    // The key of an edit opens its form; sending it is deliberate.
+    let key = Some(key).filter(|key| !key.is_empty() && *key != "e");
+    html! {
+        button type="submit" name="action" value=(action) data-key=[key] .primary[primary]
+            .danger[action == "reject"] {
+            (words)
+            @if let Some(key) = key { " " kbd aria-hidden="true" { (key) } }
+        }
+    }
+}
+
+fn rendering<'a>(card: &'a CardView, posted: Option<&'a Posted<'a>>) -> Rendering<'a> {
+    Rendering::new(posted, &card.complaints)
+}
+
+/// What was typed into the form with this action, if it came back.
+fn entered<'a>(card: &'a CardView, editing: bool) -> Option<Posted<'a>> {
+    if card.entered.is_empty() {
+        return None;
+    }
+    let posted = Posted::new(&card.entered);
+    let edited = posted.get("action") == Some("edit-accept");
+    (edited == editing).then_some(posted)
+}

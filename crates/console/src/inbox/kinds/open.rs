@@ -1,0 +1,72 @@
+//! Every other question: events from outside, custom ones, ratifying a decision, vendors' kinds. The
+//! schema of the answer makes the form; without one the answer is JSON.
+
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::super::card;
+use super::{CardView, Complaints, button, entered, form, rendering};
+use crate::schema_form::{Field, Posted, Shape, read as read_form};
+
+pub(super) fn shown(card: &CardView) -> Markup {
+    match card.kind.as_str() {
+        "external-event" => html! {
+            p.pad.hint {
+                "The run waits for the event " code { (card.data["eventType"].as_str().unwrap_or("?")) }
+                ". Delivering it here stands in for the outside."
+            }
+            (card::value("Must match", &card.data["correlation"]))
+        },
+        "custom" if card.data["payload"].is_null() => html! {},
+        "custom" => card::value("Attached", &card.data["payload"]),
+        _ => card::value("Asked", &card.data),
+    }
+}
+
+/// What the form starts from.
+fn proposed(card: &CardView) -> Option<Value> {
+    let value = match card.kind.as_str() {
+        "external-event" => &card.data["correlation"],
+        "low-confidence" => &card.data["decision"],
+        _ => &Value::Null,
+    };
+    Some(value).filter(|v| !v.is_null()).cloned()
+}
+
+fn shape(card: &CardView, proposed: Option<&Value>) -> Shape {
+    match &card.resume_schema {
+        Some(schema) => Shape::of(Some(schema), proposed),
+        // More than the proposed keys may be wanted: a free text it is.
+        None => Shape {
+            field: Field::Json,
+            title: None,
+            hint: None,
+            nullable: false,
+        },
+    }
+}
+
+pub(super) fn asked(card: &CardView) -> Markup {
+    let proposed = proposed(card);
+    let posted = entered(card, false);
+    let shape = shape(card, proposed.as_ref());
+    let empty = json!({});
+    let free = proposed.is_none() && shape.field == Field::Json;
+    let value = proposed.as_ref().or(free.then_some(&empty));
+    let inside = html! {
+        (rendering(card, posted.as_ref()).field(&shape, "", "Answer", value, true))
+        div.buttons { (button("resolve", true)) }
+    };
+    form(card, "decide", &inside)
+}
+
+pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Complaints> {
+    let proposed = proposed(card);
+    let shape = shape(card, proposed.as_ref());
+    let mut complaints = Complaints::new();
+    let value = read_form(&shape, "", posted, proposed.as_ref(), true, &mut complaints);
+    match complaints.is_empty() {
+        true => Ok(value.unwrap_or_default()),
+        false => Err(complaints),
+    }
+}

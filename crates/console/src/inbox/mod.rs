@@ -1,0 +1,145 @@
+//! The inbox: every open question on one side, the chosen one in full on the other.
+//!
+//! The address is the state: selection, order, page and the chosen question are all in it, so a
+//! reload loses nothing and the page works without the script. With it, the list and the card
+//! follow the log: a question leaves when the event that closed it arrives.
+
+mod card;
+mod kinds;
+mod list;
+
+#[cfg(test)]
+mod tests;
+
+use maud::{Markup, html};
+
+use crate::chrome::{Chrome, Section, page_with};
+use crate::links;
+use crate::run_list::live_indicator;
+
+pub use card::{AskedBack, CardView, Decided, NextStep, VoteView};
+pub use kinds::read_answer;
+pub use list::InboxRow;
+
+#[derive(Debug, Clone, Default)]
+pub struct InboxView {
+    pub rows: Vec<InboxRow>,
+    pub selection: Selection,
+    /// The kinds a reader may choose from.
+    pub kinds: Vec<String>,
+    /// The groups a reader may choose from.
+    pub groups: Vec<String>,
+    pub next_cursor: Option<String>,
+    /// The question that is open beside the list.
+    pub chosen: Option<String>,
+    pub card: Option<CardView>,
+}
+
+/// What the list shows, as the address says it; an empty value is no filter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    pub kind: Option<String>,
+    pub group: Option<String>,
+    /// `deadline`, `priority` or `newest`.
+    pub sort: Option<String>,
+    pub cursor: Option<String>,
+}
+
+pub fn inbox_page(chrome: &Chrome, view: &InboxView) -> String {
+    let item = view.chosen.as_deref();
+    let live = links::inbox_live(&view.selection, item);
+    let body = html! {
+        div.inbox .reading[item.is_some()] data-live-inbox=(live) {
+            div.inbox-list {
+                div.title-line { h1 { "Inbox" } (live_indicator()) }
+                (list::filter_form(view))
+                div.panel {
+                    ol #inbox-rows .questions aria-label="Open questions" {
+                        (list::rows(view))
+                    }
+                }
+                @if let Some(cursor) = &view.next_cursor {
+                    p.pager {
+                        a.button href=(links::inbox_after(&view.selection, cursor)) { "More questions" }
+                    }
+                }
+                p.hint.keys-hint {
+                    button #keys-open .small type="button" hidden { "Keyboard " kbd { "?" } }
+                }
+            }
+            div.inbox-card {
+                @match &view.card {
+                    Some(card) => (card::whole(card)),
+                    None => (nothing_chosen(view)),
+                }
+            }
+        }
+        (keys_help())
+    };
+    let title = view.card.as_ref().map_or("Inbox", |card| &card.title);
+    page_with(
+        chrome,
+        Section::Inbox,
+        title,
+        &body,
+        &["inbox.css"],
+        &["inbox.js"],
+    )
+}
+
+/// Where a question is shown, percent-encoded.
+pub fn question_link(id: &str, selection: &Selection) -> String {
+    links::question(id, selection)
+}
+
+/// The rows alone, as the live stream sends them.
+pub fn inbox_rows(view: &InboxView) -> String {
+    list::rows(view).into_string()
+}
+
+/// The card alone, as the live stream sends it.
+pub fn inbox_card(card: &CardView) -> String {
+    card::whole(card).into_string()
+}
+
+fn nothing_chosen(view: &InboxView) -> Markup {
+    html! {
+        section #card .panel.pad aria-label="Question" {
+            @if view.rows.is_empty() {
+                p.empty { "Nobody waits for you. A question appears here the moment a run asks it." }
+            } @else {
+                p.empty { "Choose a question to see what is asked, what led there and what happens next." }
+            }
+        }
+    }
+}
+
+const KEYS: [(&str, &str); 8] = [
+    ("j k", "next, previous question"),
+    ("Enter o", "open it"),
+    ("a", "approve, or send the answer"),
+    ("r", "reject"),
+    ("e", "edit what is proposed"),
+    ("c", "write a comment"),
+    ("Esc", "leave a field"),
+    ("?", "show or hide this"),
+];
+
+fn keys_help() -> Markup {
+    html! {
+        dialog #keys-help .panel aria-labelledby="keys-title" {
+            form.panel-head method="dialog" {
+                h2 #keys-title { "Keyboard" }
+                button.small type="submit" { "Close" }
+            }
+            dl.keys {
+                @for (keys, what) in KEYS {
+                    div {
+                        dt { @for key in keys.split(' ') { kbd { (key) } " " } }
+                        dd { (what) }
+                    }
+                }
+            }
+        }
+    }
+}

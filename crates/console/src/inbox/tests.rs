@@ -1,0 +1,227 @@
+//! Cards and lists as a browser sees them, and answers as it sends them.
+
+use super::*;
+use crate::tests::scan::tags;
+use serde_json::{Value, json};
+
+fn card(kind: &str, data: Value) -> CardView {
+    CardView {
+        id: "q1".to_owned(),
+        kind: kind.to_owned(),
+        digest: "d1".to_owned(),
+        csrf: "token".to_owned(),
+        may_answer: true,
+        actions: ["accept", "reject", "refine", "edit-accept", "ask"]
+            .map(str::to_owned)
+            .into(),
+        data,
+        ..CardView::default()
+    }
+}
+
+fn sent(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+#[test]
+fn approvals_are_read_by_action() {
+    let card = card("approval", json!({"artifactData": {"amount": 5}}));
+    let table = [
+        (vec![("action", "accept")], json!({"action": "accept"})),
+        (
+            vec![("action", "reject"), ("comment", " no\r\nway ")],
+            json!({"action": "reject", "feedback": "no\nway"}),
+        ),
+        (
+            vec![("action", "refine"), ("comment", "shorter")],
+            json!({"action": "refine", "refineFeedback": {"scope": "whole", "text": "shorter"}}),
+        ),
+        (
+            vec![("action", "ask"), ("comment", "why?")],
+            json!({"action": "ask", "question": "why?"}),
+        ),
+        (
+            vec![
+                ("action", "edit-accept"),
+                ("v/editedArtifactData/amount", "7"),
+            ],
+            json!({"action": "edit-accept", "editedArtifactData": {"amount": 7}}),
+        ),
+    ];
+    for (fields, expected) in table {
+        assert_eq!(read_answer(&card, &sent(&fields)), Ok(expected));
+    }
+    for action in ["refine", "ask"] {
+        let missing = read_answer(&card, &sent(&[("action", action), ("comment", " ")]));
+        assert_eq!(missing.unwrap_err().len(), 1, "{action} needs words");
+    }
+}
+
+#[test]
+fn what_an_agent_decided_is_decided_upon() {
+    for kind in ["low-confidence", "x-host-tandem-doubt"] {
+        let data = json!({"agentId": "ada", "observed": 0.4, "threshold": 0.7,
+            "decision": {"kind": "terminate", "confidence": 0.4},
+            "actions": ["accept", "edit-accept", "reject"]});
+        let held = card(kind, data);
+        let html = inbox_card(&held);
+        for part in [
+            "0.4 sure",
+            "0.7 is asked",
+            "name=\"v/decision/kind\"",
+            "value=\"reject\"",
+        ] {
+            assert!(html.contains(part), "{kind}: {part}");
+        }
+        let fields = [
+            ("action", "edit-accept"),
+            ("v/decision/kind", "next"),
+            ("v/decision/confidence", "1"),
+        ];
+        assert_eq!(
+            read_answer(&held, &sent(&fields)),
+            Ok(json!({"action": "edit-accept", "decision": {"kind": "next", "confidence": 1}}))
+        );
+    }
+}
+
+#[test]
+fn question_sets_are_read_by_type() {
+    let questions = json!({"questions": [
+        {"id": "n", "question": "How many?", "schema": {"type": "integer"}},
+        {"id": "why", "question": "Why?"}]});
+    let card = card("clarification", questions);
+    let good = sent(&[("v/answers/n", "3"), ("v/answers/why", "Because.")]);
+    assert_eq!(
+        read_answer(&card, &good),
+        Ok(json!({"answers": {"n": 3, "why": "Because."}}))
+    );
+    let bad = read_answer(&card, &sent(&[("v/answers/n", "x")])).unwrap_err();
+    let places: Vec<&str> = bad.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places, ["/answers/n", "/answers/why"]);
+}
+
+#[test]
+fn other_kinds_go_by_their_schema_or_as_json() {
+    let mut typed = card("custom", json!({"customKind": "size"}));
+    typed.resume_schema = Some(json!({"type": "object", "required": ["size"],
+        "properties": {"size": {"type": "number"}}}));
+    assert!(inbox_card(&typed).contains("name=\"v/size\""));
+    let size = sent(&[("v/size", "2.5")]);
+    assert_eq!(read_answer(&typed, &size), Ok(json!({"size": 2.5})));
+
+    for kind in ["external-event", "low-confidence", "x-host-acme-odd"] {
+        let free = card(
+            kind,
+            json!({"correlation": {"id": 1}, "decision": {"go": true}}),
+        );
+        assert!(inbox_card(&free).contains("data-json-field"), "{kind}");
+        let read = read_answer(&free, &sent(&[("v", "{\"id\": 1, \"more\": []}")]));
+        assert_eq!(read, Ok(json!({"id": 1, "more": []})), "{kind}");
+        assert!(read_answer(&free, &sent(&[("v", "{")])).is_err(), "{kind}");
+    }
+}
+
+#[test]
+fn every_form_says_what_was_shown_and_to_whom() {
+    for kind in ["approval", "clarification", "custom", "x-host-acme-odd"] {
+        let html = inbox_card(&card(
+            kind,
+            json!({"questions": [{"id": "a", "question": "?"}]}),
+        ));
+        let tags = tags(&html);
+        let forms = tags.iter().enumerate().filter(|(_, t)| t.name == "form");
+        let mut seen = 0;
+        for (i, form) in forms {
+            assert_eq!(form.attribute("action"), Some("/console/inbox/q1/answer"));
+            assert_eq!(tags[i + 1].attribute("value"), Some("token"), "{kind}");
+            assert_eq!(tags[i + 2].attribute("value"), Some("d1"), "{kind}");
+            seen += 1;
+        }
+        assert!(seen > 0, "{kind}");
+    }
+}
+
+#[test]
+fn a_closed_question_says_who_closed_it_and_offers_nothing() {
+    let mut closed = card("approval", json!({}));
+    closed.decided = Some(Decided {
+        outcome: "rejected".to_owned(),
+        by: Some("ana".to_owned()),
+        at: Some("2026-01-01T00:00:00Z".to_owned()),
+    });
+    closed.refused = Some("The question was decided before.".to_owned());
+    let html = inbox_card(&closed);
+    for part in ["Rejected", " by ana", "2026-01-01", "decided before"] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<form") && !html.contains("data-open"));
+}
+
+#[test]
+fn a_reader_without_the_scope_sees_no_form() {
+    let mut card = card("approval", json!({}));
+    card.may_answer = false;
+    let html = inbox_card(&card);
+    assert!(!html.contains("<form") && html.contains("approvals:respond"));
+}
+
+#[test]
+fn a_large_artifact_is_folded() {
+    let html = inbox_card(&card("approval", json!({"artifactData": "x".repeat(5000)})));
+    assert!(html.contains("5000 characters"), "folded under its size");
+    let small = inbox_card(&card("approval", json!({"artifactData": "x"})));
+    assert!(!small.contains("characters"));
+}
+
+#[test]
+fn the_list_keeps_its_selection_in_every_link() {
+    let view = InboxView {
+        rows: vec![InboxRow {
+            id: "q/1".to_owned(),
+            deadline: Some("2026-01-01T00:00:00Z".to_owned()),
+            priority: 7,
+            groups: vec!["finance".to_owned()],
+            votes: Some((1, 3)),
+            ..InboxRow::default()
+        }],
+        selection: Selection {
+            kind: Some("approval".to_owned()),
+            sort: Some("priority".to_owned()),
+            ..Selection::default()
+        },
+        next_cursor: Some("q1.2".to_owned()),
+        ..InboxView::default()
+    };
+    let html = inbox_page(&Chrome::default(), &view);
+    for part in [
+        "href=\"/console/inbox/q%2F1?kind=approval&amp;sort=priority\"",
+        "kind=approval&amp;sort=priority&amp;cursor=q1.2",
+        "data-live-inbox=\"/console/inbox/live?kind=approval&amp;sort=priority\"",
+        "data-as=\"countdown\"",
+        "Priority 7",
+        "1 of 3 voices",
+        "finance",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+}
+
+#[test]
+fn the_page_holds_what_the_script_looks_for() {
+    let card = card("approval", json!({}));
+    let view = InboxView {
+        chosen: Some(card.id.clone()),
+        card: Some(card),
+        ..InboxView::default()
+    };
+    let html = inbox_page(&Chrome::default(), &view);
+    let tags = tags(&html);
+    let ids: Vec<&str> = tags.iter().filter_map(|t| t.attribute("id")).collect();
+    let script = std::str::from_utf8(crate::asset("inbox.js").unwrap().body).unwrap();
+    for piece in script.split("byId('").skip(1) {
+        let id = piece.split('\'').next().unwrap();
+        assert!(ids.contains(&id), "inbox.js looks for #{id}");
+    }
+}

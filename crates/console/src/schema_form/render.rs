@@ -1,0 +1,228 @@
+//! The fields of a shape as markup: labelled, with complaints beside the field they are about.
+
+use super::read::{Complaint, Posted};
+use super::{Field, Shape, Text, below, field_name};
+use maud::{Markup, html};
+use serde_json::Value;
+use std::cell::Cell;
+
+/// What somebody typed before, when a form comes back to be corrected.
+pub(crate) type Entered<'a> = Option<&'a Posted<'a>>;
+
+/// One form being rendered: keeps field ids apart.
+pub(crate) struct Rendering<'a> {
+    pub(crate) entered: Entered<'a>,
+    pub(crate) complaints: &'a [Complaint],
+    fields: Cell<usize>,
+}
+
+/// Where a field stands.
+struct At<'a> {
+    path: &'a str,
+    label: &'a str,
+    value: Option<&'a Value>,
+    required: bool,
+}
+
+impl<'a> Rendering<'a> {
+    pub(crate) fn new(entered: Entered<'a>, complaints: &'a [Complaint]) -> Self {
+        Self {
+            entered,
+            complaints,
+            fields: Cell::new(0),
+        }
+    }
+
+    /// The field of the value at `path`, under a label of the caller's choice.
+    pub(crate) fn field(
+        &self,
+        shape: &Shape,
+        path: &str,
+        label: &str,
+        value: Option<&Value>,
+        required: bool,
+    ) -> Markup {
+        let label = shape.title.as_deref().unwrap_or(label);
+        let at = At {
+            path,
+            label,
+            value,
+            required,
+        };
+        match &shape.field {
+            Field::Group(members) => html! {
+                fieldset.group {
+                    legend { (label) }
+                    (self.remarks(shape, path, &self.next_id()))
+                    @for member in members {
+                        @let value = value.and_then(|v| v.get(&member.name));
+                        (self.field(&member.shape, &below(path, &member.name), &member.name, value,
+                            member.required))
+                    }
+                }
+            },
+            Field::List(item) => self.list(shape, item, &at),
+            Field::Flag => self.flag(shape, &at),
+            Field::Choice(options) => self.choice(shape, options, &at),
+            Field::Text(_) | Field::Number { .. } | Field::Json => self.typed(shape, &at),
+        }
+    }
+
+    fn typed(&self, shape: &Shape, at: &At<'_>) -> Markup {
+        let (id, name) = (self.next_id(), field_name(at.path));
+        let proposed = match (&shape.field, at.value) {
+            (_, None) | (Field::Number { .. } | Field::Text(_), Some(Value::Null)) => String::new(),
+            (Field::Text(_), Some(value)) => value.as_str().unwrap_or_default().to_owned(),
+            (_, Some(value)) => serde_json::to_string_pretty(value).unwrap_or_default(),
+        };
+        let shown = self.shown(&name, proposed);
+        let (invalid, described) = (self.invalid(at.path), format!("{id}-about"));
+        let asked = at.required && !shape.nullable;
+        let kind = match shape.field {
+            Field::Text(Text::Date) => "date",
+            Field::Text(Text::Email) => "email",
+            Field::Text(Text::Url) => "url",
+            Field::Number { .. } => "number",
+            _ => "text",
+        };
+        html! {
+            div.field {
+                label for=(id) { (at.label) (mark(at.required)) }
+                @match &shape.field {
+                    Field::Json => {
+                        textarea id=(id) name=(name) rows=(rows(&shown, 4)) data-json-field
+                            spellcheck="false" autocapitalize="none" aria-describedby=(described)
+                            aria-invalid=[invalid] { (shown) }
+                        p.hint { "JSON" }
+                    }
+                    Field::Text(Text::Long) => {
+                        textarea.prose id=(id) name=(name) rows=(rows(&shown, 3))
+                            aria-describedby=(described) aria-invalid=[invalid] { (shown) }
+                    }
+                    Field::Number { integer, min, max } => {
+                        input id=(id) name=(name) type=(kind) value=(shown) required[asked]
+                            step=(if *integer { "1" } else { "any" }) min=[*min] max=[*max]
+                            aria-describedby=(described) aria-invalid=[invalid];
+                    }
+                    _ => {
+                        @let sample = (shape.field == Field::Text(Text::DateTime))
+                            .then_some("2026-01-31T09:00:00Z");
+                        input id=(id) name=(name) type=(kind) value=(shown) placeholder=[sample]
+                            aria-describedby=(described) aria-invalid=[invalid];
+                    }
+                }
+                (self.remarks(shape, at.path, &described))
+            }
+        }
+    }
+
+    fn flag(&self, shape: &Shape, at: &At<'_>) -> Markup {
+        let (id, name) = (self.next_id(), field_name(at.path));
+        let on = match self.entered {
+            Some(entered) => entered.get(&name) == Some("true"),
+            None => at.value.and_then(Value::as_bool).unwrap_or(false),
+        };
+        let described = format!("{id}-about");
+        html! {
+            div.field.tick {
+                input id=(id) name=(name) type="checkbox" value="true" checked[on]
+                    aria-describedby=(described);
+                label for=(id) { (at.label) }
+                (self.remarks(shape, at.path, &described))
+            }
+        }
+    }
+
+    fn choice(&self, shape: &Shape, options: &[Value], at: &At<'_>) -> Markup {
+        let (id, name) = (self.next_id(), field_name(at.path));
+        let proposed = at.value.and_then(|v| options.iter().position(|o| o == v));
+        let chosen = match self.entered {
+            Some(entered) => entered.get(&name).and_then(|text| text.parse().ok()),
+            None => proposed,
+        };
+        let described = format!("{id}-about");
+        html! {
+            div.field {
+                label for=(id) { (at.label) (mark(at.required)) }
+                select id=(id) name=(name) aria-describedby=(described)
+                    aria-invalid=[self.invalid(at.path)] {
+                    @if !at.required || shape.nullable || proposed.is_none() {
+                        option value="" selected[chosen.is_none()] { "–" }
+                    }
+                    @for (place, option) in options.iter().enumerate() {
+                        option value=(place) selected[chosen == Some(place)] { (words(option)) }
+                    }
+                }
+                (self.remarks(shape, at.path, &described))
+            }
+        }
+    }
+
+    /// The entries there are, and an empty one for the next.
+    fn list(&self, shape: &Shape, item: &Shape, at: &At<'_>) -> Markup {
+        let known = at.value.and_then(Value::as_array).map_or(0, Vec::len);
+        let mut places: Vec<usize> = match self.entered {
+            Some(entered) => entered.places(at.path).into_iter().collect(),
+            None => (0..known).collect(),
+        };
+        places.push(places.last().map_or(0, |last| last + 1));
+        html! {
+            fieldset.group data-list=(field_name(at.path)) {
+                legend { (at.label) (mark(at.required)) }
+                (self.remarks(shape, at.path, &self.next_id()))
+                @for (i, place) in places.iter().enumerate() {
+                    @let value = at.value.and_then(|v| v.get(*place));
+                    @let label = format!("{} {}", at.label, i + 1);
+                    div.entry data-place=(place) {
+                        (self.field(item, &below(at.path, &place.to_string()), &label, value, false))
+                    }
+                }
+                p.hint { "An entry left empty is left out." }
+            }
+        }
+    }
+
+    /// What the schema's author says about a field, and what is wrong with it.
+    fn remarks(&self, shape: &Shape, path: &str, id: &str) -> Markup {
+        let wrong = self.complaints.iter().filter(|(place, _)| place == path);
+        html! {
+            div.about id=(id) {
+                @if let Some(hint) = &shape.hint { p.hint { (hint) } }
+                @for (_, why) in wrong { p.wrong { (why) } }
+            }
+        }
+    }
+
+    fn invalid(&self, path: &str) -> Option<&'static str> {
+        let wrong = self.complaints.iter().any(|(place, _)| place == path);
+        wrong.then_some("true")
+    }
+
+    fn shown(&self, name: &str, proposed: String) -> String {
+        match self.entered {
+            Some(entered) => entered.get(name).unwrap_or_default().to_owned(),
+            None => proposed,
+        }
+    }
+
+    fn next_id(&self) -> String {
+        let n = self.fields.get() + 1;
+        self.fields.set(n);
+        format!("field-{n}")
+    }
+}
+
+fn mark(required: bool) -> Markup {
+    html! { @if required { span.must aria-hidden="true" { " *" } } }
+}
+
+fn words(option: &Value) -> String {
+    match option {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn rows(text: &str, least: usize) -> usize {
+    text.lines().count().clamp(least, 24)
+}

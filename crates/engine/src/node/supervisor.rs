@@ -1,0 +1,153 @@
+//! `core.orchestrator.supervisor`: where a turn's decision comes from.
+
+use super::ParseContext;
+use super::decision::OrchestratorDecision;
+use super::http::HttpConfig;
+use crate::definition::Problem;
+use serde_json::{Value, json};
+use tandem_record::Object;
+
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    pub(crate) source: Source,
+    /// Stated confidence of the test hook, in place of a live agent's.
+    pub(crate) mock_confidence: Option<f64>,
+    pub(crate) agent_id: Option<String>,
+    pub(crate) prompt: Option<String>,
+    pub(crate) iteration_cap: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Test hook: the same decision every turn.
+    Pending(OrchestratorDecision),
+    /// Test hook: the n-th decision of the run, then the end.
+    Plan(Vec<OrchestratorDecision>),
+    /// An agent behind an HTTP endpoint is asked.
+    Endpoint(Box<HttpConfig>),
+    /// A node before it made the decision; it arrives at the port `decision`.
+    Port,
+}
+
+/// The keys that stand in for a live agent, and only in the protocol's test workflows.
+const HOOKS: [&str; 4] = [
+    "mockDispatchPlan",
+    "mockDecisions",
+    "mockConfidence",
+    "mockPendingDecision",
+];
+pub(super) const MIN_AGENT_ID_CHARS: usize = 3;
+pub(super) const MAX_AGENT_ID_CHARS: usize = 256;
+
+impl Supervisor {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        let test = cx.conformance || cx.conformance_role;
+        let hook = HOOKS.iter().find(|hook| config.contains_key(**hook));
+        if let Some(hook) = hook.filter(|_| !test) {
+            let mut problem = Problem::new(
+                format!("{}/config/{hook}", cx.path),
+                "is a test hook, for conformance workflows only",
+            )
+            .because("typeId_refused");
+            problem.node = Some(cx.node.clone());
+            problem.type_id = Some("core.orchestrator.supervisor".to_owned());
+            cx.problems.push(problem);
+            return None;
+        }
+        let agent_id = agent_id(config, cx)?;
+        Some(Self {
+            source: source(config, test, cx)?,
+            mock_confidence: fraction(config, "mockConfidence", cx)?,
+            agent_id,
+            prompt: cx.text(config, "prompt")?,
+            iteration_cap: cx.whole(config, "iterationCap", 1)?,
+        })
+    }
+}
+
+fn source(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Source> {
+    if let Some(pending) = config.get("mockPendingDecision") {
+        return decision(pending, "mockPendingDecision", cx).map(Source::Pending);
+    }
+    for key in ["mockDispatchPlan", "mockDecisions"] {
+        match config.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(plan)) => {
+                let read = |(i, d)| decision(d, &format!("{key}/{i}"), cx);
+                let plan: Option<Vec<_>> = plan.iter().enumerate().map(read).collect();
+                return plan.map(Source::Plan);
+            }
+            Some(_) => return cx.bad(key, "must be a list of decisions"),
+        }
+    }
+    match config.get("endpoint") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(endpoint)) => return endpoint_source(endpoint, cx),
+        Some(_) => return cx.bad("endpoint", "must be an object with a url"),
+    }
+    // A test workflow without any hook takes one known step and ends.
+    let worker = json!({"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]});
+    let once = OrchestratorDecision::read(&worker).expect("a sound decision");
+    Some(if test {
+        Source::Plan(vec![once])
+    } else {
+        Source::Port
+    })
+}
+
+fn endpoint_source(endpoint: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
+    let mut request = endpoint.clone();
+    for key in ["body", "output"] {
+        if request.contains_key(key) {
+            return cx.bad(&format!("endpoint/{key}"), "is chosen by the supervisor");
+        }
+    }
+    request.entry("method").or_insert_with(|| json!("POST"));
+    if request
+        .get("url")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        return cx.bad("endpoint/url", "url is required");
+    }
+    let before = cx.problems.len();
+    let parsed = HttpConfig::parse(&request, cx);
+    for problem in &mut cx.problems[before..] {
+        problem.path = problem.path.replacen("/config/", "/config/endpoint/", 1);
+    }
+    parsed.map(|http| Source::Endpoint(Box::new(http)))
+}
+
+fn decision(value: &Value, key: &str, cx: &mut ParseContext<'_>) -> Option<OrchestratorDecision> {
+    match OrchestratorDecision::read(value) {
+        Ok(decision) => Some(decision),
+        Err((path, message)) => cx.bad(&format!("{key}{path}"), message),
+    }
+}
+
+/// An agent's own id; the protocol bounds its length.
+pub(super) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
+    let id = cx.text(config, "agentId")?;
+    let fits =
+        |id: &String| (MIN_AGENT_ID_CHARS..=MAX_AGENT_ID_CHARS).contains(&id.chars().count());
+    if id.as_ref().is_some_and(|id| !fits(id)) {
+        let message = format!("has {MIN_AGENT_ID_CHARS} to {MAX_AGENT_ID_CHARS} characters");
+        return cx.bad("agentId", message);
+    }
+    Some(id)
+}
+
+/// An optional number from 0 to 1.
+pub(super) fn fraction(
+    config: &Object,
+    key: &str,
+    cx: &mut ParseContext<'_>,
+) -> Option<Option<f64>> {
+    match config.get(key) {
+        None | Some(Value::Null) => Some(None),
+        Some(value) => match value.as_f64().filter(|n| (0.0..=1.0).contains(n)) {
+            Some(n) => Some(Some(n)),
+            None => cx.bad(key, "must be a number from 0 to 1"),
+        },
+    }
+}

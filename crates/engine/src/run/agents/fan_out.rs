@@ -1,0 +1,178 @@
+//! Several workers at once: how many run together, when the join is decided, and who is called back
+//! then. The node ends only when none of them runs any more.
+
+use crate::node::{Dispatch, FanOut, JoinMode, Kind, OnWorkerFailure, Parallel};
+use crate::run::finish::Done;
+use crate::run::state::{Dispatching, WorkerState, WorkerStep};
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{EffectKind, Event, JoinOutcome, Object, RunId, Seq, WorkflowId};
+
+/// Workers that run together when the author says nothing.
+const DEFAULT_CONCURRENCY: u32 = 16;
+
+impl Turn<'_> {
+    pub(super) fn fan_out(
+        &mut self,
+        ix: usize,
+        parallel: &Parallel,
+        workers: &[WorkflowId],
+        decided: Seq,
+    ) {
+        let event = Event::FanOut {
+            node: self.run.def.nodes[ix].id.clone(),
+            children: u32::try_from(workers.len()).unwrap_or(u32::MAX),
+            max_concurrency: parallel.max_concurrency,
+            join: parallel.join.as_str().to_owned(),
+        };
+        self.emit(event, Some(decided));
+    }
+
+    /// Starts workers up to the bound; joins when nobody runs and nothing more will.
+    pub(super) fn go_on_in_parallel(
+        &mut self,
+        ix: usize,
+        parallel: &Parallel,
+        dispatching: &Dispatching,
+    ) {
+        let live = dispatching.workers.iter().filter(|w| w.is_live()).count();
+        if let Some(outcome) = outcome(parallel, dispatching) {
+            if live == 0 {
+                self.fan_in(ix, dispatching, outcome);
+            }
+            return;
+        }
+        let bound = parallel.max_concurrency.unwrap_or(DEFAULT_CONCURRENCY) as usize;
+        let pending = dispatching.workers.iter().enumerate();
+        let pending = pending.filter(|(_, w)| w.step == WorkerStep::Pending);
+        for (index, worker) in pending.take(bound.saturating_sub(live)) {
+            self.hand_over(ix, index, &worker.workflow, dispatching.decided);
+            let node = &self.run.state.nodes[ix];
+            if self.needs.is_some() || node.status.is_settled() {
+                return;
+            }
+        }
+    }
+
+    /// Whether the join is decided already.
+    pub(super) fn join_so_far(&self, ix: usize, config: &Dispatch) -> Option<JoinOutcome> {
+        let FanOut::Parallel(parallel) = &config.fan_out else {
+            return None;
+        };
+        let dispatching = self.run.state.nodes[ix].dispatching.as_ref()?;
+        outcome(parallel, dispatching)
+    }
+
+    /// The moment the join is decided, the workers nobody needs any more are told to stop.
+    pub(super) fn call_back_losers(
+        &mut self,
+        ix: usize,
+        config: &Dispatch,
+        before: Option<JoinOutcome>,
+    ) {
+        if before.is_some() || self.join_so_far(ix, config).is_none() {
+            return;
+        }
+        let dispatching = self.run.state.nodes[ix].dispatching.iter();
+        let live = dispatching.flat_map(|d| d.workers.iter());
+        let live = live.filter(|w| w.is_live()).filter_map(|w| w.child.clone());
+        for child in live.collect::<Vec<RunId>>() {
+            self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
+        }
+    }
+
+    fn fan_in(&mut self, ix: usize, dispatching: &Dispatching, outcome: JoinOutcome) {
+        let def = Arc::clone(&self.run.def);
+        let Kind::Dispatch(config) = &def.nodes[ix].kind else {
+            unreachable!("only dispatch nodes fan in");
+        };
+        let count = |step: WorkerStep| {
+            let workers = dispatching.workers.iter();
+            u32::try_from(workers.filter(|w| w.step == step).count()).unwrap_or(u32::MAX)
+        };
+        let mut ended: Vec<(usize, &WorkerState)> = dispatching
+            .workers
+            .iter()
+            .enumerate()
+            .filter(|(_, w)| w.child.is_some())
+            .collect();
+        ended.sort_by_key(|(_, w)| w.last);
+        let event = Event::FanIn {
+            node: def.nodes[ix].id.clone(),
+            outcome,
+            completed: count(WorkerStep::Completed),
+            failed: count(WorkerStep::Failed),
+            cancelled: count(WorkerStep::Cancelled),
+            merge_order: ended.iter().filter_map(|(_, w)| w.child.clone()).collect(),
+        };
+        self.emit(event, Some(dispatching.decided));
+        for (index, worker) in &ended {
+            if let (WorkerStep::Completed, Some(child)) = (worker.step, &worker.child) {
+                let mapping = config.outputs(&worker.workflow);
+                let (id, variables) = (&worker.workflow, &worker.variables);
+                self.harvest(ix, *index, id, child, variables, mapping, worker.last);
+            }
+        }
+        let children: Vec<Value> = dispatching.workers.iter().filter_map(report).collect();
+        let outputs = Object::from_iter([
+            ("joinOutcome".to_owned(), json!(outcome.as_str())),
+            ("children".to_owned(), json!(children)),
+        ]);
+        self.complete_node(ix, Done::with(outputs), dispatching.decided);
+    }
+}
+
+fn report(worker: &WorkerState) -> Option<Value> {
+    let mut report = json!({
+        "workflowId": worker.workflow,
+        "childRunId": worker.child.as_ref()?,
+        "childStatus": worker.step.status(),
+    });
+    if let Some(error) = &worker.error {
+        report["error"] = json!({"code": error.code, "message": error.message});
+    }
+    Some(report)
+}
+
+/// What the join came to, at the end that decided it: a worker that ends after that, before it
+/// could be called back, changes nothing.
+fn outcome(parallel: &Parallel, dispatching: &Dispatching) -> Option<JoinOutcome> {
+    let ended = dispatching.workers.iter().filter(|w| w.has_ended());
+    let mut ended: Vec<&WorkerState> = ended.collect();
+    ended.sort_by_key(|w| w.last);
+    let all = dispatching.workers.len();
+    (1..=ended.len()).find_map(|n| outcome_after(parallel, &ended[..n], all))
+}
+
+fn outcome_after(parallel: &Parallel, ended: &[&WorkerState], all: usize) -> Option<JoinOutcome> {
+    let count = |step: WorkerStep| ended.iter().filter(|w| w.step == step).count();
+    let completed = count(WorkerStep::Completed) + count(WorkerStep::Harvested);
+    let lost = ended.len() - completed;
+    let open = all - ended.len();
+    let short = if completed > 0 {
+        JoinOutcome::Partial
+    } else {
+        JoinOutcome::Failed
+    };
+    if count(WorkerStep::Failed) > 0 && parallel.on_failure == OnWorkerFailure::FailFast {
+        return Some(JoinOutcome::Failed);
+    }
+    let needed = match parallel.join {
+        JoinMode::WaitAll if open > 0 => return None,
+        JoinMode::WaitAll if lost == 0 => return Some(JoinOutcome::Satisfied),
+        JoinMode::WaitAll if parallel.on_failure == OnWorkerFailure::Absorb && completed > 0 => {
+            return Some(JoinOutcome::Satisfied);
+        }
+        JoinMode::WaitAll => return Some(short),
+        JoinMode::Race | JoinMode::First => 1,
+        JoinMode::Quorum(n) => n as usize,
+    };
+    if completed >= needed {
+        Some(JoinOutcome::Satisfied)
+    } else if parallel.join == JoinMode::Race || completed + open < needed {
+        Some(short)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,172 @@
+//! Carrying out a decision at a dispatch node: first the floor, then what the decision says.
+
+use crate::node::{Dispatch, FanOut, Kind, OrchestratorDecision, Route};
+use crate::run::finish::Done;
+use crate::run::start::{Question, Step};
+use crate::run::state::Run;
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{CapKind, ErrorInfo, Event, Object, Seq};
+
+/// The one question of a supervisor that asks the user, and of a held decision.
+pub(crate) const ANSWER: &str = "answer";
+pub(crate) const PROCEED: &str = "proceed";
+
+impl Run {
+    fn dispatch_executions(&self) -> u32 {
+        self.executions_of(|kind| matches!(kind, Kind::Dispatch(_)))
+    }
+}
+
+impl Turn<'_> {
+    pub(in crate::run) fn within_dispatch_cap(&mut self, ix: usize, config: &Dispatch) -> bool {
+        let Some(cap) = config.iteration_cap else {
+            return true;
+        };
+        let observed = u64::from(self.run.dispatch_executions()) + 1;
+        let code = "dispatch_iterations_exceeded";
+        self.within(ix, CapKind::DispatchIterations, cap, observed, code)
+    }
+
+    /// Takes up the newest decision of the run.
+    pub(in crate::run) fn dispatch(&mut self, ix: usize) -> Step {
+        let Some(decided) = self.run.state.agents.decided.clone() else {
+            let message = "no supervisor of this run has decided anything yet";
+            return Step::Fail(ErrorInfo::new("no_pending_decision", message));
+        };
+        let decision = match OrchestratorDecision::read(&decided.decision) {
+            Ok(decision) => decision,
+            Err((_, message)) => {
+                return Step::Fail(ErrorInfo::new("unsupported_decision_kind", message));
+            }
+        };
+        let floor = self.cx.agents.floor();
+        // No opinion is not low confidence, and the floor itself is enough.
+        match decision.confidence.filter(|c| *c < floor) {
+            Some(confidence) => self.escalate(ix, &decision, confidence, decided.seq),
+            None => self.carry_out(ix, &decision, decided.seq),
+        }
+    }
+
+    /// Announces that the decision is not trusted, and asks.
+    fn escalate(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        confidence: f64,
+        decided: Seq,
+    ) -> Step {
+        let policy = self.cx.agents;
+        let node = self.run.def.nodes[ix].id.clone();
+        let workers = match &decision.route {
+            Route::NextWorker(workers) => workers.as_slice(),
+            _ => &[],
+        };
+        let escalation = policy.escalation();
+        let event = Event::ConfidenceEscalated {
+            node: node.clone(),
+            confidence,
+            floor: policy.floor(),
+            kind: escalation.meaning,
+            worker: workers.first().cloned(),
+            decision: decision.document.clone(),
+        };
+        self.emit(event, Some(decided));
+        let title = match &decision.route {
+            Route::Terminate => "End the run?".to_owned(),
+            _ => {
+                let names: Vec<&str> = workers.iter().map(|w| w.as_str()).collect();
+                format!("Start {}?", names.join(", "))
+            }
+        };
+        let description = format!(
+            "The supervisor's confidence in this decision is {confidence}, below the floor of {}.",
+            policy.floor()
+        );
+        let data = if escalation.kind == "clarification" {
+            let question = format!("{title} {description} Answer \"{PROCEED}\" to go ahead.");
+            json!({
+                "questions": [{"id": PROCEED, "question": question}],
+                "contextType": "confidence-escalation",
+                "decision": decision.document,
+                "confidence": confidence,
+                "floor": policy.floor(),
+            })
+        } else {
+            json!({
+                "artifactId": format!("{}:{node}:decision", self.run.id()),
+                "artifactType": "orchestrator-decision",
+                "title": title,
+                "description": description,
+                "actions": ["accept", "reject", "edit-accept"],
+                "requiredApprovals": 1,
+                "artifactData": decision.document,
+                "confidence": confidence,
+                "floor": policy.floor(),
+                "workers": workers,
+            })
+        };
+        Step::Ask(Box::new(Question {
+            kind: escalation.kind.clone(),
+            data,
+            resume_schema: None,
+            timeout_ms: None,
+            status: Some(escalation.status),
+            doubt: None,
+        }))
+    }
+
+    /// Does what was decided.
+    pub(in crate::run) fn carry_out(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        decided: Seq,
+    ) -> Step {
+        let def = Arc::clone(&self.run.def);
+        let Kind::Dispatch(config) = &def.nodes[ix].kind else {
+            unreachable!("only dispatch nodes carry out decisions");
+        };
+        match &decision.route {
+            Route::NextWorker(workers) => {
+                if config.fan_out == FanOut::Reject && workers.len() > 1 {
+                    let message = format!("{} workers were named, one is allowed", workers.len());
+                    return Step::Fail(ErrorInfo::new("fan_out_unsupported", message));
+                }
+                self.begin_handoffs(ix, config, workers, decided);
+                Step::Underway
+            }
+            Route::AskUser { prompt } => {
+                let questions = json!([{"id": ANSWER, "question": prompt}]);
+                ask("clarification", json!({"questions": questions}))
+            }
+            Route::Approve { prompt } => ask(
+                "approval",
+                json!({
+                    "artifactId": format!("{}:{}:escalation", self.run.id(), def.nodes[ix].id),
+                    "artifactType": "orchestrator-escalation",
+                    "title": prompt,
+                    "actions": ["accept", "reject"],
+                    "requiredApprovals": 1,
+                }),
+            ),
+            Route::Terminate => {
+                self.complete_node(ix, Done::with(Object::new()), decided);
+                self.terminate_run();
+                Step::Underway
+            }
+        }
+    }
+}
+
+fn ask(kind: &str, data: Value) -> Step {
+    Step::Ask(Box::new(Question {
+        kind: kind.to_owned(),
+        data,
+        resume_schema: None,
+        timeout_ms: None,
+        status: None,
+        doubt: None,
+    }))
+}

@@ -1,0 +1,111 @@
+//! What the facts of agents and their workers do to the state.
+
+use crate::node::{OrchestratorDecision, Route};
+use crate::run::state::{Dispatching, NodeState, Run, WorkerState, WorkerStep};
+use tandem_record::{
+    Handoff, HandoffStep, InterruptId, NodeId, NodeStatus, Object, RunStatus, Seq,
+};
+
+impl Run {
+    /// A dispatch node takes up the newest decision.
+    pub(in crate::run) fn begin_dispatching(&mut self, node: &NodeId) {
+        let Some(decided) = &self.state.agents.decided else {
+            return;
+        };
+        let route = OrchestratorDecision::read(&decided.decision).map(|d| d.route);
+        let Ok(Route::NextWorker(workers)) = route else {
+            return;
+        };
+        let pending = |workflow| WorkerState {
+            workflow,
+            step: WorkerStep::Pending,
+            child: None,
+            last: Seq(0),
+            variables: Object::new(),
+            error: None,
+        };
+        let dispatching = Dispatching {
+            decided: decided.seq,
+            workers: workers.into_iter().map(pending).collect(),
+        };
+        self.with_node(node, |n| n.dispatching = Some(dispatching));
+    }
+
+    pub(in crate::run) fn hand_off(&mut self, handoff: &Handoff, seq: Seq) {
+        let node = self.def.index(&handoff.node);
+        if node.is_some_and(|ix| self.state.nodes[ix].dispatching.is_none()) {
+            self.begin_dispatching(&handoff.node);
+        }
+        if let HandoffStep::Succeeded { agent, .. } = &handoff.step
+            && agent.is_some()
+        {
+            self.state.agents.worker.clone_from(agent);
+        }
+        let (step, status) = match &handoff.step {
+            HandoffStep::Began => (WorkerStep::Began, None),
+            HandoffStep::Succeeded { .. } => (WorkerStep::Running, None),
+            HandoffStep::Failed { .. } => (WorkerStep::Failed, None),
+            HandoffStep::ChildCompleted { .. } => {
+                (WorkerStep::Completed, Some(RunStatus::Completed))
+            }
+            HandoffStep::ChildFailed { .. } => (WorkerStep::Failed, Some(RunStatus::Failed)),
+            HandoffStep::ChildCancelled { .. } => {
+                (WorkerStep::Cancelled, Some(RunStatus::Cancelled))
+            }
+            HandoffStep::Harvested { .. } => (WorkerStep::Harvested, None),
+        };
+        if let (Some(child), Some(status)) = (handoff.step.child(), status) {
+            self.note_child_run(child, status);
+        }
+        self.with_node(&handoff.node, |n| {
+            let workers = n.dispatching.as_mut().map(|d| &mut d.workers);
+            let Some(worker) = workers.and_then(|w| w.get_mut(handoff.index as usize)) else {
+                return;
+            };
+            worker.step = step;
+            worker.last = seq;
+            match &handoff.step {
+                HandoffStep::Succeeded { child, .. } => worker.child = Some(child.clone()),
+                HandoffStep::ChildCompleted { variables, .. } => {
+                    worker.variables.clone_from(variables);
+                }
+                HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
+                    worker.error = Some(error.clone());
+                }
+                HandoffStep::Harvested { .. } => worker.variables.clear(),
+                HandoffStep::Began | HandoffStep::ChildCancelled { .. } => {}
+            }
+        });
+    }
+
+    /// A question of the node, or of one of its children, is answered.
+    pub(in crate::run) fn resume(&mut self, node: &NodeId, interrupt: Option<&InterruptId>) {
+        let Some(ix) = self.def.index(node) else {
+            return;
+        };
+        let state = &mut self.state.nodes[ix];
+        let further = interrupt.and_then(|id| {
+            let waiting = state.also_waiting.iter();
+            waiting.into_iter().position(|s| s.interrupt.id == *id)
+        });
+        let child = match further {
+            Some(place) => state.also_waiting.remove(place).child,
+            None => promote(state),
+        };
+        match child {
+            Some(child) => self.note_child_run(&child, RunStatus::Running),
+            None => self.note_child(node, Some(RunStatus::Running)),
+        }
+    }
+}
+
+/// The wait in front is over: the next one takes its place, or the node runs again.
+fn promote(node: &mut NodeState) -> Option<tandem_record::RunId> {
+    let child = node.suspended.take().and_then(|s| s.child);
+    if node.also_waiting.is_empty() {
+        node.status = NodeStatus::Running;
+    } else {
+        node.suspended = Some(node.also_waiting.remove(0));
+    }
+    child
+}

@@ -1,0 +1,254 @@
+//! Handing work to workers, one child run each. Every step is a fact on the parent's log, caused by
+//! the step before it; the child's id is fixed by its place, so a step taken twice names one child.
+
+use crate::ids::child_run_id;
+use crate::node::{Dispatch, FanOut, Kind, MAX_FAN_OUT};
+use crate::run::finish::Done;
+use crate::run::spawn::NewChild;
+use crate::run::state::{Dispatching, Phase, Run, WorkerState, WorkerStep};
+use crate::run::turn::Turn;
+use serde_json::json;
+use std::sync::Arc;
+use tandem_record::{
+    ErrorInfo, Event, Handoff, HandoffStep, NodeStatus, Object, ParentCause, RunId, RunStatus, Seq,
+    WorkflowId,
+};
+
+impl Turn<'_> {
+    pub(super) fn begin_handoffs(
+        &mut self,
+        ix: usize,
+        config: &Dispatch,
+        workers: &[WorkflowId],
+        decided: Seq,
+    ) {
+        if let FanOut::Parallel(parallel) = &config.fan_out {
+            self.fan_out(ix, parallel, workers, decided);
+        } else {
+            self.hand_over(ix, 0, &workers[0], decided);
+        }
+        self.go_on_dispatching(ix);
+    }
+
+    /// Everything a dispatch node can do by now: the next worker, the join, its own end.
+    pub(in crate::run) fn go_on_dispatching(&mut self, ix: usize) {
+        let def = Arc::clone(&self.run.def);
+        let Kind::Dispatch(config) = &def.nodes[ix].kind else {
+            return;
+        };
+        loop {
+            let node = &self.run.state.nodes[ix];
+            let held = self.run.state.phase != Phase::Running || self.needs.is_some();
+            let Some(dispatching) = node.dispatching.as_ref().filter(|_| !held) else {
+                return;
+            };
+            if !matches!(node.status, NodeStatus::Running | NodeStatus::Suspended) {
+                return;
+            }
+            if let FanOut::Parallel(parallel) = &config.fan_out {
+                let dispatching = dispatching.clone();
+                self.go_on_in_parallel(ix, parallel, &dispatching);
+                return;
+            }
+            if dispatching.workers.iter().any(WorkerState::is_live) {
+                return;
+            }
+            let decided = dispatching.decided;
+            let pending = |w: &WorkerState| w.step == WorkerStep::Pending;
+            match dispatching.workers.iter().position(pending) {
+                Some(next) => {
+                    let worker = dispatching.workers[next].workflow.clone();
+                    self.hand_over(ix, next, &worker, decided);
+                }
+                None => {
+                    let outputs = last_child(dispatching);
+                    self.complete_node(ix, Done::with(outputs), decided);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// One worker from pending to running, or to failed before there is a child.
+    pub(super) fn hand_over(&mut self, ix: usize, index: usize, worker: &WorkflowId, decided: Seq) {
+        let def = Arc::clone(&self.run.def);
+        let Kind::Dispatch(config) = &def.nodes[ix].kind else {
+            unreachable!("only dispatch nodes hand over");
+        };
+        let admitted = self.admit_child(worker);
+        if self.needs.is_some() {
+            return;
+        }
+        let began = self.step(ix, index, worker, HandoffStep::Began, decided);
+        let child_def = match admitted {
+            Ok(child_def) => child_def,
+            Err(error) => {
+                let failed = HandoffStep::Failed {
+                    error: error.clone(),
+                };
+                self.step(ix, index, worker, failed, began);
+                self.give_up_child(ix);
+                self.fail_node(ix, error, Some(decided), None);
+                return;
+            }
+        };
+        let agent = Run::only_agent(&child_def);
+        self.cross_workers(ix, agent.clone(), decided);
+        let node = &self.run.state.nodes[ix];
+        let place = node.attempt * MAX_FAN_OUT + u32::try_from(index).unwrap_or(u32::MAX);
+        let node_id = &def.nodes[ix].id;
+        let child = child_run_id(self.run.id(), node_id, node.execution - 1, place);
+        let dispatched = self.emit(
+            Event::NodeDispatched {
+                node: node_id.clone(),
+                child: child.clone(),
+                workflow_id: worker.clone(),
+            },
+            Some(decided),
+        );
+        let succeeded = HandoffStep::Succeeded {
+            child: child.clone(),
+            agent,
+        };
+        self.step(ix, index, worker, succeeded, began);
+        self.start_child(NewChild {
+            ix,
+            child,
+            definition: child_def,
+            inputs: config.inputs(worker),
+            outputs: config.outputs(worker),
+            cause: ParentCause::Dispatch,
+            dispatched,
+            isolated_memory: config.isolated_memory,
+        });
+    }
+
+    /// A fork's own workers in place of those its source waited for.
+    pub(in crate::run) fn hand_over_again(
+        &mut self,
+        ix: usize,
+        workers: &[(usize, WorkerState)],
+        decided: Seq,
+    ) {
+        while self.run.state.nodes[ix].status == NodeStatus::Suspended {
+            self.resume_mirror(ix, decided);
+        }
+        for (index, worker) in workers {
+            if self.needs.is_some() || self.run.state.nodes[ix].status != NodeStatus::Running {
+                return;
+            }
+            self.hand_over(ix, *index, &worker.workflow, decided);
+        }
+        self.go_on_dispatching(ix);
+    }
+
+    pub(super) fn step(
+        &mut self,
+        ix: usize,
+        index: usize,
+        worker: &WorkflowId,
+        step: HandoffStep,
+        cause: Seq,
+    ) -> Seq {
+        let handoff = Handoff {
+            node: self.run.def.nodes[ix].id.clone(),
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            worker: worker.clone(),
+            step,
+        };
+        self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
+    }
+
+    /// A worker's run is over.
+    pub(in crate::run) fn worker_ended(
+        &mut self,
+        ix: usize,
+        child: &RunId,
+        status: RunStatus,
+        mut variables: Object,
+        error: Option<ErrorInfo>,
+    ) {
+        let def = Arc::clone(&self.run.def);
+        let Kind::Dispatch(config) = &def.nodes[ix].kind else {
+            unreachable!("only dispatch nodes have workers");
+        };
+        let dispatching = self.run.state.nodes[ix].dispatching.as_ref();
+        let found = dispatching.and_then(|d| d.live_worker(child));
+        let Some((index, worker)) = found.map(|(i, w)| (i, w.clone())) else {
+            return;
+        };
+        let parallel = matches!(config.fan_out, FanOut::Parallel(_));
+        let mapping = config.outputs(&worker.workflow);
+        variables.retain(|name, _| mapping.iter().any(|(_, theirs)| theirs == name));
+        let step = match status {
+            RunStatus::Completed => HandoffStep::ChildCompleted {
+                child: child.clone(),
+                variables: variables.clone(),
+            },
+            RunStatus::Failed => HandoffStep::ChildFailed {
+                child: child.clone(),
+                error: error.unwrap_or_else(|| ErrorInfo::new("child_failed", "no reason given")),
+            },
+            _ => HandoffStep::ChildCancelled {
+                child: child.clone(),
+            },
+        };
+        let before = self.join_so_far(ix, config);
+        let ended = self.step(ix, index, &worker.workflow, step, worker.last);
+        if parallel {
+            self.call_back_losers(ix, config, before);
+        } else if status == RunStatus::Completed && self.run.state.phase != Phase::Cancelling {
+            self.harvest(
+                ix,
+                index,
+                &worker.workflow,
+                child,
+                &variables,
+                mapping,
+                ended,
+            );
+        }
+    }
+
+    /// The child's variables become the parent's, as mapped.
+    #[expect(clippy::too_many_arguments, reason = "one worker, spelled out")]
+    pub(super) fn harvest(
+        &mut self,
+        ix: usize,
+        index: usize,
+        worker: &WorkflowId,
+        child: &RunId,
+        variables: &Object,
+        mapping: &[(String, String)],
+        completed: Seq,
+    ) {
+        let node = self.run.def.nodes[ix].id.clone();
+        let mut keys = Vec::new();
+        for (ours, theirs) in mapping {
+            // A variable the child never set leaves the parent's alone.
+            if let Some(value) = variables.get(theirs) {
+                self.set_variable(ours, Some(value.clone()), &node, completed);
+                keys.push(ours.clone());
+            }
+        }
+        if !mapping.is_empty() {
+            let harvested = HandoffStep::Harvested {
+                child: child.clone(),
+                keys,
+            };
+            self.step(ix, index, worker, harvested, completed);
+        }
+    }
+}
+
+/// What a sequential dispatch reports: its last child.
+fn last_child(dispatching: &Dispatching) -> Object {
+    let last = dispatching.workers.iter().rev().find(|w| w.child.is_some());
+    let Some(last) = last else {
+        return Object::new();
+    };
+    Object::from_iter([
+        ("childRunId".to_owned(), json!(last.child)),
+        ("childStatus".to_owned(), json!(last.step.status())),
+    ])
+}

@@ -1,0 +1,24 @@
+//! Agents: who may speak in a run, the supervisor's turn, and handing work to its workers.
+//!
+//! Invariants, checked by the tables in `run/tests/`:
+//! - `Event::Agent` is drafted in one place, [`Turn::say`], and only with a [`Voice`], which only
+//!   the node types the protocol authorizes have.
+//! - A decision is recorded before anything that follows from it.
+//! - Each worker's handoff is a chain: every step names the one before as its cause, and the first
+//!   names the decision.
+//! - A decision below the floor is announced and asked about before anything of it happens.
+
+mod confidence;
+mod fan_out;
+mod floor;
+mod fold;
+mod handoff;
+mod mock;
+mod policy;
+mod supervise;
+mod voice;
+
+pub(in crate::run) use floor::{ANSWER, PROCEED};
+pub use mock::REASONING_TOKEN_LIMIT;
+pub use policy::{AgentPolicy, Escalation};
+pub(in crate::run) use supervise::Statement;

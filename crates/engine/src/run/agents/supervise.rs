@@ -1,0 +1,221 @@
+//! The supervisor's turn: one decision, stated, perhaps held, then published.
+
+use crate::node::{OrchestratorDecision, Source, Supervisor};
+use crate::run::finish::Done;
+use crate::run::start::Step;
+use crate::run::state::Run;
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use tandem_record::{CapKind, ErrorInfo, Event, HttpRequest, Object, Seq};
+
+/// A decision with what its author said about it.
+pub(crate) struct Statement {
+    decision: Result<OrchestratorDecision, ErrorInfo>,
+    confidence: Option<f64>,
+    reasoning: Option<String>,
+}
+
+impl Statement {
+    fn of(decision: OrchestratorDecision) -> Self {
+        Self {
+            decision: Ok(decision),
+            confidence: None,
+            reasoning: None,
+        }
+    }
+
+    /// Reads what an agent answered: a decision, or one in an envelope with confidence and reasons.
+    pub(crate) fn read(value: &Value) -> Self {
+        let inner = value.get("decision").filter(|d| d.is_object());
+        let confidence = value.get("confidence").and_then(Value::as_f64);
+        let reasoning = value.get("reasoning").and_then(Value::as_str);
+        let invalid = |(path, message): (String, String)| {
+            let message = format!("the supervisor's decision{path}: {message}");
+            ErrorInfo::new("validation_error", message)
+        };
+        Self {
+            decision: OrchestratorDecision::read(inner.unwrap_or(value)).map_err(invalid),
+            confidence: confidence.filter(|_| inner.is_some()),
+            reasoning: reasoning.filter(|_| inner.is_some()).map(str::to_owned),
+        }
+    }
+}
+
+impl Run {
+    /// Turns the supervisors of the run have taken or begun.
+    pub(super) fn supervisor_turns(&self) -> u32 {
+        self.executions_of(|kind| matches!(kind, crate::node::Kind::Supervisor(_)))
+    }
+}
+
+impl Turn<'_> {
+    /// What a supervisor behind an endpoint is told.
+    pub(in crate::run) fn supervisor_request(
+        &self,
+        ix: usize,
+        config: &Supervisor,
+    ) -> Option<HttpRequest> {
+        let Source::Endpoint(endpoint) = &config.source else {
+            return None;
+        };
+        let state = &self.run.state;
+        let last: Vec<Value> = state
+            .children
+            .iter()
+            .rev()
+            .take(TOLD_WORKERS)
+            .map(|c| json!({"runId": c.run_id, "workflowId": c.workflow_id, "status": c.status}))
+            .collect();
+        let body = json!({
+            "runId": self.run.id(),
+            "nodeId": self.run.def.nodes[ix].id,
+            "iteration": self.run.supervisor_turns() + 1,
+            "prompt": config.prompt,
+            "variables": self.run.view().variables,
+            "lastDecision": state.agents.decided.as_ref().map(|d| &d.decision),
+            "workers": last,
+        });
+        let inputs = Object::from_iter([("body".to_owned(), body)]);
+        endpoint.request(&inputs)
+    }
+
+    /// A turn whose decision is at hand.
+    pub(in crate::run) fn supervise(
+        &mut self,
+        ix: usize,
+        config: &Supervisor,
+        inputs: &Object,
+        started: Seq,
+    ) -> Step {
+        let mut statement = match &config.source {
+            Source::Pending(decision) => Statement::of(decision.clone()),
+            Source::Plan(plan) => {
+                let made = self.run.state.agents.decisions as usize;
+                let exhausted = || OrchestratorDecision::terminate("plan-exhausted");
+                Statement::of(plan.get(made).cloned().unwrap_or_else(exhausted))
+            }
+            Source::Port => match inputs.get("decision") {
+                Some(value) => Statement::read(value),
+                None => {
+                    let message = "nothing arrived at the port \"decision\"";
+                    return Step::Fail(ErrorInfo::new("validation_error", message));
+                }
+            },
+            Source::Endpoint(_) => unreachable!("an endpoint is asked, not performed"),
+        };
+        if config.mock_confidence.is_some() {
+            statement.confidence = config.mock_confidence;
+        }
+        self.deliberate(ix, statement, started)
+    }
+
+    /// States the decision, holds it when its author is too unsure, else publishes it.
+    pub(in crate::run) fn deliberate(
+        &mut self,
+        ix: usize,
+        statement: Statement,
+        cause: Seq,
+    ) -> Step {
+        let voice = self.run.voice(ix).expect("a supervisor has a voice");
+        let decision = match statement.decision {
+            Ok(decision) => decision,
+            Err(error) => return Step::Fail(error),
+        };
+        if let Some(reasoning) = statement.reasoning {
+            self.reason(&voice, reasoning, &[], None, cause);
+        }
+        let mut cause = cause;
+        if let Some(confidence) = statement.confidence {
+            let (said, question) =
+                self.agent_decided(&voice, &decision.document, Some(confidence), None, cause);
+            if let Some(question) = question {
+                return Step::Ask(question);
+            }
+            cause = said;
+        }
+        match self.publish(ix, &decision, cause) {
+            Ok(decided) => {
+                self.complete_supervisor(ix, &decision, decided);
+                Step::Underway
+            }
+            Err(error) => Step::Fail(error),
+        }
+    }
+
+    pub(in crate::run) fn complete_supervisor(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        decided: Seq,
+    ) {
+        let outputs = Object::from_iter([("decision".to_owned(), decision.document.clone())]);
+        self.complete_node(ix, Done::with(outputs), decided);
+    }
+
+    /// Records a decision. One agent decides for the whole life of a run.
+    pub(in crate::run) fn publish(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        cause: Seq,
+    ) -> Result<Seq, ErrorInfo> {
+        let voice = self.run.voice(ix).expect("a supervisor has a voice");
+        let before = self.run.state.agents.decided.as_ref();
+        if let Some(other) = before.filter(|d| d.agent_id != voice.agent_id) {
+            let message = format!(
+                "{} decides for this run since its first turn, {} may not",
+                other.agent_id, voice.agent_id
+            );
+            return Err(ErrorInfo::new("validation_error", message));
+        }
+        let event = Event::OrchestratorDecided {
+            node: self.run.def.nodes[ix].id.clone(),
+            agent_id: voice.agent_id,
+            decision: decision.document.clone(),
+            iteration: self.run.supervisor_turns(),
+        };
+        Ok(self.emit(event, Some(cause)))
+    }
+
+    /// Whether a supervisor may take another turn; ends the run when not.
+    pub(in crate::run) fn within_turn_limits(&mut self, ix: usize, config: &Supervisor) -> bool {
+        let observed = u64::from(self.run.supervisor_turns()) + 1;
+        let loops = self.run.loop_limit(self.cx.limits);
+        let (kind, limit, code) = match config.iteration_cap {
+            Some(cap) if cap < loops => (
+                CapKind::OrchestratorIterations,
+                cap,
+                "orchestrator_iterations_exceeded",
+            ),
+            _ => (CapKind::LoopIterations, loops, "loop_limit_exceeded"),
+        };
+        self.within(ix, kind, limit, observed, code)
+    }
+
+    /// Ends the run when it would do something more often than it may.
+    pub(super) fn within(
+        &mut self,
+        ix: usize,
+        kind: CapKind,
+        limit: u64,
+        observed: u64,
+        code: &str,
+    ) -> bool {
+        if observed <= limit {
+            return true;
+        }
+        let event = Event::CapBreached {
+            kind,
+            limit,
+            observed,
+            node: Some(self.run.def.nodes[ix].id.clone()),
+        };
+        let cause = self.emit(event, self.run.state.head);
+        let message = format!("the run reached its limit of {limit} ({})", kind.as_str());
+        self.fail_run(ErrorInfo::new(code, message), None, Some(cause));
+        false
+    }
+}
+
+/// How many of the newest workers a supervisor behind an endpoint is told about.
+const TOLD_WORKERS: usize = 64;

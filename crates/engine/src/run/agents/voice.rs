@@ -1,0 +1,142 @@
+//! The right to speak as an agent. It belongs to the node type, not to its configuration.
+
+use crate::node::Kind;
+use crate::run::state::Run;
+use crate::run::turn::Turn;
+use serde_json::Value;
+use tandem_record::{AgentFact, Event, NodeId, Said, Seq};
+
+/// Somebody who may speak at a node. Made here only, from what the node is.
+pub(in crate::run) struct Voice {
+    node: NodeId,
+    pub(in crate::run) agent_id: String,
+    rights: Rights,
+}
+
+#[derive(Clone, Copy)]
+enum Rights {
+    Supervisor,
+    Dispatch,
+    Mock,
+    /// The engine itself, where work crosses from one pinned agent to another.
+    Boundary,
+}
+
+impl Voice {
+    fn may(&self, said: &Said) -> bool {
+        let (reasons, hands_off, decides, calls) = match self.rights {
+            Rights::Supervisor => (true, false, true, false),
+            Rights::Dispatch | Rights::Boundary => (false, true, false, false),
+            Rights::Mock => (true, true, true, true),
+        };
+        match said {
+            Said::Reasoned { .. } | Said::ReasoningDelta { .. } => reasons,
+            Said::ToolCalled { .. } | Said::ToolReturned { .. } => calls,
+            Said::HandedOff { .. } => hands_off,
+            Said::Decided { .. } => decides,
+        }
+    }
+}
+
+impl Run {
+    /// The agent its author pinned to a node.
+    fn pin(&self, ix: usize) -> Option<&str> {
+        let pin = self.def.doc_node(ix).agent.as_ref()?;
+        pin.get("agentId").and_then(Value::as_str)
+    }
+
+    /// The pinned agent that worked last.
+    pub(in crate::run) fn active_agent(&self) -> Option<String> {
+        let agent = self.state.agent.as_ref()?.get("agentId")?;
+        agent.as_str().map(str::to_owned)
+    }
+
+    /// The voice of a node; passthrough types and all others have none.
+    pub(in crate::run) fn voice(&self, ix: usize) -> Option<Voice> {
+        let node = &self.def.nodes[ix];
+        let pin = || self.pin(ix).map(str::to_owned);
+        let (rights, agent_id) = match &node.kind {
+            Kind::Supervisor(config) => {
+                let id = pin().or_else(|| config.agent_id.clone());
+                let id = id.unwrap_or_else(|| format!("host:supervisor:{}", node.id));
+                (Rights::Supervisor, id)
+            }
+            Kind::MockAgent(config) => {
+                let id = config.agent_id.clone().or_else(pin);
+                let id = id.unwrap_or_else(|| format!("host:mock-agent:{}", node.id));
+                (Rights::Mock, id)
+            }
+            _ => return None,
+        };
+        Some(Voice {
+            node: node.id.clone(),
+            agent_id,
+            rights,
+        })
+    }
+
+    /// The one agent all pinned nodes of a workflow belong to.
+    pub(in crate::run) fn only_agent(def: &crate::Definition) -> Option<String> {
+        let pins = def.document.nodes.iter().filter_map(|n| n.agent.as_ref());
+        let mut ids = pins.filter_map(|pin| pin.get("agentId").and_then(Value::as_str));
+        let first = ids.next()?;
+        ids.all(|id| id == first).then(|| first.to_owned())
+    }
+}
+
+impl Turn<'_> {
+    /// An agent's words, as a fact. The only place that drafts one.
+    pub(in crate::run) fn say(&mut self, voice: &Voice, said: Said, cause: Seq) -> Seq {
+        debug_assert!(voice.may(&said), "this voice may not say {said:?}");
+        let fact = AgentFact {
+            node: voice.node.clone(),
+            agent_id: voice.agent_id.clone(),
+            said,
+        };
+        self.emit(Event::Agent(Box::new(fact)), Some(cause))
+    }
+
+    /// Work crosses from the agent pinned before to the one pinned here.
+    pub(in crate::run) fn cross_boundary(&mut self, ix: usize, before: Option<String>, cause: Seq) {
+        if matches!(self.run.def.nodes[ix].kind, Kind::Supervisor(_)) {
+            return;
+        }
+        let here = self.run.pin(ix).map(str::to_owned);
+        let (Some(before), Some(here)) = (before, here) else {
+            return;
+        };
+        self.hand_over_between(ix, Rights::Boundary, before, here, cause);
+    }
+
+    /// The next worker belongs to another agent than the last one.
+    pub(in crate::run) fn cross_workers(&mut self, ix: usize, to: Option<String>, cause: Seq) {
+        let before = self.run.state.agents.worker.clone();
+        if let (Some(before), Some(to)) = (before, to) {
+            self.hand_over_between(ix, Rights::Dispatch, before, to, cause);
+        }
+    }
+
+    fn hand_over_between(
+        &mut self,
+        ix: usize,
+        rights: Rights,
+        from: String,
+        to: String,
+        cause: Seq,
+    ) {
+        if from == to {
+            return;
+        }
+        let voice = Voice {
+            node: self.run.def.nodes[ix].id.clone(),
+            agent_id: from,
+            rights,
+        };
+        let said = Said::HandedOff {
+            to,
+            reason: None,
+            context: None,
+        };
+        self.say(&voice, said, cause);
+    }
+}

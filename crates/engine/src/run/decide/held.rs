@@ -1,0 +1,262 @@
+//! Answers about what agents decided: a decision held for its low confidence, an unsure agent, and
+//! a supervisor's own question to the user.
+
+use super::answers::read_answers;
+use super::resolve::{Answer, Closed, close, invalid};
+use crate::definition::Problem;
+use crate::node::{Kind, OrchestratorDecision, Route};
+use crate::run::agents::{ANSWER, PROCEED};
+use crate::run::finish::Done;
+use crate::run::refusal::Refusal;
+use crate::run::state::Phase;
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use tandem_record::{Decision, ErrorInfo, Event, Object, Seq};
+
+/// What a person said about a decision that is not theirs.
+enum Verdict {
+    Accept,
+    Reject,
+    /// Something else instead.
+    Replace(Value),
+}
+
+/// At a dispatch node: the user's answer, or the fate of a held decision.
+pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result<Closed, Refusal> {
+    let decided = turn.run.state.agents.decided.clone();
+    let decided = decided.expect("a dispatch node asks about a decision");
+    let decision = OrchestratorDecision::read(&decided.decision);
+    let decision = decision.expect("the decision was understood when the node asked");
+    match &decision.route {
+        Route::AskUser { .. } => user_answer(turn, ix, &answer, decided.seq),
+        Route::Approve { .. } => {
+            let accepted = match verdict(&answer.value)? {
+                Verdict::Accept => true,
+                Verdict::Reject => false,
+                Verdict::Replace(_) => return invalid("/action", "accept or reject"),
+            };
+            let outcome = if accepted { "accepted" } else { "rejected" };
+            record_approval(turn, ix, &answer, outcome);
+            close_with(turn, ix, answer, outcome);
+            let outputs = Object::from_iter([("approved".to_owned(), json!(accepted))]);
+            turn.complete_node(ix, Done::with(outputs), decided.seq);
+            Ok(closed(outcome))
+        }
+        Route::NextWorker(_) | Route::Terminate => {
+            let verdict = match open_kind(turn, ix).as_str() {
+                "clarification" => said_proceed(&answer.value)?,
+                _ => verdict(&answer.value)?,
+            };
+            if turn.run.state.phase == Phase::Paused && !matches!(verdict, Verdict::Reject) {
+                return invalid(
+                    "/action",
+                    "the run is paused; resume it before it goes ahead",
+                );
+            }
+            match verdict {
+                Verdict::Accept => {
+                    record_approval(turn, ix, &answer, "accepted");
+                    close_with(turn, ix, answer, "accepted");
+                    // As it was decided, under the cause it had; never asked about twice.
+                    let step = turn.carry_out(ix, &decision, decided.seq);
+                    turn.follow(ix, step, decided.seq);
+                    Ok(closed("accepted"))
+                }
+                Verdict::Replace(value) => {
+                    let replaced = read_replacement(&value)?;
+                    let supervisor = turn.run.def.index(&decided.node);
+                    let supervisor = supervisor.expect("the supervisor is part of the workflow");
+                    record_approval(turn, ix, &answer, "accepted");
+                    let resumed = close_with(turn, ix, answer, "accepted");
+                    let published = turn
+                        .publish(supervisor, &replaced, resumed)
+                        .expect("the same supervisor decided before");
+                    let step = turn.carry_out(ix, &replaced, published);
+                    turn.follow(ix, step, published);
+                    Ok(closed("accepted"))
+                }
+                Verdict::Reject => {
+                    record_approval(turn, ix, &answer, "rejected");
+                    close_with(turn, ix, answer, "rejected");
+                    // Nothing of it happens; the way back leads to the supervisor's next turn.
+                    let outputs = Object::from_iter([("rejected".to_owned(), json!(true))]);
+                    turn.complete_node(ix, Done::with(outputs), decided.seq);
+                    Ok(closed("rejected"))
+                }
+            }
+        }
+    }
+}
+
+/// At a supervisor or mock agent: an unsure decision is ratified, replaced or refused.
+pub(super) fn unsure(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result<Closed, Refusal> {
+    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let held = open.and_then(|s| s.interrupt.data.get("decision").cloned());
+    let verdict = verdict(&answer.value)?;
+    if let Verdict::Reject = verdict {
+        let resumed = close_with(turn, ix, answer, "rejected");
+        let error = ErrorInfo::new("interrupt_rejected", "the agent's decision was refused");
+        turn.fail_node(ix, error, Some(resumed), None);
+        return Ok(closed("rejected"));
+    }
+    let ratified = match verdict {
+        Verdict::Replace(value) => value,
+        _ => held.unwrap_or(Value::Null),
+    };
+    if !matches!(turn.run.def.nodes[ix].kind, Kind::Supervisor(_)) {
+        let resumed = close_with(turn, ix, answer, "accepted");
+        turn.complete_node(ix, Done::with(Object::new()), resumed);
+        return Ok(closed("accepted"));
+    }
+    let decision = read_replacement(&ratified)?;
+    let resumed = close_with(turn, ix, answer, "accepted");
+    match turn.publish(ix, &decision, resumed) {
+        Ok(decided) => turn.complete_supervisor(ix, &decision, decided),
+        Err(error) => turn.fail_node(ix, error, Some(resumed), None),
+    }
+    Ok(closed("accepted"))
+}
+
+fn user_answer(
+    turn: &mut Turn<'_>,
+    ix: usize,
+    answer: &Answer,
+    decided: Seq,
+) -> Result<Closed, Refusal> {
+    let answers = read_answers(&answer.value)?;
+    if let Some(stray) = answers.keys().find(|id| *id != ANSWER) {
+        return invalid(&format!("/answers/{stray}"), "nobody asked this");
+    }
+    if !answers.get(ANSWER).is_some_and(Value::is_string) {
+        return invalid("/answers/answer", "the answer must be a text");
+    }
+    let event = Event::ClarificationResolved {
+        node: turn.run.def.nodes[ix].id.clone(),
+        answers: answers.clone(),
+        by: answer.by.clone(),
+    };
+    let cause = turn.emit(event, turn.run.state.nodes[ix].last);
+    let value = json!({"answers": answers});
+    close(turn, ix, value, "answered", None, answer.by.clone(), cause);
+    let outputs = Object::from_iter([("answers".to_owned(), json!(answers))]);
+    turn.complete_node(ix, Done::with(outputs), decided);
+    Ok(closed("answered"))
+}
+
+fn closed(outcome: &str) -> Closed {
+    Closed {
+        outcome: Some(outcome.to_owned()),
+        votes: Vec::new(),
+    }
+}
+
+fn open_kind(turn: &Turn<'_>, ix: usize) -> String {
+    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    open.map(|s| s.interrupt.kind.clone()).unwrap_or_default()
+}
+
+fn close_with(turn: &mut Turn<'_>, ix: usize, answer: Answer, outcome: &str) -> Seq {
+    let cause = turn.run.state.nodes[ix].last.unwrap_or(Seq(0));
+    close(turn, ix, answer.value, outcome, None, answer.by, cause)
+}
+
+/// Approvals leave the same fact wherever they are given.
+fn record_approval(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &str) {
+    if open_kind(turn, ix) != "approval" {
+        return;
+    }
+    let text = |key: &str| {
+        answer
+            .value
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let edited = answer.value.get("editedArtifactData").cloned();
+    let action = match (outcome, &edited) {
+        ("accepted", Some(_)) => "edit-accept",
+        ("accepted", None) => "accept",
+        _ => "reject",
+    };
+    let event = Event::ApprovalReceived {
+        node: turn.run.def.nodes[ix].id.clone(),
+        decision: Box::new(Decision {
+            action: action.to_owned(),
+            by: answer.by.clone(),
+            voter: text("voter"),
+            feedback: text("feedback"),
+            refine: None,
+            edited,
+        }),
+        redo: None,
+    };
+    let cause = turn.run.state.nodes[ix].last;
+    turn.emit(event, cause);
+}
+
+/// Every form clients send: an action, a flag, a decision of their own.
+fn verdict(value: &Value) -> Result<Verdict, Refusal> {
+    let flag = |key: &str| value.get(key).and_then(Value::as_bool);
+    let replacement = ["decision", "editedArtifactData"]
+        .iter()
+        .find_map(|key| value.get(*key));
+    match value.get("action").map(|a| a.as_str().unwrap_or_default()) {
+        Some("accept") => return Ok(Verdict::Accept),
+        Some("reject") => return Ok(Verdict::Reject),
+        Some("edit-accept" | "edit") => {
+            return match replacement {
+                Some(decision) => Ok(Verdict::Replace(decision.clone())),
+                None => invalid(
+                    "/editedArtifactData",
+                    "the decision to take instead is required",
+                ),
+            };
+        }
+        Some(other) => {
+            return invalid(
+                "/action",
+                format!("{other:?} is not accept, reject or edit-accept"),
+            );
+        }
+        None => {}
+    }
+    match (flag("ratified"), flag("rejected")) {
+        (_, Some(true)) | (Some(false), _) => return Ok(Verdict::Reject),
+        (Some(true), _) => return Ok(Verdict::Accept),
+        (None, _) => {}
+    }
+    if let Some(decision) = replacement {
+        return Ok(Verdict::Replace(decision.clone()));
+    }
+    if value.get("kind").is_some() {
+        return Ok(Verdict::Replace(value.clone()));
+    }
+    invalid(
+        "",
+        "say {\"action\": \"accept\"}, {\"ratified\": true}, {\"rejected\": true} or give a decision",
+    )
+}
+
+/// A held decision put as a question: only a plain yes goes ahead.
+fn said_proceed(value: &Value) -> Result<Verdict, Refusal> {
+    if value.get("action").is_some() {
+        return verdict(value);
+    }
+    let answers = read_answers(value)?;
+    let Some(said) = answers.get(PROCEED).and_then(Value::as_str) else {
+        return invalid("/answers/proceed", "the answer must be a text");
+    };
+    let yes = ["proceed", "yes", "accept", "go ahead"];
+    Ok(if yes.contains(&said.trim().to_lowercase().as_str()) {
+        Verdict::Accept
+    } else {
+        Verdict::Reject
+    })
+}
+
+fn read_replacement(value: &Value) -> Result<OrchestratorDecision, Refusal> {
+    OrchestratorDecision::read(value).map_err(|(path, message)| {
+        let path = format!("/resumeValue/decision{path}");
+        Refusal::Invalid(vec![Problem::new(path, message)])
+    })
+}

@@ -1,0 +1,311 @@
+//! What agents say: who may say what, in which order, and what their doubts lead to.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::definition::{Definition, Permissions};
+use serde_json::{Value, json};
+use tandem_record::{Cause, Command, Event, NodeId, Principal, RunStatus, Said};
+
+fn agent(config: Value) -> Flow {
+    flow("conformance-agent").node("act", "core.conformance.mock-agent", config)
+}
+
+fn answer(node: &str, value: Value) -> Command {
+    Command::ResolveInterrupt {
+        node: NodeId::new(node),
+        interrupt: None,
+        value,
+        by: Some(Principal::new("ana")),
+        by_link: false,
+    }
+}
+
+#[test]
+fn a_mock_agent_says_its_lines_in_order() {
+    // R-0023-9, R-0023-10, R-0023-11, R-0023-12, R-0023-13, R-0023-15
+    let mut run = Stage::started(
+        agent(json!({
+            "mockReasoning": {"summary": "ignored", "streamChunks": ["one-", "two"]},
+            "mockToolCalls": [
+                {"toolId": "look", "arguments": {"at": 1}, "result": 2},
+                {"toolId": "leap", "error": {"error": "quota", "message": "no more"}}],
+            "mockHandoff": {"toAgentId": "core.next"},
+            "mockDecision": {"decision": {"go": true}, "confidence": 0.9},
+        }))
+        .with("agent", json!({"agentId": "core.actor"})),
+    );
+    run.then(
+        "
+        run.started
+        node.started act
+        core.actor delta[0] one-
+        core.actor delta[1] two
+        core.actor reasoned one-two
+        core.actor called look
+        core.actor returned look
+        core.actor called leap
+        core.actor returned leap quota
+        core.actor hands off to core.next
+        core.actor decided 0.9
+        node.completed act
+        run.completed
+        ",
+    );
+}
+
+#[test]
+fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
+    // R-0023-2, R-0023-3
+    let calls = json!([{"toolId": "a"}, {"toolId": "b"}]);
+    let run = Stage::started(agent(json!({"mockToolCalls": calls})));
+    let said: Vec<_> = run
+        .log()
+        .iter()
+        .filter_map(|r| match &r.event {
+            Event::Agent(fact) => Some((r, &fact.said)),
+            _ => None,
+        })
+        .collect();
+    for pair in said.chunks(2) {
+        let [
+            (called, Said::ToolCalled { call, .. }),
+            (returned, Said::ToolReturned { call: same, .. }),
+        ] = pair
+        else {
+            panic!("{pair:?}");
+        };
+        assert_eq!(returned.cause, Some(Cause::Event(called.seq)));
+        assert_eq!(call, same);
+    }
+    assert_ne!(said[0].1, said[2].1);
+}
+
+#[test]
+fn an_agents_name_is_configured_pinned_or_made_up() {
+    // R-0023-16
+    let pin = json!({"agentId": "core.pinned"});
+    let spoke = |flow: Flow| {
+        let mut run = Stage::started(flow);
+        let lines = run.lines();
+        lines[2].split(' ').next().expect("a name").to_owned()
+    };
+    let config = json!({"agentId": "core.configured", "mockReasoning": true});
+    assert_eq!(
+        spoke(agent(config).with("agent", pin.clone())),
+        "core.configured"
+    );
+    let config = json!({"mockReasoning": true});
+    assert_eq!(
+        spoke(agent(config.clone()).with("agent", pin)),
+        "core.pinned"
+    );
+    assert_eq!(spoke(agent(config)), "host:mock-agent:act");
+}
+
+#[test]
+fn an_unsure_agent_waits_until_it_is_ratified() {
+    // R-0023-13, R-0023-14
+    for (confidence, threshold, waits) in [
+        (0.69, None, true),
+        (0.7, None, false),
+        (0.5, Some(0.5), false),
+        (0.8, Some(0.9), true),
+    ] {
+        let mut run = Stage::new(agent(json!({"mockConfidence": confidence})));
+        if let Some(threshold) = threshold {
+            run = run.configured(json!({"escalationThreshold": threshold}));
+        }
+        run.create(json!({}));
+        if !waits {
+            assert_eq!(
+                run.status(),
+                RunStatus::Completed,
+                "{confidence} {threshold:?}"
+            );
+            continue;
+        }
+        assert_eq!(run.status(), RunStatus::WaitingApproval);
+        let held = run.log().iter().find_map(|r| match &r.event {
+            Event::NodeSuspended { doubt, reason, .. } => Some((doubt.clone(), reason.clone())),
+            _ => None,
+        });
+        let (doubt, reason) = held.expect("suspended");
+        let doubt = doubt.expect("it says why");
+        assert_eq!(reason.as_deref(), Some("low-confidence"));
+        assert_eq!(
+            (doubt.observed, doubt.threshold),
+            (confidence, threshold.unwrap_or(0.7))
+        );
+        run.when(answer("act", json!({"ratified": true})));
+        assert_eq!(run.status(), RunStatus::Completed);
+    }
+}
+
+#[test]
+fn a_refused_agent_fails_its_node() {
+    let mut run = Stage::started(agent(json!({"mockConfidence": 0.1})));
+    run.when(answer("act", json!({"rejected": true})));
+    assert_eq!(
+        run.run().error().expect("failed").code,
+        "interrupt_rejected"
+    );
+}
+
+#[test]
+fn an_unsure_supervisor_publishes_only_what_was_ratified() {
+    // R-0023-5, R-0023-24, R-0023-25
+    let held = || {
+        let pending = json!({"kind": "terminate", "reason": "tired"});
+        Stage::started(
+            flow("conformance-held")
+                .node(
+                    "lead",
+                    "core.orchestrator.supervisor",
+                    json!({"mockConfidence": 0.5, "mockPendingDecision": pending}),
+                )
+                .node("send", "core.dispatch", json!({}))
+                .path("lead send lead"),
+        )
+    };
+    let mut run = held();
+    run.then(
+        "
+        run.started
+        node.started lead
+        host:supervisor:lead decided 0.5
+        interrupt.requested lead
+        node.suspended lead waiting-approval
+        ",
+    );
+    run.when(answer("lead", json!({"ratified": true})));
+    let lines = run.lines();
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|l| l.starts_with("decided lead #1"))
+            .count(),
+        1,
+        "{lines:?}"
+    );
+    assert_eq!(run.status(), RunStatus::Completed);
+
+    for replaced in [
+        json!({"decision": {"kind": "terminate", "reason": "better"}}),
+        json!({"kind": "terminate", "reason": "better"}),
+    ] {
+        let mut run = held();
+        run.when(answer("lead", replaced));
+        let outputs = run.run().outputs().expect("completed").clone();
+        assert_eq!(outputs["decision"]["reason"], "better");
+    }
+}
+
+#[test]
+fn nodes_that_only_pass_on_never_speak() {
+    // R-0023-6, R-0023-27
+    let keys =
+        json!({"mockReasoning": true, "mockConfidence": 0.1, "mockDecision": {"decision": 1}});
+    let pin = json!({"agentId": "core.same", "modelClass": "chat"});
+    for type_id in [
+        "core.identity",
+        "core.noop",
+        "core.flow.noop",
+        "core.openwop.flow.noop",
+    ] {
+        let run = Stage::started(
+            flow("conformance-quiet")
+                .node("n", type_id, keys.clone())
+                .with("agent", pin.clone()),
+        );
+        let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
+        assert!(!spoke, "{type_id}");
+        assert_eq!(run.run().view().agent, Some(pin.clone()));
+    }
+}
+
+#[test]
+fn work_that_passes_between_pinned_agents_is_a_handoff() {
+    // R-0023-4
+    let pinned = |flow: Flow, id: &str, agent: &str| {
+        flow.node(id, "core.noop", json!({}))
+            .with("agent", json!({"agentId": agent}))
+    };
+    let flow = pinned(flow("relay"), "a", "core.ann");
+    let flow = pinned(flow.noops("between"), "b", "core.ann");
+    let flow = pinned(flow, "c", "core.bob").path("a between b c");
+    let mut run = Stage::started(flow);
+    let lines = run.lines();
+    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(told, ["core.ann hands off to core.bob"]);
+}
+
+#[test]
+fn reasoning_is_kept_back_when_nobody_wants_it() {
+    // R-0023-1
+    for (verbosity, spoken) in [("off", 0), ("summary", 1), ("full", 1)] {
+        let mut run = Stage::new(agent(json!({"mockReasoning": true})))
+            .configured(json!({"reasoningVerbosity": verbosity}));
+        run.create(json!({}));
+        let log = run.log().iter();
+        let said = log.filter(|r| matches!(r.event, Event::Agent(_))).count();
+        assert_eq!(said, spoken, "{verbosity}");
+    }
+}
+
+#[test]
+fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
+    // R-0023-17, R-0023-18, R-0023-19
+    let table = [
+        (json!({"mockConfidence": 1.7}), "mockConfidence"),
+        (json!({"extra": 1}), "extra"),
+        (json!({"mockHandoff": {}}), "mockHandoff/toAgentId"),
+        (
+            json!({"mockHandoff": {"toAgentId": "x"}}),
+            "mockHandoff/toAgentId",
+        ),
+        (json!({"mockDecision": {}}), "mockDecision/decision"),
+        (
+            json!({"mockDecision": {"decision": 1, "confidence": -1}}),
+            "mockDecision/confidence",
+        ),
+        (
+            json!({"mockDecision": {"decision": 1, "stray": 1}}),
+            "mockDecision/stray",
+        ),
+        (json!({"agentId": "x"}), "agentId"),
+        (
+            json!({"mockToolCalls": [{"arguments": {}}]}),
+            "mockToolCalls/0/toolId",
+        ),
+        (
+            json!({"mockToolCalls": [{"toolId": "t", "durationMs": -1}]}),
+            "mockToolCalls/0/durationMs",
+        ),
+        (
+            json!({"mockToolCalls": [{"toolId": "t", "error": {"error": "e"}}]}),
+            "mockToolCalls/0/error/message",
+        ),
+        (
+            json!({"mockReasoning": {"summary": "s", "stray": 1}}),
+            "mockReasoning/stray",
+        ),
+        (json!({"mockReasoning": {}}), "mockReasoning/summary"),
+    ];
+    for (config, place) in table {
+        let refused = Definition::compile(&agent(config).document(), Permissions::default());
+        let problems = refused.expect_err(place);
+        assert_eq!(problems[0].path, format!("/nodes/0/config/{place}"));
+    }
+    let outside = flow("acme")
+        .node("act", "core.conformance.mock-agent", json!({}))
+        .document();
+    let problems = Definition::compile(&outside, Permissions::default()).expect_err("guarded");
+    assert_eq!(
+        problems[0].type_id.as_deref(),
+        Some("core.conformance.mock-agent")
+    );
+    let role = Permissions {
+        conformance_role: true,
+    };
+    assert!(Definition::compile(&outside, role).is_ok());
+}

@@ -1,0 +1,222 @@
+//! Decisions nobody trusts: held, announced, asked about, and never carried out in silence.
+
+use super::stage::Stage;
+use super::supervising::{staged, supervised, terminate, workers};
+use crate::run::{AgentPolicy, Refusal};
+use serde_json::{Value, json};
+use tandem_record::{Command, Event, NodeId, Principal, RunStatus};
+
+fn unsure(mut decision: Value, confidence: f64) -> Value {
+    decision["confidence"] = json!(confidence);
+    decision
+}
+
+fn deciding(plan: Value, policy: AgentPolicy) -> Stage {
+    let mut run = staged(supervised(plan, json!({})));
+    run.agents = policy;
+    run.create(json!({}));
+    run
+}
+
+fn answer(value: Value) -> Command {
+    Command::ResolveInterrupt {
+        node: NodeId::new("send"),
+        interrupt: None,
+        value,
+        by: Some(Principal::new("ana")),
+        by_link: false,
+    }
+}
+
+fn started_workers(run: &Stage) -> usize {
+    let log = run.log().iter();
+    log.filter(|r| matches!(r.event, Event::NodeDispatched { .. }))
+        .count()
+}
+
+#[test]
+fn below_the_floor_a_decision_is_announced_then_asked_about_and_not_carried_out() {
+    // R-0039-2, R-0039-3, R-0039-9, R-0039-10
+    let plan = json!([unsure(workers(&["one"]), 0.49)]);
+    let mut run = deciding(plan, AgentPolicy::default());
+    run.then(
+        r#"
+        run.started {"mine":"before"}
+        node.started lead
+        decided lead #1 next-worker
+        node.completed lead {"decision":{"confidence":0.49,"kind":"next-worker","nextWorkerIds":["one"]}}
+        node.started send
+        escalated 0.49<0.5 one
+        interrupt.requested send
+        node.suspended send waiting-approval
+        "#,
+    );
+    let open = &run.run().view().interrupts[0];
+    assert_eq!(
+        open.interrupt.data["artifactData"]["nextWorkerIds"],
+        json!(["one"])
+    );
+
+    let plan = json!([unsure(terminate(), 0.0)]);
+    let mut run = deciding(plan, AgentPolicy::default());
+    let lines = run.lines();
+    assert!(lines.contains(&"escalated 0<0.5".to_owned()), "{lines:?}");
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+}
+
+#[test]
+fn the_floor_itself_is_enough_and_no_opinion_is_no_doubt() {
+    // R-0039-1, R-0039-12, R-0039-13
+    for decision in [
+        unsure(workers(&["one"]), 0.5),
+        unsure(workers(&["one"]), 1.0),
+        workers(&["one"]),
+    ] {
+        let run = deciding(json!([decision]), AgentPolicy::default());
+        assert_eq!(started_workers(&run), 1, "{decision}");
+    }
+    let run = deciding(json!([unsure(terminate(), 0.5)]), AgentPolicy::default());
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn an_operator_may_raise_the_floor_and_a_run_may_not_lower_it() {
+    // R-0039-4, R-0039-8
+    let strict = AgentPolicy::new(Some(0.7), None).expect("a stricter floor");
+    let mut run = deciding(json!([unsure(workers(&["one"]), 0.69)]), strict);
+    let lines = run.lines();
+    assert!(
+        lines.contains(&"escalated 0.69<0.7 one".to_owned()),
+        "{lines:?}"
+    );
+
+    let mut run = staged(supervised(
+        json!([unsure(workers(&["one"]), 0.3)]),
+        json!({}),
+    ))
+    .configured(json!({"escalationThreshold": 0, "confidenceEscalationFloor": 0.1}));
+    run.create(json!({}));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    assert_eq!(started_workers(&run), 0);
+}
+
+#[test]
+fn the_question_has_the_kind_the_operator_chose_and_the_status_that_goes_with_it() {
+    // R-0044-3, R-0044-4, R-0044-5, R-0044-6, R-0044-9, R-0044-11
+    for (kind, opened, status) in [
+        (None, "approval", RunStatus::WaitingApproval),
+        (Some("none"), "approval", RunStatus::WaitingApproval),
+        (
+            Some("clarification"),
+            "clarification",
+            RunStatus::WaitingClarification,
+        ),
+        (
+            Some("x-host-tandem-doubt"),
+            "x-host-tandem-doubt",
+            RunStatus::WaitingApproval,
+        ),
+    ] {
+        let policy = AgentPolicy::new(None, kind).expect("a known kind");
+        let run = deciding(json!([unsure(workers(&["one"]), 0.1)]), policy);
+        let view = run.run().view();
+        assert_eq!(view.interrupts[0].interrupt.kind, opened);
+        assert_eq!(view.status, status);
+    }
+}
+
+#[test]
+fn accepted_it_happens_as_decided_and_is_not_asked_about_again() {
+    for (kind, yes) in [
+        ("approval", json!({"action": "accept"})),
+        ("clarification", json!({"answers": {"proceed": "Proceed"}})),
+        ("x-host-tandem-doubt", json!({"action": "accept"})),
+    ] {
+        let policy = AgentPolicy::new(None, Some(kind)).expect("a known kind");
+        let plan = json!([unsure(workers(&["one"]), 0.1), terminate()]);
+        let mut run = deciding(plan, policy);
+        run.when(answer(yes));
+        assert_eq!(started_workers(&run), 1, "{kind}");
+        run.child_ended("send", RunStatus::Completed, json!({}));
+        assert_eq!(run.status(), RunStatus::Completed, "{kind}");
+        let lines = run.lines();
+        let turns: Vec<&String> = lines.iter().filter(|l| l.starts_with("decided")).collect();
+        assert_eq!(
+            turns,
+            ["decided lead #1 next-worker", "decided lead #2 terminate"]
+        );
+    }
+}
+
+#[test]
+fn rejected_nothing_of_it_happens_and_the_supervisor_has_another_turn() {
+    for (kind, no) in [
+        ("approval", json!({"action": "reject"})),
+        (
+            "clarification",
+            json!({"answers": {"proceed": "certainly not"}}),
+        ),
+    ] {
+        let policy = AgentPolicy::new(None, Some(kind)).expect("a known kind");
+        let plan = json!([unsure(workers(&["one"]), 0.1), workers(&["two"])]);
+        let mut run = deciding(plan, policy);
+        run.when(answer(no));
+        let lines = run.lines();
+        assert!(
+            lines.contains(&"dispatch.began two".to_owned()),
+            "{lines:?}"
+        );
+        assert!(
+            !lines.contains(&"dispatch.began one".to_owned()),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
+fn another_decision_may_be_given_instead_and_must_be_one() {
+    let plan = json!([unsure(workers(&["one"]), 0.1), terminate()]);
+    let mut run = deciding(plan, AgentPolicy::default());
+    let edit =
+        |decision: Value| answer(json!({"action": "edit-accept", "editedArtifactData": decision}));
+    match run.try_when(edit(json!({"kind": "next-worker", "nextWorkerIds": []}))) {
+        Err(Refusal::Invalid(problems)) => {
+            assert_eq!(problems[0].path, "/resumeValue/decision/nextWorkerIds");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(run.status(), RunStatus::WaitingApproval, "it stays open");
+    let mut run = run.given();
+    // Whoever edits it has ratified it, however unsure the words.
+    run.when(edit(unsure(workers(&["two"]), 0.2)));
+    let lines = run.lines();
+    let told: Vec<&str> = lines
+        .iter()
+        .map(String::as_str)
+        .filter(|l| l.starts_with("decided") || l.starts_with("dispatch.began"))
+        .collect();
+    assert_eq!(told, ["decided lead #1 next-worker", "dispatch.began two"]);
+}
+
+#[test]
+fn a_supervisor_may_ask_the_user_or_for_approval() {
+    let plan = json!([{"kind": "ask-user", "prompt": "Which city?"}, terminate()]);
+    let mut run = deciding(plan, AgentPolicy::default());
+    assert_eq!(run.status(), RunStatus::WaitingInput);
+    let asked = run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
+    assert_eq!(asked, "Which city?");
+    let wrong = run.try_when(answer(json!({"answers": {"answer": 7}})));
+    assert!(matches!(wrong, Err(Refusal::Invalid(_))), "{wrong:?}");
+    run.when(answer(json!({"answers": {"answer": "Gdańsk"}})));
+    assert_eq!(run.status(), RunStatus::Completed);
+
+    let plan = json!([{"kind": "escalate", "prompt": "May I?"}, terminate()]);
+    let mut run = deciding(plan, AgentPolicy::default());
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    run.when(answer(json!({"action": "reject"})));
+    assert_eq!(
+        run.status(),
+        RunStatus::Completed,
+        "the supervisor goes on either way"
+    );
+}

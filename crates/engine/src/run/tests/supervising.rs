@@ -1,0 +1,483 @@
+//! Supervisor and dispatch: the loop, the handoff of each worker, and every bound on both.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::definition::{Definition, Permissions};
+use serde_json::{Value, json};
+use tandem_record::{
+    Cause, ChildOutcome, DrainPolicy, Event, HandoffStep, InterruptId, NodeId, RunStatus,
+};
+
+pub(super) fn workers(ids: &[&str]) -> Value {
+    json!({"kind": "next-worker", "nextWorkerIds": ids})
+}
+
+pub(super) fn terminate() -> Value {
+    json!({"kind": "terminate", "reason": "done"})
+}
+
+/// The loop around a plan of decisions.
+pub(super) fn supervised(plan: Value, dispatch: Value) -> Flow {
+    flow("conformance-loop")
+        .variable("mine", json!({"defaultValue": "before"}))
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"mockDispatchPlan": plan}),
+        )
+        .node("send", "core.dispatch", dispatch)
+        .path("lead send lead")
+}
+
+pub(super) fn staged(flow: Flow) -> Stage {
+    let worker = |id| super::flow::flow(id).noops("n");
+    Stage::new(flow)
+        .knows(worker("one"))
+        .knows(worker("two"))
+        .knows(worker("three"))
+}
+
+pub(super) fn started(flow: Flow) -> Stage {
+    let mut run = staged(flow);
+    run.create(json!({}));
+    run
+}
+
+fn looping(plan: Value, dispatch: Value) -> Stage {
+    started(supervised(plan, dispatch))
+}
+
+#[test]
+fn one_worker_is_handed_over_harvested_and_the_run_ends_by_decision() {
+    // R-0039-12: without a stated confidence nothing is escalated.
+    let plan = json!([workers(&["one"]), terminate()]);
+    let mut run = looping(plan, json!({"outputMapping": {"mine": "theirs"}}));
+    run.then(
+        r#"
+        run.started {"mine":"before"}
+        node.started lead
+        decided lead #1 next-worker
+        node.completed lead {"decision":{"kind":"next-worker","nextWorkerIds":["one"]}}
+        node.started send
+        dispatch.began one
+        node.dispatched send one
+        dispatch.succeeded one
+        > start one {} erased=[]
+        "#,
+    );
+    run.child_ended(
+        "send",
+        RunStatus::Completed,
+        json!({"theirs": "after", "other": 1}),
+    );
+    run.then(
+        r#"
+        child.completed one
+        variable.changed mine: "before" -> "after"
+        output.harvested one mine
+        node.completed send {"childRunId":"run-8d6c6a91ddcbc890bafb85b9","childStatus":"completed"}
+        node.started lead execution=1 resets=send
+        decided lead #2 terminate
+        node.completed lead {"decision":{"kind":"terminate","reason":"done"}}
+        node.started send execution=1
+        node.completed send
+        run.completed {"decision":{"kind":"terminate","reason":"done"}}
+        "#,
+    );
+}
+
+/// Causes of the events of one handoff, as the types they point to.
+fn causes(run: &Stage) -> Vec<(String, String)> {
+    let name = |event: &Event| match event {
+        Event::Handoff(h) => h.step.phase().to_owned(),
+        Event::OrchestratorDecided { .. } => "decided".to_owned(),
+        Event::NodeDispatched { .. } => "node.dispatched".to_owned(),
+        Event::NodeCompleted { node, .. } => format!("completed {node}"),
+        _ => "other".to_owned(),
+    };
+    let log = run.log();
+    let told = log.iter().filter(|r| match &r.event {
+        Event::Handoff(_) | Event::NodeDispatched { .. } => true,
+        Event::NodeCompleted { node, .. } => node.as_str() == "send",
+        _ => false,
+    });
+    told.map(|r| match &r.cause {
+        Some(Cause::Event(seq)) => {
+            let cause = &log[usize::try_from(seq.0).expect("small")].event;
+            (name(&r.event), name(cause))
+        }
+        other => panic!("{other:?}"),
+    })
+    .collect()
+}
+
+#[test]
+fn each_step_is_caused_by_the_one_before_and_the_first_by_the_decision() {
+    let plan = json!([workers(&["one"]), terminate()]);
+    let mut run = looping(plan, json!({"outputMapping": {"mine": "theirs"}}));
+    run.child_ended("send", RunStatus::Completed, json!({"theirs": 1}));
+    let expected = [
+        ("dispatch.began", "decided"),
+        ("node.dispatched", "decided"),
+        ("dispatch.succeeded", "dispatch.began"),
+        ("child.completed", "dispatch.succeeded"),
+        ("output.harvested", "child.completed"),
+        ("completed send", "decided"),
+        ("completed send", "decided"),
+    ];
+    let expected = expected.map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(causes(&run), expected);
+}
+
+#[test]
+fn a_failed_or_cancelled_worker_gives_the_supervisor_its_next_turn() {
+    for (status, step) in [
+        (RunStatus::Failed, "child.failed one boom"),
+        (RunStatus::Cancelled, "child.cancelled one"),
+    ] {
+        let plan = json!([workers(&["one"]), terminate()]);
+        let mut run = looping(plan, json!({"outputMapping": {"mine": "theirs"}})).given();
+        run.child_ended("send", status, json!({"theirs": "never"}));
+        let lines = run.lines();
+        assert_eq!(lines[0], step);
+        assert!(
+            !lines.iter().any(|l| l.starts_with("output.harvested")),
+            "{lines:?}"
+        );
+        assert_eq!(run.run().view().variables["mine"], "before");
+        assert_eq!(run.status(), RunStatus::Completed);
+    }
+}
+
+#[test]
+fn workers_follow_each_other_and_see_what_was_harvested() {
+    let plan = json!([workers(&["one", "two"]), terminate()]);
+    let dispatch = json!({
+        "inputMapping": {"input": "mine"}, "outputMapping": {"mine": "theirs"},
+        "perWorkerInputMappings": {"two": {"other": "mine"}},
+    });
+    let mut run = looping(plan, dispatch);
+    assert!(
+        run.lines()
+            .contains(&r#"> start one {"input":"before"} erased=[]"#.to_owned())
+    );
+    run.child_ended("send", RunStatus::Completed, json!({"theirs": "after"}));
+    let lines = run.lines();
+    assert!(
+        lines.contains(&r#"> start two {"other":"after"} erased=[]"#.to_owned()),
+        "{lines:?}"
+    );
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    assert_eq!(run.status(), RunStatus::Completed);
+    let children: Vec<RunStatus> = run.run().view().children.iter().map(|c| c.status).collect();
+    assert_eq!(children, [RunStatus::Completed; 2]);
+}
+
+#[test]
+fn the_same_worker_twice_is_two_children() {
+    let mut run = looping(json!([workers(&["one", "one"])]), json!({}));
+    let first = run.child_of("send");
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    assert_ne!(run.child_of("send"), first);
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn what_cannot_be_dispatched_fails_the_node_and_says_why() {
+    let reject = json!({"fanOutPolicy": "reject"});
+    let recursive = json!([workers(&["conformance-loop"])]);
+    for (plan, dispatch, code) in [
+        (
+            json!([workers(&["nobody"])]),
+            json!({}),
+            "unknown_child_workflow",
+        ),
+        (recursive, json!({}), "subworkflow_cycle_detected"),
+        (
+            json!([workers(&["one", "two"])]),
+            reject,
+            "fan_out_unsupported",
+        ),
+    ] {
+        let run = looping(plan, dispatch);
+        let error = run.run().error().expect("failed");
+        assert_eq!(error.code, code);
+        let child = run
+            .log()
+            .iter()
+            .any(|r| matches!(r.event, Event::NodeDispatched { .. }));
+        assert!(!child, "{code}: a child was named");
+    }
+    let run = looping(json!([workers(&["nobody"])]), json!({}));
+    let failed = run.log().iter().any(
+        |r| matches!(&r.event, Event::Handoff(h) if matches!(h.step, HandoffStep::Failed { .. })),
+    );
+    assert!(failed, "dispatch.failed is missing");
+}
+
+#[test]
+fn a_dispatch_before_any_decision_fails() {
+    let flow = flow("conformance-early")
+        .node("send", "core.dispatch", json!({}))
+        .node("lead", "core.orchestrator.supervisor", json!({}))
+        .path("send lead");
+    let run = started(flow);
+    assert_eq!(
+        run.run().error().expect("failed").code,
+        "no_pending_decision"
+    );
+}
+
+#[test]
+fn every_bound_on_the_loop_ends_the_run_before_the_node_that_breaks_it() {
+    let endless: Vec<Value> = (0..9).map(|_| workers(&["one"])).collect();
+    let capped_lead = flow("conformance-loop")
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"mockDispatchPlan": endless, "iterationCap": 2}),
+        )
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let plain = |dispatch| staged(supervised(json!(endless), dispatch));
+    for (mut run, breach, code, decisions) in [
+        (
+            plain(json!({})).configured(json!({"maxLoopIterations": 3})),
+            "cap.breached loop-iterations 4>3 lead",
+            "loop_limit_exceeded",
+            3,
+        ),
+        (
+            plain(json!({"iterationCap": 2})),
+            "cap.breached dispatch-iterations 3>2 send",
+            "dispatch_iterations_exceeded",
+            3,
+        ),
+        (
+            staged(capped_lead),
+            "cap.breached orchestrator-iterations 3>2 lead",
+            "orchestrator_iterations_exceeded",
+            2,
+        ),
+    ] {
+        run.create(json!({}));
+        while run.status() == RunStatus::Running {
+            run.child_ended("send", RunStatus::Completed, json!({}));
+        }
+        let lines = run.lines();
+        assert!(lines.contains(&breach.to_owned()), "{breach}: {lines:?}");
+        assert_eq!(run.run().error().expect("failed").code, code);
+        let decided = lines.iter().filter(|l| l.starts_with("decided")).count();
+        assert_eq!(decided, decisions, "{breach}");
+    }
+}
+
+#[test]
+fn terminate_stops_what_else_is_under_way() {
+    let plan = json!([workers(&["one"]), terminate()]);
+    let flow = supervised(plan, json!({}))
+        .delay("nap", 1_000)
+        .call("call", "two", json!({}));
+    let mut run = started(flow).given();
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    let lines = run.lines();
+    for stopped in [
+        "node.cancelled nap run-terminated",
+        "node.cancelled call run-terminated",
+    ] {
+        assert!(lines.contains(&stopped.to_owned()), "{lines:?}");
+    }
+    assert!(lines.contains(&"> cancel child".to_owned()), "{lines:?}");
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_cancel_takes_the_worker_down_and_records_how_it_ended() {
+    let mut run = looping(json!([workers(&["one", "two"])]), json!({})).given();
+    run.cancel();
+    run.then(
+        "
+        run.cancel-requested
+        > cancel child
+        ",
+    );
+    run.child_ended("send", RunStatus::Cancelled, json!({}));
+    run.then(
+        "
+        child.cancelled one
+        node.cancelled send run-cancelled
+        run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn a_pause_holds_the_next_worker_until_the_run_goes_on() {
+    let mut run = looping(json!([workers(&["one", "two"])]), json!({})).given();
+    run.pause(DrainPolicy::Immediate).expect("running");
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    run.then(
+        "
+        run.paused
+        child.completed one
+        ",
+    );
+    run.resume().expect("paused");
+    run.then(
+        "
+        run.resumed
+        dispatch.began two
+        node.dispatched send two
+        dispatch.succeeded two
+        > start two {} erased=[]
+        ",
+    );
+}
+
+#[test]
+fn a_waiting_worker_is_mirrored_and_the_loop_keeps_its_turn() {
+    let plan = json!([workers(&["one"]), terminate()]);
+    let mut run = looping(plan, json!({})).given();
+    let child = run.child_of("send");
+    let waits = ChildOutcome::Waiting {
+        child: child.clone(),
+        asker: child.clone(),
+        node: NodeId::new("gate"),
+        status: RunStatus::WaitingApproval,
+        interrupt: InterruptId::new("int-1"),
+        kind: "approval".to_owned(),
+    };
+    run.child_reports("send", waits);
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    run.child_reports("send", ChildOutcome::Resumed { child });
+    assert_eq!(run.status(), RunStatus::Running);
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    let lines = run.lines();
+    assert!(
+        lines.contains(&"decided lead #2 terminate".to_owned()),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn an_endpoint_may_decide_and_its_doubts_count() {
+    let flow = flow("real")
+        .variable("goal", json!({"defaultValue": "tea"}))
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"endpoint": {"url": "http://brain.test/"}, "prompt": "Be brief."}),
+        )
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let mut run = started(flow);
+    let lines = run.lines();
+    assert!(
+        lines.contains(&"> http lead POST http://brain.test/ attempt=0".to_owned()),
+        "{lines:?}"
+    );
+    let answer = json!({"status": 200, "body": {
+        "decision": workers(&["one"]), "confidence": 0.9, "reasoning": "It is time."}});
+    run.done("lead", answer);
+    run.then(
+        r#"
+        host:supervisor:lead reasoned It is time.
+        host:supervisor:lead decided 0.9
+        decided lead #1 next-worker
+        node.completed lead {"decision":{"kind":"next-worker","nextWorkerIds":["one"]}}
+        node.started send
+        dispatch.began one
+        node.dispatched send one
+        dispatch.succeeded one
+        > start one {} erased=[]
+        "#,
+    );
+    run.child_ended("send", RunStatus::Completed, json!({}));
+    run.done("lead", json!({"status": 200, "body": {"kind": "guess"}}));
+    assert_eq!(run.run().error().expect("failed").code, "validation_error");
+}
+
+#[test]
+fn a_node_before_it_may_decide() {
+    let flow = flow("ported")
+        .variable(
+            "choice",
+            json!({"type": "object", "defaultValue": terminate()}),
+        )
+        .node("lead", "core.orchestrator.supervisor", json!({}))
+        .port(
+            "decision",
+            json!({"type": "variable", "variableName": "choice"}),
+        )
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let run = started(flow);
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn registration_refuses_what_could_never_work() {
+    // R-0023-26: the hooks are for conformance workflows.
+    let lead = |config: Value| {
+        flow("plain")
+            .node("lead", "core.orchestrator.supervisor", config)
+            .node("send", "core.dispatch", json!({}))
+            .path("lead send lead")
+    };
+    let send = |config: Value| supervised(json!([terminate()]), config);
+    let table = [
+        (
+            lead(json!({"mockDispatchPlan": [terminate()]})),
+            "/nodes/0/config/mockDispatchPlan",
+        ),
+        (
+            lead(json!({"mockConfidence": 0.5})),
+            "/nodes/0/config/mockConfidence",
+        ),
+        (lead(json!({})), "/nodes/0"),
+        (
+            lead(json!({"endpoint": {}})),
+            "/nodes/0/config/endpoint/url",
+        ),
+        (
+            flow("alone").node("send", "core.dispatch", json!({})),
+            "/nodes/0",
+        ),
+        (send(json!({"surprise": 1})), "/nodes/1/config/surprise"),
+        (
+            send(json!({"fanOutPolicy": "whatever"})),
+            "/nodes/1/config/fanOutPolicy",
+        ),
+        (
+            send(json!({"iterationCap": 0})),
+            "/nodes/1/config/iterationCap",
+        ),
+        (
+            send(json!({"askUserRouting": "conversation"})),
+            "/nodes/1/config/askUserRouting",
+        ),
+        (
+            send(json!({"joinPolicy": {}})),
+            "/nodes/1/config/joinPolicy",
+        ),
+        (
+            send(json!({"perWorkerInputMappings": {"one": {"a": 1}}})),
+            "/nodes/1/config/perWorkerInputMappings/one/a",
+        ),
+        (
+            send(json!({"fanOutPolicy": "parallel", "joinPolicy": {"mode": "quorum"}})),
+            "/nodes/1/config/joinPolicy/quorum",
+        ),
+        (
+            supervised(json!([{"kind": "guess"}]), json!({})),
+            "/nodes/0/config/mockDispatchPlan/0/kind",
+        ),
+    ];
+    for (flow, place) in table {
+        let refused = Definition::compile(&flow.document(), Permissions::default());
+        let problems = refused.expect_err(place);
+        let places: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
+        assert_eq!(places, [place]);
+    }
+}

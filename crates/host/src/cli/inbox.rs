@@ -1,0 +1,115 @@
+//! Options of `tandem inbox`.
+
+use super::client::ConnectionArgs;
+use clap::{Args, Subcommand};
+
+#[derive(Subcommand)]
+pub(crate) enum InboxCommand {
+    /// List open questions, newest first
+    #[command(after_help = "\
+Examples:
+  tandem inbox list
+  tandem inbox list --kind approval
+  tandem inbox list --json | jq -r '.interrupts[].interruptId'")]
+    List(QuestionListArgs),
+    /// Show one question: what is asked, its digest, how it can be answered
+    Show(OneQuestionArgs),
+    /// Approve what is proposed
+    #[command(after_help = DECIDING)]
+    Approve(DecideArgs),
+    /// Reject what is proposed
+    #[command(after_help = DECIDING)]
+    Reject(DecideArgs),
+    /// Answer any other question, or give an approval in full
+    #[command(after_help = "\
+Examples:
+  tandem inbox answer ID --set colour=blue --set count=3      a set of questions
+  tandem inbox answer ID --value '{\"orderId\": \"A-1\"}'         an event, or anything with a schema
+  tandem inbox answer ID --value @answer.json
+  tandem inbox answer ID --value '{\"action\": \"edit-accept\", \"editedArtifactData\": {\"amount\": 5}}'
+
+Exit codes:
+  0  answered
+  1  not taken; the question is as it was
+  2  wrong usage of this command
+  3  taken, and the question stays open (a voice of several, a question asked back)")]
+    Answer(AnswerArgs),
+}
+
+const DECIDING: &str = "\
+Examples:
+  tandem inbox approve ID --comment 'looks right'
+  tandem inbox reject ID --comment 'wrong customer'
+  tandem inbox approve ID --digest 4f1c…      only if it still is what `inbox show` showed
+
+Without --digest the question is read and decided as it then is.
+
+Exit codes:
+  0  decided
+  1  not taken; somebody else may have been quicker
+  2  wrong usage of this command
+  3  your voice is counted, more are needed";
+
+#[derive(Args)]
+pub(crate) struct QuestionListArgs {
+    /// Only this kind: approval, clarification, external-event, custom, …
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// Only questions of this run
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct OneQuestionArgs {
+    /// Id of the question, as `inbox list` shows it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct DecideArgs {
+    /// Id of the question, as `inbox list` shows it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Recorded with the decision
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) comment: Option<String>,
+    /// What was shown to you; refused if it is something else now
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) digest: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+#[group(id = "given", required = true, multiple = false, args = ["value", "sets"])]
+pub(crate) struct AnswerArgs {
+    /// Id of the question, as `inbox list` shows it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The whole answer: JSON, @FILE, or @- for stdin
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub(crate) value: Option<String>,
+    /// One answer of several; repeatable
+    #[arg(long = "set", value_name = "QUESTION=ANSWER", value_parser = pair)]
+    pub(crate) sets: Vec<(String, String)>,
+    /// What was shown to you; refused if it is something else now
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) digest: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("write it as QUESTION=ANSWER")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,379 @@
+//! `tandem inbox`: open questions, and deciding them from a terminal.
+//!
+//! A decision covers what was read: the digest goes along, given or fetched, and a question that
+//! changed in between is refused by the server.
+
+use super::given;
+use super::table::{table, unlabelled};
+use super::timeline::seconds;
+use crate::cli::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::output::{self, harmless};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+const QUESTIONS: &str = "/v1/host/tandem/interrupts";
+/// What the server gives at most in one page.
+const MAX_PAGE: usize = 200;
+/// The question stays open after an answer that was taken.
+const STILL_OPEN: u8 = 3;
+
+pub(crate) async fn inbox(command: InboxCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        InboxCommand::List(args) => list(args).await,
+        InboxCommand::Show(args) => {
+            let client = Client::connect(&args.connection)?;
+            let question = client.get(&path(&args.id)).await?;
+            if args.connection.json {
+                output::json(&question)?;
+            } else {
+                output::line(sheet(&question))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        InboxCommand::Approve(args) => decide(args, "accept").await,
+        InboxCommand::Reject(args) => decide(args, "reject").await,
+        InboxCommand::Answer(args) => answer(args).await,
+    }
+}
+
+fn path(id: &str) -> String {
+    format!("{QUESTIONS}/{}", segment(id))
+}
+
+async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(&args.connection)?;
+    let mut questions = Vec::new();
+    let mut cursor = None;
+    // Pages until there is enough or no more.
+    while questions.len() < args.limit {
+        let wanted = (args.limit - questions.len()).min(MAX_PAGE);
+        let parameters = [
+            ("status", Some("open".to_owned())),
+            ("kind", args.kind.clone()),
+            ("runId", args.run.clone()),
+            ("limit", Some(wanted.to_string())),
+            ("cursor", cursor),
+        ];
+        let page = client.query(QUESTIONS, &parameters).await?;
+        questions.extend(page["interrupts"].as_array().cloned().unwrap_or_default());
+        cursor = page["nextCursor"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    if args.connection.json {
+        output::json(&json!({"interrupts": questions}))?;
+    } else if questions.is_empty() {
+        output::note("no open questions");
+    } else {
+        output::line(listing(&questions, jiff::Timestamp::now()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listing(questions: &[Value], now: jiff::Timestamp) -> String {
+    let mut table = table(["ID", "KIND", "TITLE", "WORKFLOW", "ASKED", "LEFT"]);
+    for question in questions {
+        let part = |key: &str| harmless(question[key].as_str().unwrap_or_default());
+        let time = |key: &str| question[key].as_str()?.parse::<jiff::Timestamp>().ok();
+        let since = |at: jiff::Timestamp| now.as_millisecond() - at.as_millisecond();
+        let asked = time("createdAt").map(|at| format!("{} ago", seconds(since(at))));
+        let left = time("deadline").map(|at| match -since(at) {
+            ms if ms > 0 => seconds(ms),
+            _ => "overdue".to_owned(),
+        });
+        table.add_row([
+            part("interruptId"),
+            part("kind"),
+            part("title"),
+            part("workflowId"),
+            asked.unwrap_or_default(),
+            left.unwrap_or_default(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// A question on one screen.
+fn sheet(question: &Value) -> String {
+    let text = |key: &str| harmless(question[key].as_str().unwrap_or_default());
+    let data = &question["data"];
+    let mut head = unlabelled();
+    for (label, key) in [
+        ("question", "interruptId"),
+        ("kind", "kind"),
+        ("title", "title"),
+        ("status", "status"),
+        ("run", "runId"),
+        ("workflow", "workflowId"),
+        ("node", "nodeId"),
+        ("asked", "createdAt"),
+        ("deadline", "deadline"),
+        ("digest", "digest"),
+        ("outcome", "outcome"),
+        ("decided by", "decidedBy"),
+        ("decided at", "decidedAt"),
+    ] {
+        if question[key].is_string() {
+            head.add_row([label.to_owned(), text(key)]);
+        }
+    }
+    for (label, list) in [
+        ("actions", &question["actions"]),
+        ("groups", &question["groups"]),
+    ] {
+        let words: Vec<&str> = list
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if !words.is_empty() {
+            head.add_row([label.to_owned(), harmless(&words.join(", "))]);
+        }
+    }
+    for vote in question["votes"].as_array().into_iter().flatten() {
+        let part = |key: &str| harmless(vote[key].as_str().unwrap_or_default());
+        head.add_row([
+            "voice".to_owned(),
+            format!("{} {}", part("voter"), part("action")),
+        ]);
+    }
+    format!("{}\n\n{}", head.trim_fmt(), subject(question, data))
+}
+
+/// What the question is about, and how to answer it.
+fn subject(question: &Value, data: &Value) -> String {
+    let pretty = |value: &Value| {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        text.lines().map(harmless).collect::<Vec<_>>().join("\n")
+    };
+    let id = harmless(question["interruptId"].as_str().unwrap_or_default());
+    let closed = question["status"] == "closed";
+    match question["kind"].as_str() {
+        Some("approval") => {
+            let about = harmless(data["description"].as_str().unwrap_or_default());
+            let shown = match &data["artifactData"] {
+                Value::Null => String::new(),
+                artifact => pretty(artifact),
+            };
+            let how = format!("tandem inbox approve {id}\ntandem inbox reject {id}");
+            joined([about, shown, if closed { String::new() } else { how }])
+        }
+        Some("clarification") => {
+            let asked: Vec<&Value> = data["questions"].as_array().into_iter().flatten().collect();
+            let lines = asked.iter().map(|q| {
+                let part = |key: &str| harmless(q[key].as_str().unwrap_or_default());
+                let kind = q["schema"]["type"].as_str().unwrap_or("string");
+                format!("{} ({}): {}", part("id"), harmless(kind), part("question"))
+            });
+            let sets = asked.iter().map(|q| {
+                let id = harmless(q["id"].as_str().unwrap_or_default());
+                format!(" --set {id}=…")
+            });
+            let how = format!("tandem inbox answer {id}{}", sets.collect::<String>());
+            let lines = lines.collect::<Vec<_>>().join("\n");
+            joined([
+                lines,
+                if closed { String::new() } else { how },
+                String::new(),
+            ])
+        }
+        _ => {
+            let schema = match &question["resumeSchema"] {
+                Value::Null => String::new(),
+                schema => format!("The answer has to fit:\n{}", pretty(schema)),
+            };
+            let how = format!("tandem inbox answer {id} --value JSON");
+            joined([
+                pretty(data),
+                schema,
+                if closed { String::new() } else { how },
+            ])
+        }
+    }
+}
+
+fn joined(parts: [String; 3]) -> String {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+async fn decide(args: DecideArgs, action: &str) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(&args.connection)?;
+    let question = client.get(&path(&args.id)).await?;
+    if question["kind"] != "approval" {
+        let kind = harmless(question["kind"].as_str().unwrap_or_default());
+        let next = format!(
+            "Use `tandem inbox answer {}`; `inbox show` says how.",
+            args.id
+        );
+        return Err(Failure::new(format!("this is a {kind}, not an approval"), next).into());
+    }
+    let mut value = json!({"action": action});
+    if let Some(comment) = args.comment {
+        value["feedback"] = json!(comment);
+    }
+    let digest = args.digest.as_deref();
+    send(&client, &question, value, digest, args.connection.json).await
+}
+
+async fn answer(args: AnswerArgs) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(&args.connection)?;
+    let question = client.get(&path(&args.id)).await?;
+    let value = match &args.value {
+        Some(value) => {
+            let text = given::text(value, "answer", "--value")?;
+            serde_json::from_str(&text).map_err(|error| {
+                let next = "Pass something like --value '{\"colour\": \"blue\"}'.";
+                Failure::new(format!("the answer is not JSON: {error}"), next)
+            })?
+        }
+        None => assembled(&question, &args.sets),
+    };
+    let digest = args.digest.as_deref();
+    send(&client, &question, value, digest, args.connection.json).await
+}
+
+/// One answer put together from `--set`: by question for a clarification, by key otherwise.
+fn assembled(question: &Value, sets: &[(String, String)]) -> Value {
+    let asked = question["data"]["questions"].as_array();
+    let clarifies = question["kind"] == "clarification";
+    let schema = |name: &str| match clarifies {
+        true => asked
+            .into_iter()
+            .flatten()
+            .find(|q| q["id"] == name)
+            .map(|q| &q["schema"]),
+        false => Some(&question["resumeSchema"]["properties"][name]),
+    };
+    let values: Map<String, Value> = sets
+        .iter()
+        .map(|(name, text)| {
+            let plain = schema(name).is_none_or(|s| s.is_null() || s["type"] == "string");
+            // What wants no text is JSON; what is neither stays text, for the server to judge.
+            let json = Some(text).filter(|_| !plain);
+            let json = json.and_then(|text| serde_json::from_str(text).ok());
+            (name.clone(), json.unwrap_or_else(|| json!(text)))
+        })
+        .collect();
+    match clarifies {
+        true => json!({"answers": values}),
+        false => Value::Object(values),
+    }
+}
+
+async fn send(
+    client: &Client,
+    question: &Value,
+    value: Value,
+    digest: Option<&str>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let id = question["interruptId"].as_str().unwrap_or_default();
+    let shown = digest.or(question["digest"].as_str());
+    let body = json!({"resumeValue": value, "digest": shown});
+    let said = client.post(&format!("{}:resolve", path(id)), &body).await?;
+    if as_json {
+        output::json(&said)?;
+    } else {
+        output::line(report(question, &said))?;
+    }
+    let open = said["interrupt"]["outcome"].is_null();
+    Ok(ExitCode::from(if open { STILL_OPEN } else { 0 }))
+}
+
+/// One line saying what became of it.
+fn report(question: &Value, said: &Value) -> String {
+    let text = |value: &Value| harmless(value.as_str().unwrap_or("?"));
+    let outcome = match said["interrupt"]["outcome"].as_str() {
+        Some(outcome) => harmless(outcome),
+        None => {
+            let votes = said["interrupt"]["votes"].as_array();
+            let given = votes.into_iter().flatten();
+            let given = given.filter(|vote| vote["action"] != "reject").count();
+            let needed = question["data"]["requiredApprovals"].as_u64().unwrap_or(1);
+            format!("taken, still open ({given} of {needed} approvals)")
+        }
+    };
+    format!(
+        "{} {outcome}; {} is {}",
+        text(&question["interruptId"]),
+        text(&said["runId"]),
+        text(&said["status"])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_has_one_row_per_question() {
+        let questions = [
+            json!({"interruptId": "q1", "kind": "approval", "title": "May I?", "workflowId": "w",
+                "createdAt": "2026-01-01T00:00:50Z", "deadline": "2026-01-01T00:02:00Z"}),
+            json!({"interruptId": "q2", "kind": "custom", "title": "\u{1b}[2J",
+                "createdAt": "2026-01-01T00:00:00Z", "deadline": "2026-01-01T00:00:30Z"}),
+        ];
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        let expected = "\
+\u{20}ID  KIND      TITLE   WORKFLOW  ASKED         LEFT
+ q1  approval  May I?  w         10.0 s ago    1 m 00 s
+ q2  custom    \u{fffd}[2J              1 m 00 s ago  overdue";
+        assert_eq!(listing(&questions, now), expected);
+    }
+
+    #[test]
+    fn a_sheet_says_what_is_asked_and_how_to_answer() {
+        let approval = json!({"interruptId": "q1", "kind": "approval", "title": "May I?",
+            "status": "open", "digest": "abc", "actions": ["accept", "reject"],
+            "data": {"artifactData": {"amount": 5}},
+            "votes": [{"voter": "ana", "action": "accept"}]});
+        let text = sheet(&approval);
+        for part in ["abc", "accept, reject", "ana accept", "\"amount\": 5"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text.ends_with("tandem inbox approve q1\ntandem inbox reject q1"));
+        let questions = json!({"interruptId": "q2", "kind": "clarification", "status": "open",
+            "data": {"questions": [{"id": "n", "question": "How many?", "schema": {"type": "integer"}}]}});
+        let text = sheet(&questions);
+        assert!(text.contains("n (integer): How many?"), "{text}");
+        assert!(text.ends_with("tandem inbox answer q2 --set n=…"), "{text}");
+    }
+
+    #[test]
+    fn sets_become_answers_of_the_wanted_type() {
+        let question = json!({"kind": "clarification", "data": {"questions": [
+            {"id": "colour"}, {"id": "count", "schema": {"type": "integer"}},
+            {"id": "code", "schema": {"type": "string"}}]}});
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let sets = [set("colour", "1"), set("count", "3"), set("code", "007")];
+        assert_eq!(
+            assembled(&question, &sets),
+            json!({"answers": {"colour": "1", "count": 3, "code": "007"}})
+        );
+        let custom =
+            json!({"kind": "custom", "resumeSchema": {"properties": {"ok": {"type": "boolean"}}}});
+        assert_eq!(
+            assembled(&custom, &[set("ok", "true"), set("note", "hi")]),
+            json!({"ok": true, "note": "hi"})
+        );
+    }
+
+    #[test]
+    fn the_report_tells_a_decision_from_a_voice() {
+        let question = json!({"interruptId": "q1", "data": {"requiredApprovals": 3}});
+        let done =
+            json!({"runId": "r", "status": "completed", "interrupt": {"outcome": "accepted"}});
+        assert_eq!(report(&question, &done), "q1 accepted; r is completed");
+        let voice = json!({"runId": "r", "status": "waiting-approval",
+            "interrupt": {"votes": [{"action": "accept"}, {"action": "reject"}]}});
+        assert_eq!(
+            report(&question, &voice),
+            "q1 taken, still open (1 of 3 approvals); r is waiting-approval"
+        );
+    }
+}

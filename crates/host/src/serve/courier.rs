@@ -1,0 +1,92 @@
+//! Deliveries to webhooks: the projection's words, signed with the subscription's secret, sent
+//! through the guarded client.
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use tandem_access::{WebhookKeys, signature, signed_time};
+use tandem_nodes::{Guard, WebhookCaller};
+use tandem_record::{Event, WebhookId};
+use tandem_runtime::{Courier, Parcel};
+use tandem_store::Settings as _;
+use tandem_store_sqlite::SqliteStore;
+use tandem_wire::v1::{project, webhook};
+
+/// Name of the setting that keeps the key secrets are derived from.
+const KEY: &str = "webhooks.key";
+
+pub(super) struct WireCourier {
+    caller: WebhookCaller,
+    keys: WebhookKeys,
+}
+
+impl WireCourier {
+    /// The key is made once and kept, so that secrets outlive a restart.
+    pub(super) async fn open(store: &SqliteStore, guard: Guard) -> anyhow::Result<Self> {
+        let key = store.set_if_absent(KEY, &WebhookKeys::fresh()).await?;
+        let keys = WebhookKeys::from_stored(&key);
+        Ok(Self {
+            caller: WebhookCaller::new(guard).context("deliveries cannot be made")?,
+            keys: keys.context("the stored key of webhooks is unusable")?,
+        })
+    }
+
+    fn headers(&self, parcel: &Parcel<'_>, body: &[u8]) -> Vec<(&'static str, String)> {
+        let hook = parcel.webhook;
+        let time = signed_time(parcel.sent_at);
+        let sign = |generation: u32| {
+            let secret = self.keys.secret(&hook.id, generation);
+            signature(secret.expose(), &time, body)
+        };
+        let overlap = hook.overlap_until.is_some_and(|at| at > parcel.sent_at);
+        let signing = hook.generation.saturating_sub(u32::from(overlap));
+        let mut headers = webhook::headers(&webhook::Stamp {
+            webhook: hook.id.as_str(),
+            event_type: project::event_type(&parcel.recorded.event),
+            timestamp: &time,
+            signature: &sign(signing),
+        });
+        if overlap {
+            headers.push((webhook::NEXT_SIGNATURE, sign(hook.generation)));
+        }
+        // The same for every attempt, for receivers that know the header.
+        headers.push(("Idempotency-Key", parcel.id()));
+        headers
+    }
+}
+
+#[async_trait]
+impl Courier for WireCourier {
+    fn event_type(&self, event: &Event) -> &'static str {
+        project::event_type(event)
+    }
+
+    async fn vet(&self, url: &str) -> Result<(), String> {
+        let vetted = self.caller.vet(url).await;
+        vetted.map_err(|rejected| rejected.reason)
+    }
+
+    fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
+        self.keys.secret(webhook, generation).expose().to_owned()
+    }
+
+    async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
+        let run = parcel.run;
+        let workspace = run.workspace.as_ref().map(AsRef::as_ref);
+        let body = webhook::body(
+            &run.run_id,
+            workspace.unwrap_or(run.tenant.as_str()),
+            parcel.recorded,
+            parcel.sensitivity,
+        );
+        let body = body.to_string().into_bytes();
+        let headers = self.headers(parcel, &body);
+        let sent = self
+            .caller
+            .post(&parcel.webhook.url, &headers, body, parcel.trace)
+            .await;
+        match sent {
+            Ok(status) => Ok(format!("answered {status}")),
+            Err(error) => Err(error.message),
+        }
+    }
+}

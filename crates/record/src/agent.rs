@@ -1,0 +1,173 @@
+//! What agents say and decide, and how work is handed from a supervisor to its workers.
+
+use crate::{ErrorInfo, NodeId, Object, RunId, WorkflowId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One utterance of an agent at a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentFact {
+    pub node: NodeId,
+    pub agent_id: String,
+    pub said: Said,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum Said {
+    Reasoned {
+        reasoning: String,
+        verbosity: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_count: Option<u64>,
+    },
+    /// A piece of a reasoning that is still being written.
+    ReasoningDelta { delta: String, sequence: u32 },
+    ToolCalled {
+        tool: String,
+        call: String,
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        inputs: Option<Value>,
+    },
+    ToolReturned {
+        tool: String,
+        call: String,
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        outcome: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorInfo>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
+    },
+    /// Work passes from `agent_id` to another agent.
+    HandedOff {
+        to: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        context: Option<Value>,
+    },
+    Decided {
+        decision: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confidence: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<String>,
+    },
+}
+
+/// How unsure an agent was, and what it should have been.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Doubt {
+    pub agent_id: String,
+    pub threshold: f64,
+    pub observed: f64,
+}
+
+/// One step in handing work to one worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Handoff {
+    pub node: NodeId,
+    /// Which of the workers the decision named; one may be named twice.
+    pub index: u32,
+    pub worker: WorkflowId,
+    pub step: HandoffStep,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum HandoffStep {
+    Began,
+    /// The child run exists, or will after any crash.
+    Succeeded {
+        child: RunId,
+        /// The agent the worker belongs to, if all of it belongs to one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    Failed {
+        error: ErrorInfo,
+    },
+    ChildCompleted {
+        child: RunId,
+        /// The variables its mapping asks for, until they are harvested.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        variables: Object,
+    },
+    ChildFailed {
+        child: RunId,
+        error: ErrorInfo,
+    },
+    ChildCancelled {
+        child: RunId,
+    },
+    Harvested {
+        child: RunId,
+        keys: Vec<String>,
+    },
+}
+
+impl HandoffStep {
+    /// The phase as the protocol names it.
+    pub fn phase(&self) -> &'static str {
+        match self {
+            Self::Began => "dispatch.began",
+            Self::Succeeded { .. } => "dispatch.succeeded",
+            Self::Failed { .. } => "dispatch.failed",
+            Self::ChildCompleted { .. } => "child.completed",
+            Self::ChildFailed { .. } => "child.failed",
+            Self::ChildCancelled { .. } => "child.cancelled",
+            Self::Harvested { .. } => "output.harvested",
+        }
+    }
+
+    pub fn child(&self) -> Option<&RunId> {
+        match self {
+            Self::Began | Self::Failed { .. } => None,
+            Self::Succeeded { child, .. }
+            | Self::ChildCompleted { child, .. }
+            | Self::ChildFailed { child, .. }
+            | Self::ChildCancelled { child }
+            | Self::Harvested { child, .. } => Some(child),
+        }
+    }
+}
+
+/// What a decision below the floor turned into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EscalationKind {
+    Clarify,
+    Escalate,
+}
+
+/// How a fan-out of several workers at once ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JoinOutcome {
+    Satisfied,
+    Failed,
+    Partial,
+}
+
+impl JoinOutcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Satisfied => "satisfied",
+            Self::Failed => "failed",
+            Self::Partial => "partial",
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One attempt at one delivery: from its row in the log to what became of it.
+
+use super::health::{self, MAX_ATTEMPTS};
+use super::{Parcel, Subscription};
+use crate::codec;
+use crate::runtime::Runtime;
+use tandem_record::{Seq, StreamId, Timestamp};
+use tandem_store::{DeliveryRow, DeliveryState, Fault, Progress, WebhookChange};
+
+/// What became of it.
+pub(super) enum Attempt {
+    Delivered(String),
+    Failed(String),
+    /// There is nothing to deliver any more.
+    Pointless(&'static str),
+}
+
+/// A fault means that nothing was sent.
+pub(super) async fn attempt(
+    runtime: &Runtime,
+    subscription: &Subscription,
+    row: &DeliveryRow,
+    now: Timestamp,
+) -> Result<Attempt, Fault> {
+    let Some(courier) = runtime.courier() else {
+        return Ok(Attempt::Failed("this host delivers nothing".to_owned()));
+    };
+    let run = runtime.store().run_of_any_tenant(&row.run_id).await?;
+    let Some(run) = run.filter(|run| run.row.tenant == subscription.webhook.tenant) else {
+        return Ok(Attempt::Pointless("the run is gone"));
+    };
+    let after = row.seq.0.checked_sub(1).map(Seq);
+    let stream = StreamId::of_run(&row.run_id);
+    let slice = runtime.store().events(&stream, after, 1).await?;
+    let Some(event) = slice.events.first().filter(|event| event.seq == row.seq) else {
+        return Ok(Attempt::Pointless("the event is gone"));
+    };
+    let definition = runtime.pinned(&run).await?;
+    let trace = runtime.trace_of(&row.run_id).await?;
+    let parcel = Parcel {
+        webhook: &subscription.webhook,
+        run: &run.row,
+        recorded: &codec::decode(event)?,
+        sensitivity: &definition.sensitivity,
+        trace: trace.as_ref(),
+        sent_at: now,
+    };
+    Ok(match courier.deliver(&parcel).await {
+        Ok(said) => Attempt::Delivered(said),
+        Err(said) => Attempt::Failed(said),
+    })
+}
+
+/// Where a delivery stands after an attempt.
+pub(super) fn after(row: &DeliveryRow, attempt: Attempt, now: Timestamp) -> Progress {
+    let attempts = row.progress.attempts.saturating_add(1);
+    let (state, outcome) = match attempt {
+        Attempt::Delivered(said) => (DeliveryState::Delivered, said),
+        Attempt::Pointless(why) => (DeliveryState::Dead, why.to_owned()),
+        Attempt::Failed(why) if attempts >= MAX_ATTEMPTS => (DeliveryState::Dead, why),
+        Attempt::Failed(why) => {
+            let pause = health::pause_ms(attempts, &row.webhook, row.number);
+            let due = now.plus_ms(pause);
+            (DeliveryState::Pending { due }, why)
+        }
+    };
+    Progress {
+        state,
+        attempts,
+        last_at: Some(now),
+        outcome: Some(outcome),
+    }
+}
+
+/// A delivery that is given up without another attempt.
+pub(super) fn buried(row: &DeliveryRow, why: &str) -> Progress {
+    Progress {
+        state: DeliveryState::Dead,
+        outcome: Some(match &row.progress.outcome {
+            Some(last) => format!("{why}; last: {last}"),
+            None => why.to_owned(),
+        }),
+        ..row.progress.clone()
+    }
+}
+
+/// Records where a delivery stands, and counts it.
+pub(super) fn settle(runtime: &Runtime, row: DeliveryRow, progress: Progress) -> WebhookChange {
+    let counted = match progress.state {
+        DeliveryState::Delivered => "delivered",
+        DeliveryState::Pending { .. } => "failed",
+        DeliveryState::Dead => "dead",
+    };
+    if progress.state == DeliveryState::Dead {
+        let why = progress.outcome.as_deref();
+        tracing::warn!(webhook = %row.webhook, number = row.number, why, "a delivery is given up");
+    }
+    runtime.inner.metrics.webhook_delivery(counted);
+    WebhookChange::Settle {
+        webhook: row.webhook,
+        number: row.number,
+        progress,
+    }
+}

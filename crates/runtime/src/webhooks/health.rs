@@ -1,0 +1,149 @@
+//! When to try again, when to leave a target alone, and when to give up. Pure.
+//!
+//! | Failures in a row | Until the next attempt |
+//! |---|---|
+//! | 1, 2, 3 | 1 s, 4 s, 30 s |
+//! | 4 and more | 1 h: the circuit is open; then one probe |
+//!
+//! A success closes the circuit. A hundred failures within seven days end the subscription. The
+//! same pauses hold for one delivery that fails among others that succeed.
+
+use sha2::{Digest as _, Sha256};
+use tandem_record::{Timestamp, WebhookHealth, WebhookId};
+
+const OPENS_AFTER: u32 = 4;
+const OPEN_MS: u64 = 3_600_000;
+const DAY_MS: i64 = 86_400_000;
+const COUNTED_DAYS: i64 = 7;
+const FAILS_AFTER: u32 = 100;
+/// A delivery is given up after this many attempts,
+pub(super) const MAX_ATTEMPTS: u32 = 24;
+/// or when it is this old.
+pub(super) const MAX_AGE_MS: u64 = 3 * 86_400_000;
+/// Pauses grow by up to a fifth, so that subscriptions that failed together do not return together.
+const SPREAD: u64 = 5;
+
+/// How a subscription stands, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Active,
+    /// The circuit is open, or a retry is waited for.
+    Paused,
+    Failed,
+}
+
+impl Standing {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+pub fn standing(health: &WebhookHealth, now: Timestamp) -> Standing {
+    if health.failed_at.is_some() {
+        Standing::Failed
+    } else if held(health, now).is_some() {
+        Standing::Paused
+    } else {
+        Standing::Active
+    }
+}
+
+/// Until when nothing may be attempted, if that is not now.
+pub(super) fn held(health: &WebhookHealth, now: Timestamp) -> Option<Timestamp> {
+    health.hold_until.filter(|until| *until > now)
+}
+
+/// After an attempt that succeeded.
+pub(super) fn succeeded(health: &WebhookHealth) -> WebhookHealth {
+    WebhookHealth {
+        consecutive_failures: 0,
+        hold_until: None,
+        ..health.clone()
+    }
+}
+
+/// After an attempt that failed.
+pub(super) fn failed(health: &WebhookHealth, webhook: &WebhookId, now: Timestamp) -> WebhookHealth {
+    let mut after = health.clone();
+    after.consecutive_failures = after.consecutive_failures.saturating_add(1);
+    let nth = after.consecutive_failures;
+    after.hold_until = Some(now.plus_ms(pause_ms(nth, webhook, nth.into())));
+    let today = now.0.div_euclid(DAY_MS);
+    *after.failures_by_day.entry(today).or_default() += 1;
+    let counted = after.failures_by_day.split_off(&(today - COUNTED_DAYS + 1));
+    after.failures_by_day = counted;
+    if after.failures_by_day.values().sum::<u32>() >= FAILS_AFTER {
+        after.failed_at = Some(now);
+        after.hold_until = None;
+    }
+    after
+}
+
+/// The pause after the n-th failure. `salt` keeps the spread apart, and makes it repeatable.
+pub(super) fn pause_ms(nth: u32, webhook: &WebhookId, salt: u64) -> u64 {
+    let base = match nth {
+        0 => 0,
+        1 => 1_000,
+        2 => 4_000,
+        3 => 30_000,
+        OPENS_AFTER.. => OPEN_MS,
+    };
+    let roll = Sha256::digest(format!("{webhook}:{salt}"))[0];
+    base + base * u64::from(roll) / 255 / SPREAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn after(failures: u32, from: WebhookHealth) -> WebhookHealth {
+        let id = WebhookId::new("wh-1");
+        (0..failures).fold(from, |health, _| failed(&health, &id, NOW))
+    }
+
+    #[test]
+    fn pauses_grow_and_the_fourth_failure_opens_the_circuit() {
+        for (failures, least) in [
+            (1, 1_000),
+            (2, 4_000),
+            (3, 30_000),
+            (4, OPEN_MS),
+            (9, OPEN_MS),
+        ] {
+            let health = after(failures, WebhookHealth::default());
+            let pause = held(&health, NOW).unwrap().ms_since(NOW);
+            assert!(
+                (least..=least + least / 5).contains(&pause),
+                "{failures}: {pause}"
+            );
+            assert_eq!(standing(&health, NOW), Standing::Paused);
+            assert_eq!(standing(&health, NOW.plus_ms(pause)), Standing::Active);
+        }
+    }
+
+    #[test]
+    fn a_success_closes_the_circuit_but_does_not_forget() {
+        let health = succeeded(&after(5, WebhookHealth::default()));
+        assert_eq!((health.consecutive_failures, health.hold_until), (0, None));
+        assert_eq!(health.failures_by_day.values().sum::<u32>(), 5);
+        assert_eq!(standing(&health, NOW), Standing::Active);
+    }
+
+    #[test]
+    fn a_hundred_failures_in_a_week_end_it() {
+        let health = after(99, WebhookHealth::default());
+        assert_eq!(health.failed_at, None);
+        assert_eq!(standing(&after(1, health.clone()), NOW), Standing::Failed);
+        let id = WebhookId::new("wh-1");
+        let later = NOW.plus_ms(7 * 86_400_000);
+        let health = failed(&health, &id, later);
+        assert_eq!(health.failed_at, None, "the week is over");
+        assert_eq!(health.failures_by_day.values().sum::<u32>(), 1);
+    }
+}

@@ -1,0 +1,194 @@
+//! Subscriptions coming, changing and going. Each change is one commit, together with the answer
+//! kept under the caller's idempotency key.
+
+use super::{Courier, Subscription, entry_id, wake};
+use crate::runtime::Runtime;
+use std::sync::Arc;
+use tandem_record::{TenantId, Timestamp, Webhook, WebhookId, WorkspaceId};
+use tandem_store::{
+    Commit, Conflict, DeliveryListing, DeliveryState, Error, Fault, IdempotencyRecord,
+    OutboxChange, Progress, WebhookChange,
+};
+
+/// Subscriptions a tenant may have at once.
+pub const MAX_WEBHOOKS: usize = 100;
+
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    #[error("there is no such webhook")]
+    NotFound,
+    #[error("a tenant has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed")]
+    TooMany,
+    #[error("the webhook failed too often; register it anew")]
+    Failed,
+    /// The key was answered meanwhile; the stored answer is the answer.
+    #[error("the request was answered before")]
+    AnsweredBefore,
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl Runtime {
+    /// Who delivers; `None` when this host has no webhooks.
+    pub fn courier(&self) -> Option<&Arc<dyn Courier>> {
+        self.inner.config.courier.as_ref()
+    }
+
+    pub async fn register_webhook(
+        &self,
+        webhook: &Webhook,
+        answer: Option<IdempotencyRecord>,
+    ) -> Result<(), WebhookError> {
+        let _turn = self.inner.webhooks.changing.lock().await;
+        if self.store().list_webhooks(&webhook.tenant).await?.len() >= MAX_WEBHOOKS {
+            return Err(WebhookError::TooMany);
+        }
+        let change = put(webhook);
+        self.change_webhook(webhook, change, Vec::new(), answer)
+            .await
+    }
+
+    /// Makes a new secret the one to come. Until `overlap_until` the one before it signs.
+    pub async fn rotate_webhook(
+        &self,
+        webhook: &Webhook,
+        overlap_until: Option<Timestamp>,
+        answer: Option<IdempotencyRecord>,
+    ) -> Result<(), WebhookError> {
+        let _turn = self.inner.webhooks.changing.lock().await;
+        let rotated = Webhook {
+            generation: webhook.generation + 1,
+            overlap_until,
+            ..webhook.clone()
+        };
+        // A webhook that was deleted meanwhile must not come back.
+        if self.store().webhook(&webhook.id).await?.is_none() {
+            return Err(WebhookError::NotFound);
+        }
+        self.change_webhook(webhook, put(&rotated), Vec::new(), answer)
+            .await
+    }
+
+    /// Nothing is delivered any more once this returns.
+    pub async fn delete_webhook(
+        &self,
+        webhook: &Webhook,
+        answer: Option<IdempotencyRecord>,
+    ) -> Result<(), WebhookError> {
+        let _turn = self.inner.webhooks.changing.lock().await;
+        if self.store().webhook(&webhook.id).await?.is_none() {
+            return Err(WebhookError::NotFound);
+        }
+        let change = WebhookChange::Delete {
+            webhook: webhook.id.clone(),
+        };
+        let entry = entry_id(&webhook.id);
+        let outbox = vec![OutboxChange::Remove(entry.clone())];
+        self.change_webhook(webhook, change, outbox, answer).await?;
+        self.inner.effects.abort(&entry);
+        Ok(())
+    }
+
+    /// Attempts a delivery again, whatever became of it.
+    pub async fn redeliver(
+        &self,
+        subscription: &Subscription,
+        number: u64,
+        answer: Option<IdempotencyRecord>,
+    ) -> Result<(), WebhookError> {
+        if subscription.health.failed_at.is_some() {
+            return Err(WebhookError::Failed);
+        }
+        let webhook = &subscription.webhook;
+        let row = self.store().delivery(&webhook.id, number).await?;
+        let row = row.ok_or(WebhookError::NotFound)?;
+        let now = self.clock().now();
+        let change = WebhookChange::Settle {
+            webhook: webhook.id.clone(),
+            number,
+            progress: Progress {
+                state: DeliveryState::Pending { due: now },
+                attempts: 0,
+                ..row.progress
+            },
+        };
+        let outbox = vec![wake(&webhook.id, now)];
+        self.change_webhook(webhook, change, outbox, answer).await?;
+        self.inner.effects.bell.notify_one();
+        Ok(())
+    }
+
+    /// Subscriptions of a tenant and, if a workspace is given, of that one only; oldest first.
+    pub async fn webhooks(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+    ) -> Result<Vec<Subscription>, Fault> {
+        let stored = self.store().list_webhooks(tenant).await?;
+        let mut found = stored
+            .iter()
+            .map(Subscription::read)
+            .collect::<Result<Vec<_>, _>>()?;
+        if workspace.is_some() {
+            found.retain(|sub| sub.webhook.workspace.as_ref() == workspace);
+        }
+        Ok(found)
+    }
+
+    /// One subscription, bound like the listing.
+    pub async fn webhook(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&WorkspaceId>,
+        id: &WebhookId,
+    ) -> Result<Option<Subscription>, Fault> {
+        let stored = self.store().webhook(id).await?;
+        let stored = stored.filter(|stored| stored.tenant == *tenant);
+        let found = stored.as_ref().map(Subscription::read).transpose()?;
+        Ok(found.filter(|sub| workspace.is_none() || sub.webhook.workspace.as_ref() == workspace))
+    }
+
+    /// The log of a subscription the caller may see, newest first.
+    pub async fn webhook_deliveries(
+        &self,
+        id: &WebhookId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<DeliveryListing, Fault> {
+        self.store().list_deliveries(id, before, limit).await
+    }
+
+    async fn change_webhook(
+        &self,
+        webhook: &Webhook,
+        change: WebhookChange,
+        outbox: Vec<OutboxChange>,
+        answer: Option<IdempotencyRecord>,
+    ) -> Result<(), WebhookError> {
+        let commit = Commit {
+            webhooks: vec![change],
+            outbox,
+            idempotency: answer,
+            ..Commit::default()
+        };
+        let result = self.store().commit(commit).await;
+        // Whether or not it failed: a fault may hide a commit that stands.
+        self.inner.webhooks.subscriptions.forget(&webhook.tenant);
+        match result {
+            Ok(()) => Ok(()),
+            Err(Error::Conflict(Conflict::KeyUsed)) => Err(WebhookError::AnsweredBefore),
+            Err(Error::Conflict(conflict)) => {
+                Err(Fault::retryable("contended", conflict.to_string()).into())
+            }
+            Err(Error::Fault(fault)) => Err(fault.into()),
+        }
+    }
+}
+
+fn put(webhook: &Webhook) -> WebhookChange {
+    WebhookChange::Put {
+        webhook: webhook.id.clone(),
+        tenant: webhook.tenant.clone(),
+        body: serde_json::to_string(webhook).expect("a webhook is plain data"),
+    }
+}

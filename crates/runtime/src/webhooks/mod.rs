@@ -1,0 +1,71 @@
+//! Telling others what happens to runs.
+//!
+//! Which deliveries an event causes is decided with the event, in its commit. One outbox entry for
+//! each subscription then stands for "there is something to deliver", so a target that hangs holds
+//! one worker, however much waits for it, and others go on.
+//!
+//! Invariants:
+//! - A subscription hears only of runs of its own tenant and, if it names one, its own workspace.
+//! - A delivery is repeated under the same id until it succeeds or is given up; it is never lost
+//!   without a trace in the subscription's log.
+//! - What a delivery says, and how it is signed, is the courier's; nothing here knows a secret.
+
+mod attempt;
+mod courier;
+mod deliver;
+mod health;
+mod manage;
+mod subscriptions;
+
+pub use courier::{Courier, Parcel};
+pub use health::{Standing, standing};
+pub use manage::{MAX_WEBHOOKS, WebhookError};
+pub use subscriptions::Subscription;
+
+use std::sync::Arc;
+use subscriptions::Subscriptions;
+use tandem_record::{EffectId, StreamId, Timestamp, WebhookId};
+use tandem_store::{OutboxChange, OutboxEntry};
+use tokio::sync::Semaphore;
+
+/// Kind of the outbox entries that stand for pending deliveries.
+pub(crate) const KIND: &str = "webhook";
+
+pub(crate) struct Webhooks {
+    subscriptions: Subscriptions,
+    /// Subscriptions served at once; the rest of the workers is the runs' own.
+    lanes: Arc<Semaphore>,
+    /// Registrations and deletions one after the other, so that limits hold.
+    changing: tokio::sync::Mutex<()>,
+}
+
+impl Webhooks {
+    pub(crate) fn new(max_effects: usize, alone: bool) -> Self {
+        Self {
+            subscriptions: Subscriptions::new(alone),
+            lanes: Arc::new(Semaphore::new((max_effects / 4).max(1))),
+            changing: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
+/// The one entry of a subscription.
+fn entry_id(webhook: &WebhookId) -> EffectId {
+    EffectId::new(format!("webhook:{webhook}"))
+}
+
+fn entry(webhook: &WebhookId, available_at: Timestamp) -> OutboxEntry {
+    OutboxEntry {
+        effect: entry_id(webhook),
+        stream: StreamId::new(format!("webhook:{webhook}")),
+        kind: KIND.to_owned(),
+        body: webhook.to_string(),
+        available_at,
+        attempts: 0,
+        lease: None,
+    }
+}
+
+fn wake(webhook: &WebhookId, at: Timestamp) -> OutboxChange {
+    OutboxChange::Wake(entry(webhook, at))
+}

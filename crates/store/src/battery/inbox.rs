@@ -1,0 +1,121 @@
+//! Open questions as people read them: by age, deadline or priority, of a kind or a group.
+
+use super::interrupts::{asked, commit};
+use super::sample::{later, must};
+use crate::{InboxQuery, InboxSort, InterruptRow, Store};
+use std::sync::Arc;
+use tandem_record::{TenantId, WorkspaceId};
+
+async fn page(store: &Arc<dyn Store>, query: InboxQuery) -> Vec<String> {
+    let query = InboxQuery { limit: 10, ..query };
+    let found = store.inbox(&TenantId::new("t1"), &query).await;
+    let rows = found.expect("reading works").rows;
+    rows.iter()
+        .map(|(_, row)| row.interrupt.to_string())
+        .collect()
+}
+
+fn by(sort: InboxSort) -> InboxQuery {
+    InboxQuery {
+        sort,
+        ..InboxQuery::default()
+    }
+}
+
+/// Four questions that every order lists differently.
+fn four() -> Vec<InterruptRow> {
+    let row = |id: &str, kind: &str, deadline: Option<u64>, priority: i32, groups: &[&str]| {
+        let mut row = asked("t1", id, "r1", kind);
+        row.deadline = deadline.map(later);
+        row.priority = priority;
+        row.groups = groups.iter().map(|g| (*g).to_owned()).collect();
+        row
+    };
+    vec![
+        row("i1", "approval", None, 0, &[]),
+        row("i2", "approval", Some(9), 5, &["finance", "legal"]),
+        row("i3", "clarification", Some(2), -1, &["finance"]),
+        row("i4", "approval", None, 5, &[]),
+    ]
+}
+
+pub async fn sorted_as_people_read(store: Arc<dyn Store>) {
+    must(&store, commit(four())).await;
+    let newest = page(&store, by(InboxSort::Newest)).await;
+    assert_eq!(newest, ["i4", "i3", "i2", "i1"]);
+    let deadline = page(&store, by(InboxSort::Deadline)).await;
+    assert_eq!(deadline, ["i3", "i2", "i1", "i4"], "no deadline comes last");
+    let priority = page(&store, by(InboxSort::Priority)).await;
+    assert_eq!(
+        priority,
+        ["i2", "i4", "i1", "i3"],
+        "oldest first among equals"
+    );
+}
+
+pub async fn selections_combine(store: Arc<dyn Store>) {
+    let mut rows = four();
+    rows[2].workspace = Some(WorkspaceId::new("w1"));
+    rows.push(asked("t2", "foreign", "r9", "approval"));
+    must(&store, commit(rows)).await;
+    let wanted = |workspace: Option<&str>, kind: Option<&str>, group: Option<&str>| InboxQuery {
+        workspace: workspace.map(WorkspaceId::new),
+        kind: kind.map(str::to_owned),
+        group: group.map(str::to_owned),
+        ..by(InboxSort::Deadline)
+    };
+    let table: [(InboxQuery, &[&str]); 6] = [
+        (wanted(None, Some("approval"), None), &["i2", "i1", "i4"]),
+        (wanted(None, None, Some("finance")), &["i3", "i2"]),
+        (wanted(None, Some("approval"), Some("finance")), &["i2"]),
+        (wanted(Some("w1"), None, None), &["i3"]),
+        (wanted(Some("w1"), Some("approval"), None), &[]),
+        (wanted(None, None, Some("nobody")), &[]),
+    ];
+    for (query, expected) in table {
+        assert_eq!(page(&store, query.clone()).await, expected, "{query:?}");
+    }
+    let tenant = TenantId::new("t1");
+    let all = store.inbox_choices(&tenant, None).await.unwrap();
+    assert_eq!(all.kinds, ["approval", "clarification"]);
+    assert_eq!(all.groups, ["finance", "legal"]);
+    let workspace = WorkspaceId::new("w1");
+    let own = store.inbox_choices(&tenant, Some(&workspace)).await;
+    let own = own.unwrap();
+    assert_eq!(own.kinds, ["clarification"]);
+    assert_eq!(own.groups, ["finance"]);
+}
+
+pub async fn follows_its_questions(store: Arc<dyn Store>) {
+    must(&store, commit(four())).await;
+    let mut changed = four();
+    changed[0].closed = Some("accepted".into());
+    changed[1].groups = vec!["board".into()];
+    changed[1].deadline = Some(later(1));
+    must(&store, commit(changed.into_iter().take(2))).await;
+    let open = page(&store, by(InboxSort::Deadline)).await;
+    assert_eq!(open, ["i2", "i3", "i4"], "closed ones leave, others move");
+    let choices = store.inbox_choices(&TenantId::new("t1"), None).await;
+    assert_eq!(choices.unwrap().groups, ["board", "finance"]);
+}
+
+pub async fn pages_neither_repeat_nor_skip(store: Arc<dyn Store>) {
+    must(&store, commit(four())).await;
+    for sort in [InboxSort::Newest, InboxSort::Deadline, InboxSort::Priority] {
+        let whole = page(&store, by(sort)).await;
+        let mut query = InboxQuery {
+            limit: 1,
+            ..by(sort)
+        };
+        let mut seen = Vec::new();
+        loop {
+            let one = store.inbox(&TenantId::new("t1"), &query).await.unwrap();
+            query.after = one.rows.last().map(|(place, _)| *place);
+            seen.extend(one.rows.iter().map(|(_, row)| row.interrupt.to_string()));
+            if !one.more {
+                break;
+            }
+        }
+        assert_eq!(seen, whole, "{sort:?}");
+    }
+}

@@ -1,0 +1,190 @@
+//! Subscriptions, each with its log of deliveries.
+
+use super::MemoryStore;
+use super::state::State;
+use crate::fault::Fault;
+use crate::webhooks::{
+    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
+    StoredWebhook, WebhookChange,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use tandem_record::{TenantId, Timestamp, WebhookId};
+
+pub(super) struct Subscription {
+    tenant: TenantId,
+    body: String,
+    health: Option<String>,
+    last_number: u64,
+    dropped: u64,
+    log: BTreeMap<u64, DeliveryRow>,
+}
+
+impl Subscription {
+    /// When the next pending delivery is due.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.log.values().filter_map(due).min()
+    }
+
+    fn append(&mut self, row: DeliveryRow) {
+        self.last_number = row.number;
+        self.log.insert(row.number, row);
+        let oldest = (self.last_number + 1).saturating_sub(DELIVERIES_KEPT);
+        let kept = self.log.split_off(&oldest);
+        let pushed_out = std::mem::replace(&mut self.log, kept);
+        self.dropped += pushed_out.values().filter_map(due).count() as u64;
+    }
+
+    fn stored(&self, webhook: &WebhookId) -> StoredWebhook {
+        StoredWebhook {
+            webhook: webhook.clone(),
+            tenant: self.tenant.clone(),
+            body: self.body.clone(),
+            health: self.health.clone(),
+            dropped: self.dropped,
+        }
+    }
+}
+
+fn due(row: &DeliveryRow) -> Option<Timestamp> {
+    match row.progress.state {
+        DeliveryState::Pending { due } => Some(due),
+        DeliveryState::Delivered | DeliveryState::Dead => None,
+    }
+}
+
+impl State {
+    pub(super) fn change_webhook(&mut self, change: WebhookChange) {
+        match change {
+            WebhookChange::Put {
+                webhook,
+                tenant,
+                body,
+            } => match self.webhooks.get_mut(&webhook) {
+                Some(there) => there.body = body,
+                None => {
+                    let fresh = Subscription {
+                        tenant,
+                        body,
+                        health: None,
+                        last_number: 0,
+                        dropped: 0,
+                        log: BTreeMap::new(),
+                    };
+                    self.webhooks.insert(webhook, fresh);
+                }
+            },
+            WebhookChange::Health { webhook, health } => {
+                if let Some(there) = self.webhooks.get_mut(&webhook) {
+                    there.health = Some(health);
+                }
+            }
+            WebhookChange::Delete { webhook } => {
+                self.webhooks.remove(&webhook);
+            }
+            WebhookChange::Deliver {
+                webhook,
+                run_id,
+                seq,
+                event_type,
+                at,
+            } => {
+                if let Some(there) = self.webhooks.get_mut(&webhook) {
+                    there.append(DeliveryRow {
+                        webhook,
+                        number: there.last_number + 1,
+                        run_id,
+                        seq,
+                        event_type,
+                        created_at: at,
+                        progress: Progress {
+                            state: DeliveryState::Pending { due: at },
+                            attempts: 0,
+                            last_at: None,
+                            outcome: None,
+                        },
+                    });
+                }
+            }
+            WebhookChange::Settle {
+                webhook,
+                number,
+                progress,
+            } => {
+                let log = self.webhooks.get_mut(&webhook).map(|there| &mut there.log);
+                if let Some(row) = log.and_then(|log| log.get_mut(&number)) {
+                    row.progress = progress;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ReadWebhooks for MemoryStore {
+    async fn webhook(&self, webhook: &WebhookId) -> Result<Option<StoredWebhook>, Fault> {
+        let state = self.state()?;
+        Ok(state.webhooks.get(webhook).map(|sub| sub.stored(webhook)))
+    }
+
+    async fn list_webhooks(&self, tenant: &TenantId) -> Result<Vec<StoredWebhook>, Fault> {
+        let state = self.state()?;
+        Ok(state
+            .webhooks
+            .iter()
+            .filter(|(_, sub)| sub.tenant == *tenant)
+            .map(|(webhook, sub)| sub.stored(webhook))
+            .collect())
+    }
+
+    async fn delivery(
+        &self,
+        webhook: &WebhookId,
+        number: u64,
+    ) -> Result<Option<DeliveryRow>, Fault> {
+        let state = self.state()?;
+        let log = state.webhooks.get(webhook).map(|sub| &sub.log);
+        Ok(log.and_then(|log| log.get(&number)).cloned())
+    }
+
+    async fn due_deliveries(
+        &self,
+        webhook: &WebhookId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, Fault> {
+        let state = self.state()?;
+        let log = state.webhooks.get(webhook).map(|sub| sub.log.values());
+        Ok(log
+            .into_iter()
+            .flatten()
+            .filter(|row| due(row).is_some_and(|due| due <= now))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    async fn next_delivery(&self, webhook: &WebhookId) -> Result<Option<Timestamp>, Fault> {
+        let state = self.state()?;
+        Ok(state.webhooks.get(webhook).and_then(Subscription::next))
+    }
+
+    async fn list_deliveries(
+        &self,
+        webhook: &WebhookId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<DeliveryListing, Fault> {
+        let state = self.state()?;
+        let log = state.webhooks.get(webhook).map(|sub| &sub.log);
+        let mut older = log
+            .into_iter()
+            .flat_map(|log| log.range(..before.unwrap_or(u64::MAX)).rev())
+            .map(|(_, row)| row);
+        let rows = older.by_ref().take(limit).cloned().collect();
+        Ok(DeliveryListing {
+            rows,
+            more: older.next().is_some(),
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! Subscriptions to events and the log of their deliveries. Written by commits, read here.
+//!
+//! A delivery is decided in the commit that appends its event, so neither can exist without the
+//! other. The log of a subscription keeps its newest [`DELIVERIES_KEPT`] rows: one that is pushed
+//! out before it was delivered is counted as dropped.
+
+use crate::fault::Fault;
+use async_trait::async_trait;
+use tandem_record::{RunId, Seq, TenantId, Timestamp, WebhookId};
+
+/// Rows of the log kept for each subscription, whatever became of them.
+pub const DELIVERIES_KEPT: u64 = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookChange {
+    /// Registers a subscription or changes what it says; its health and its log stay. The tenant
+    /// is fixed by the first row.
+    Put {
+        webhook: WebhookId,
+        tenant: TenantId,
+        /// As JSON, opaque to the store.
+        body: String,
+    },
+    /// How its target is doing, as JSON. Nothing when the subscription is gone.
+    Health { webhook: WebhookId, health: String },
+    /// Removes the subscription and its log.
+    Delete { webhook: WebhookId },
+    /// One more delivery, due at once. Nothing when the subscription is gone.
+    Deliver {
+        webhook: WebhookId,
+        run_id: RunId,
+        seq: Seq,
+        event_type: String,
+        at: Timestamp,
+    },
+    /// What became of an attempt. Nothing when the delivery is gone.
+    Settle {
+        webhook: WebhookId,
+        number: u64,
+        progress: Progress,
+    },
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub state: DeliveryState,
+    /// How often it was attempted.
+    pub attempts: u32,
+    pub last_at: Option<Timestamp>,
+    /// What the last attempt came to, for people.
+    pub outcome: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// To be attempted, at `due` or later.
+    Pending {
+        due: Timestamp,
+    },
+    Delivered,
+    /// Given up.
+    Dead,
+}
+
+impl DeliveryState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending { .. } => "pending",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredWebhook {
+    pub webhook: WebhookId,
+    pub tenant: TenantId,
+    pub body: String,
+    pub health: Option<String>,
+    /// Deliveries the bounded log pushed out before they were made.
+    pub dropped: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRow {
+    pub webhook: WebhookId,
+    /// Counts the subscription's deliveries from 1, without gaps.
+    pub number: u64,
+    pub run_id: RunId,
+    pub seq: Seq,
+    pub event_type: String,
+    pub created_at: Timestamp,
+    pub progress: Progress,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryListing {
+    /// Newest first.
+    pub rows: Vec<DeliveryRow>,
+    pub more: bool,
+}
+
+#[async_trait]
+pub trait ReadWebhooks: Send + Sync {
+    async fn webhook(&self, webhook: &WebhookId) -> Result<Option<StoredWebhook>, Fault>;
+
+    /// Every subscription of a tenant, by id.
+    async fn list_webhooks(&self, tenant: &TenantId) -> Result<Vec<StoredWebhook>, Fault>;
+
+    async fn delivery(
+        &self,
+        webhook: &WebhookId,
+        number: u64,
+    ) -> Result<Option<DeliveryRow>, Fault>;
+
+    /// Pending deliveries due at or before `now`, in the order they were decided.
+    async fn due_deliveries(
+        &self,
+        webhook: &WebhookId,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRow>, Fault>;
+
+    /// When the next pending delivery is due, if there is one.
+    async fn next_delivery(&self, webhook: &WebhookId) -> Result<Option<Timestamp>, Fault>;
+
+    /// The log, newest first, below `before`.
+    async fn list_deliveries(
+        &self,
+        webhook: &WebhookId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<DeliveryListing, Fault>;
+}

@@ -1,0 +1,104 @@
+//! A courier that answers by script and remembers what it was given.
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::time::Duration;
+use tandem_record::{Event, RunId, Seq, Timestamp, WebhookId};
+use tandem_runtime::{Courier, Parcel};
+
+/// How a target behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Well,
+    /// Answers with an error until this moment.
+    DownUntil(Timestamp),
+    /// Refuses one event for ever, and takes the others.
+    Poisoned(Seq),
+    /// Never answers; the call gives up after a while.
+    Hangs,
+}
+
+/// One attempt at a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carried {
+    pub parcel: String,
+    pub webhook: WebhookId,
+    pub run: RunId,
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub taken: bool,
+}
+
+#[derive(Default)]
+pub struct ScriptedCourier {
+    targets: Mutex<HashMap<WebhookId, Target>>,
+    carried: Mutex<Vec<Carried>>,
+}
+
+impl ScriptedCourier {
+    /// How long a call to a hanging target takes.
+    pub const PATIENCE: Duration = Duration::from_secs(5);
+
+    pub fn set(&self, webhook: &WebhookId, target: Target) {
+        self.targets.lock().insert(webhook.clone(), target);
+    }
+
+    pub fn carried(&self) -> Vec<Carried> {
+        self.carried.lock().clone()
+    }
+
+    /// What a target took, in order.
+    pub fn taken(&self, webhook: &WebhookId) -> Vec<Carried> {
+        let mut carried = self.carried();
+        carried.retain(|parcel| parcel.taken && parcel.webhook == *webhook);
+        carried
+    }
+}
+
+#[async_trait]
+impl Courier for ScriptedCourier {
+    fn event_type(&self, event: &Event) -> &'static str {
+        match event {
+            Event::RunStarted { .. } => "run.started",
+            Event::RunCompleted { .. } => "run.completed",
+            Event::NodeCompleted { .. } => "node.completed",
+            _ => "other",
+        }
+    }
+
+    async fn vet(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
+        format!("secret-{generation}-of-{webhook}")
+    }
+
+    async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
+        let id = &parcel.webhook.id;
+        let target = self.targets.lock().get(id).copied();
+        let taken = match target.unwrap_or(Target::Well) {
+            Target::Well => true,
+            Target::DownUntil(until) => parcel.sent_at >= until,
+            Target::Poisoned(seq) => parcel.recorded.seq != seq,
+            Target::Hangs => {
+                tokio::time::sleep(Self::PATIENCE).await;
+                false
+            }
+        };
+        self.carried.lock().push(Carried {
+            parcel: parcel.id(),
+            webhook: id.clone(),
+            run: parcel.run.run_id.clone(),
+            seq: parcel.recorded.seq,
+            at: parcel.sent_at,
+            taken,
+        });
+        if taken {
+            Ok("answered 200".to_owned())
+        } else {
+            Err("answered 500".to_owned())
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What agents said and how work was handed on, in the protocol's words.
+
+use super::payload::Fields;
+use serde_json::{Value, json};
+use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, RunId, Said};
+
+pub(super) fn type_name(said: &Said) -> &'static str {
+    match said {
+        Said::Reasoned { .. } => "agent.reasoned",
+        Said::ReasoningDelta { .. } => "agent.reasoning.delta",
+        Said::ToolCalled { .. } => "agent.toolCalled",
+        Said::ToolReturned { .. } => "agent.toolReturned",
+        Said::HandedOff { .. } => "agent.handoff",
+        Said::Decided { .. } => "agent.decided",
+    }
+}
+
+/// The facts whose payload names the host of a cause that is not here.
+pub(super) fn names_foreign_hosts(event: &Event) -> bool {
+    match event {
+        Event::Agent(fact) => !matches!(fact.said, Said::ReasoningDelta { .. }),
+        Event::OrchestratorDecided { .. }
+        | Event::ConfidenceEscalated { .. }
+        | Event::Handoff(_) => true,
+        _ => false,
+    }
+}
+
+pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
+    match event {
+        Event::Agent(fact) => said(fact, out),
+        Event::OrchestratorDecided {
+            agent_id,
+            decision,
+            iteration,
+            ..
+        } => {
+            out.set("agentId", agent_id);
+            out.set("decision", decision);
+            out.set("iteration", iteration);
+        }
+        Event::ConfidenceEscalated {
+            confidence,
+            floor,
+            kind,
+            worker,
+            decision,
+            ..
+        } => {
+            out.set("confidence", confidence);
+            out.set("floor", floor);
+            out.set("escalationKind", kind);
+            out.set("parentRunId", run);
+            out.opt("workerId", worker.as_ref());
+            out.set("originalDecision", decision);
+        }
+        Event::Handoff(handoff) => {
+            out.set("phase", handoff.step.phase());
+            out.set("workerId", &handoff.worker);
+            out.set("parentRunId", run);
+            out.opt("childRunId", handoff.step.child());
+            match &handoff.step {
+                HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
+                    out.set("error", brief(error));
+                }
+                HandoffStep::ChildCancelled { .. } => {
+                    let error = ErrorInfo::new("child_cancelled", "the child run was cancelled");
+                    out.set("error", brief(&error));
+                }
+                HandoffStep::Harvested { keys, .. } => out.set("harvestedKeys", keys),
+                HandoffStep::Began
+                | HandoffStep::Succeeded { .. }
+                | HandoffStep::ChildCompleted { .. } => {}
+            }
+        }
+        Event::FanOut {
+            children,
+            max_concurrency,
+            join,
+            ..
+        } => {
+            out.set("fanOutPolicy", "parallel");
+            out.set("childCount", children);
+            out.opt("maxConcurrency", max_concurrency.as_ref());
+            out.set("joinMode", join);
+        }
+        Event::FanIn {
+            outcome,
+            completed,
+            failed,
+            cancelled,
+            merge_order,
+            ..
+        } => {
+            out.set("joinOutcome", outcome);
+            out.set("completedCount", completed);
+            out.set("failedCount", failed);
+            out.set("cancelledCount", cancelled);
+            out.set("mergeOrder", merge_order);
+        }
+        other => unreachable!("{other:?} is not about agents"),
+    }
+}
+
+fn said(fact: &AgentFact, out: &mut Fields) {
+    let agent = match fact.said {
+        Said::HandedOff { .. } => "fromAgentId",
+        _ => "agentId",
+    };
+    out.set(agent, &fact.agent_id);
+    match &fact.said {
+        Said::Reasoned {
+            reasoning,
+            verbosity,
+            token_count,
+        } => {
+            out.set("reasoning", reasoning);
+            out.set("verbosity", verbosity);
+            out.opt("tokenCount", token_count.as_ref());
+        }
+        Said::ReasoningDelta { delta, sequence } => {
+            out.set("delta", delta);
+            out.set("sequence", sequence);
+        }
+        Said::ToolCalled { tool, call, inputs } => {
+            out.set("toolName", tool);
+            out.set("callId", call);
+            out.opt("inputs", inputs.as_ref());
+        }
+        Said::ToolReturned {
+            tool,
+            call,
+            outcome,
+            error,
+            duration_ms,
+        } => {
+            out.set("toolName", tool);
+            out.set("callId", call);
+            out.opt("outcome", outcome.as_ref());
+            out.opt("error", error.as_ref().map(brief));
+            out.set("status", if error.is_some() { "error" } else { "ok" });
+            out.opt("durationMs", duration_ms.as_ref());
+        }
+        Said::HandedOff {
+            to,
+            reason,
+            context,
+        } => {
+            out.set("toAgentId", to);
+            out.opt("reason", reason.as_ref());
+            out.opt("context", context.as_ref());
+        }
+        Said::Decided {
+            decision,
+            confidence,
+            reasoning,
+        } => {
+            out.set("decision", decision);
+            out.opt("confidence", confidence.as_ref());
+            out.opt("reasoning", reasoning.as_ref());
+        }
+    }
+}
+
+fn brief(error: &ErrorInfo) -> Value {
+    json!({"code": error.code, "message": error.message})
+}

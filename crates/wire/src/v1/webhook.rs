@@ -1,0 +1,78 @@
+//! What a webhook's target receives: the body and the headers of a delivery.
+
+use super::payload::type_name;
+use super::project;
+use serde_json::{Value, json};
+use tandem_record::{Recorded, RunId, Sensitivity};
+
+/// One event as it is posted. `type` is repeated outside, where receivers route by it.
+/// `workspace` is the narrowest place the run belongs to: its workspace, else its tenant.
+pub fn body(run: &RunId, workspace: &str, recorded: &Recorded, sensitivity: &Sensitivity) -> Value {
+    json!({
+        "runId": run,
+        "workspaceId": workspace,
+        "type": type_name(&recorded.event),
+        "event": project::event(run, recorded, sensitivity),
+    })
+}
+
+/// How a delivery is named and signed.
+pub struct Stamp<'a> {
+    pub webhook: &'a str,
+    pub event_type: &'a str,
+    pub timestamp: &'a str,
+    pub signature: &'a str,
+}
+
+/// Every header under its name of today and under the one to come, with the same value.
+pub fn headers(stamp: &Stamp<'_>) -> Vec<(&'static str, String)> {
+    [
+        ("X-openwop-Webhook-Id", stamp.webhook),
+        ("X-openwop-Event-Type", stamp.event_type),
+        ("X-openwop-Timestamp", stamp.timestamp),
+        ("X-openwop-Signature", stamp.signature),
+        ("X-openwop-Signature-Algorithm", SIGNATURE_ALGORITHM),
+        ("OpenWOP-Webhook-Id", stamp.webhook),
+        ("OpenWOP-Event-Type", stamp.event_type),
+        ("OpenWOP-Timestamp", stamp.timestamp),
+        ("OpenWOP-Signature", stamp.signature),
+        ("OpenWOP-Signature-Algorithm", SIGNATURE_ALGORITHM),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .into()
+}
+
+pub const SIGNATURE_ALGORITHM: &str = "v1";
+
+/// While a secret is being rotated: the signature under the secret to come.
+pub const NEXT_SIGNATURE: &str = "OpenWOP-Signature-Next";
+
+/// Whether a text has the shape of an event's name: words joined by dots. Which names exist grows
+/// with the protocol, so a subscription may name one this host never says.
+pub fn is_event_name(text: &str) -> bool {
+    let word = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    text.len() <= MAX_EVENT_NAME_BYTES && text.contains('.') && text.split('.').all(word)
+}
+
+const MAX_EVENT_NAME_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_events_are_words_joined_by_dots() {
+        for name in ["run.completed", "node.retry.scheduled", "x.my-host.thing_1"] {
+            assert!(is_event_name(name), "{name}");
+        }
+        for text in ["", "run", "run.", ".run", "run..x", "*", "run.*", "a b.c"] {
+            assert!(!is_event_name(text), "{text}");
+        }
+        assert!(!is_event_name(&format!("a.{}", "b".repeat(127))));
+    }
+}

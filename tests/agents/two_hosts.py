@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Two real processes: a run on one starts a run on the other, and each can say where it comes from.
+
+    two_hosts.py --binary target/release/tandem
+
+Proves of the house what no single process can: a parent on another host is shown with the address
+to ask there, its event is the cause of what follows here, the trace goes on, and a claim that is
+false, foreign or circular changes nothing but what ancestry shows.
+"""
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from host import KEY, Host, Tally, chain, node  # noqa: E402
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+def started(binary, host_id):
+    return Host(binary, options=("--test-seams", "--host-id", host_id)).start()
+
+
+def put(host, document):
+    reply = host.call("PUT", f"/v1/host/tandem/workflows/{document['id']}", document)
+    assert reply.status in (200, 201), reply
+
+
+def claim(host, run_id, host_id, **more):
+    parent = {"runId": run_id, "hostId": host_id, "wellKnownUrl": f"{host.base}/.well-known/openwop", **more}
+    return {"metadata": {"openwop": {"parent": parent}}}
+
+
+def ancestry(host, run_id):
+    return host.get(f"/v1/runs/{run_id}/ancestry")
+
+
+def trace_of(host, run_id):
+    return {span.get("traceId") for span in host.get(f"/v1/runs/{run_id}/debug-bundle")["spans"]}
+
+
+def over_http(near, far, check):
+    """R-0040-4, R-0040-7, R-0040-10: a node calls the other host, which goes on with its trace and names it."""
+    put(far, chain("worker", node("n", "core.noop")))
+    body = {"workflowId": "worker", **claim(near, "run-named-by-the-caller", "near", eventId="run-named-by-the-caller:1")}
+    put(near, chain("caller", node("call", "vendor.tandem.http", method="POST", url=f"{far.base}/v1/runs", body=body,
+                                   headers={"authorization": f"Bearer {KEY}"}, output="answer")))
+    run = near.create("caller", headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
+    snapshot = near.ended(run)
+    child = snapshot["variables"]["answer"]["runId"]
+    far.ended(child)
+    expected = {"runId": "run-named-by-the-caller", "hostId": "near", "cause": "core.subWorkflow",
+                "wellKnownUrl": f"{near.base}/.well-known/openwop"}
+    check("R-0040-10: the far run names its parent and where to ask",
+          ancestry(far, child) == {"runId": child, "hostId": "far", "parent": expected}, ancestry(far, child))
+    check("R-0040-8: the near run has no parent", ancestry(near, run)["parent"] is None, ancestry(near, run))
+    check("R-0040-4, R-0040-5: one trace over both hosts", trace_of(near, run) == trace_of(far, child) == {TRACE},
+          (trace_of(near, run), trace_of(far, child)))
+    first = far.events(child)[0]
+    check("R-0040-3: the far run's start is caused by the near event", first["causationId"] == "run-named-by-the-caller:1",
+          first)
+    named = [e for e in far.events(child) if "causationHostId" in e["payload"]]
+    check("R-0040-1, R-0040-2: no event but the listed ones names a host", named == [], named)
+
+
+def claims(near, far, check):
+    """R-0040-9, R-0040-11, R-0040-12: claims about ourselves are checked, circular ones lead nowhere, false ones are dropped."""
+    here = near.create("caller-less")
+    ours = near.create("caller-less", **claim(near, here, "near"))
+    check("R-0040-9: a parent on this host has no address",
+          ancestry(near, ours)["parent"] == {"runId": here, "hostId": "near", "cause": "core.subWorkflow"},
+          ancestry(near, ours))
+    invented = near.create("caller-less", **claim(near, "run-nobody", "near"))
+    check("a parent we do not know is dropped", ancestry(near, invented)["parent"] is None, ancestry(near, invented))
+    for bad in ({"runId": 7}, {"hostId": ""}, {"wellKnownUrl": "http://example.com/.well-known/openwop"},
+                {"wellKnownUrl": "https://example.com/"}):
+        broken = claim(far, "run-x", "far")
+        broken["metadata"]["openwop"]["parent"].update(bad)
+        run = near.create("caller-less", **broken)
+        check(f"a malformed claim is dropped: {bad}", ancestry(near, run)["parent"] is None, ancestry(near, run))
+    first = near.create("caller-less", **claim(far, "run-far", "far"))
+    second = far.create("worker", **claim(near, first, "near"))
+    third = near.create("caller-less", **claim(far, second, "far"))
+    walk = [ancestry(near, third)["parent"]["runId"], ancestry(far, second)["parent"]["runId"],
+            ancestry(near, first)["parent"]["runId"]]
+    check("R-0040-12: one hop at a time, also when hosts name each other", walk == [second, first, "run-far"], walk)
+    check("R-0040-15: an unknown run is not found", near.call("GET", "/v1/runs/run-nobody/ancestry").status == 404, None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", required=True)
+    binary = parser.parse_args().binary
+    tally = Tally()
+
+    def check(name, holds, seen):
+        tally.check(name, None if holds else seen or "it does not hold")
+
+    near, far = started(binary, "near"), started(binary, "far")
+    try:
+        put(near, chain("caller-less", node("n", "core.noop")))
+        over_http(near, far, check)
+        claims(near, far, check)
+    finally:
+        near.close()
+        far.close()
+    return tally.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
