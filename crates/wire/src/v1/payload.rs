@@ -2,12 +2,10 @@
 
 use super::agent;
 use super::mask::{masked, masked_entries};
-use super::recorded::{forked_from, memory_payload};
+use super::recorded::{forked_from, memory_payload, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
-use tandem_record::{
-    DrainPolicy, ErrorInfo, Event, NodeId, Object, Owner, RunId, Sensitivity, Timestamp,
-};
+use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
 
 /// The event type clients see. Names under `tandem.` are ours; the rest is the catalogue's.
 pub(super) fn type_name(event: &Event) -> &'static str {
@@ -465,14 +463,6 @@ fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) ->
         Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
         None => outputs.clone(),
     }
-}
-
-pub(super) fn owner(owner: &Owner) -> Value {
-    let mut out = Fields::default();
-    out.set("tenant", &owner.tenant);
-    out.opt("workspace", owner.workspace.as_ref());
-    out.opt("principal", owner.principal.as_ref());
-    Value::Object(out.0)
 }
 
 fn error(error: &ErrorInfo) -> Value {

@@ -2,8 +2,8 @@
 
 use super::agent;
 use super::mask::masked_entries;
-use super::payload::{Fields, owner, payload, type_name};
-use super::recorded::forked_from;
+use super::payload::{Fields, payload, type_name};
+use super::recorded::{forked_from, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{

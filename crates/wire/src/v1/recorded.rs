@@ -1,9 +1,9 @@
-//! Facts about memory and forks as clients see them. A write to memory is told without what was
+//! Whose a run is, where it comes from, and facts about memory as clients see them. A write to memory is told without what was
 //! written: ids and tags, never content.
 
 use super::payload::Fields;
 use serde_json::{Value, json};
-use tandem_record::{Event, ForkedFrom};
+use tandem_record::{Event, ForkedFrom, Owner};
 
 pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
     match event {
@@ -45,4 +45,12 @@ pub(super) fn forked_from(fork: &ForkedFrom) -> Value {
         "fromSeq": fork.from_seq,
         "mode": fork.mode.as_str(),
     })
+}
+
+pub(super) fn owner(owner: &Owner) -> Value {
+    let mut out = Fields::default();
+    out.set("tenant", &owner.tenant);
+    out.opt("workspace", owner.workspace.as_ref());
+    out.opt("principal", owner.principal.as_ref());
+    Value::Object(out.0)
 }

@@ -166,7 +166,7 @@ fn fork_everywhere(run: &Stage) {
     for from in (0..length).step_by(1 + length / 12) {
         let from = from as u64;
         assert_same_course(run, &run.fork(ForkMode::Replay, from));
-        if from % 2 == 0 {
+        if from.is_multiple_of(2) {
             let mut branch = run.fork(ForkMode::Branch, from);
             drop(branch.resume());
             play_out(&mut branch);
