@@ -63,8 +63,8 @@ mod tests {
             json!({})
         ));
         assert!(!served(
-            "conformance-dispatch-loop",
-            "core.dispatch",
+            "conformance-conversation-lifecycle",
+            "core.conversationGate",
             json!({})
         ));
     }
