@@ -87,13 +87,16 @@ class Host:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def close(self):
+    def stop(self):
         if self.process and self.process.poll() is None:
             self.process.terminate()
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+    def close(self):
+        self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def call(self, method, path, body=None, headers=None, key=KEY, timeout=15.0, raw=None):

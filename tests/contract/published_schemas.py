@@ -159,6 +159,13 @@ def debug_bundle(host, published, tally):
             tally.check(f"debug bundle of {workflow} is valid", published.errors("debug-bundle", bundle))
 
 
+def audit(host, published, tally):
+    host.call("GET", "/v1/host/tandem/audit/export")  # seals what there is, so that a checkpoint is in the answer
+    verdict = host.get("/v1/audit/verify?fromSeq=0&toSeq=100000")
+    tally.check("audit verdict", published.errors("audit-verify-result", verdict))
+    tally.check("audit verdict is good", not (verdict["chainValid"] and verdict["checkpoints"]) and [str(verdict)[:300]])
+
+
 def refusals(host, published, tally):
     done = host.create("conformance-noop")
     host.ended(done)
@@ -250,6 +257,7 @@ def main():
             questions(host, published, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
+            audit(host, published, tally)
             example_documents(published, tally)
         eventually(lambda: host.call("GET", "/readyz").status == 200, 5, "still ready at the end")
         return tally.close()

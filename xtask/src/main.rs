@@ -68,6 +68,12 @@ const TASKS: &[Task] = &[
         run: scripts::contract,
     },
     Task {
+        name: "proof",
+        arguments: "",
+        about: "the audit log and receipts, checked by a program of its own",
+        run: scripts::proof,
+    },
+    Task {
         name: "acceptance",
         arguments: "[--only TEXT]…",
         about: "the black-box suite, for the groups in .ci/acceptance-groups",

@@ -16,6 +16,10 @@ pub(crate) fn contract(arguments: &[String]) -> Outcome {
     against_the_binary("tests/contract/published_schemas.py", arguments)
 }
 
+pub(crate) fn proof(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/audit/proof_of_decisions.py", arguments)
+}
+
 pub(crate) fn browser(arguments: &[String]) -> Outcome {
     against_the_binary("tests/browser/console.py", arguments)
 }

@@ -2,7 +2,7 @@
 
 use crate::{Scope, ScopeSet};
 use std::sync::Arc;
-use tandem_record::{Owner, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{Actor, Owner, Principal, TenantId, Timestamp, Via, WorkspaceId};
 use tandem_store::KeyRecord;
 
 /// Cheap to clone, and free of secrets: it may be logged.
@@ -58,6 +58,16 @@ impl Identity {
 
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|held| held == role)
+    }
+
+    /// The caller as the audit log will know it.
+    pub fn actor(&self) -> Actor {
+        Actor {
+            via: Via::Key(Arc::clone(&self.key_id)),
+            principal: Some(self.principal.clone()),
+            roles: Arc::clone(&self.roles),
+            acting_for: None,
+        }
     }
 
     /// The triple recorded on what this caller creates.

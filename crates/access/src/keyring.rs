@@ -10,9 +10,10 @@ use crate::identity::{Identity, LIVE_ID, TEST_ID};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
+use serde_json::json;
 use std::sync::Arc;
-use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
-use tandem_store::{Fault, KeyRecord, Keys};
+use tandem_record::{Actor, Object, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
 
 /// What a new key should be.
 #[derive(Clone, Debug)]
@@ -107,15 +108,32 @@ impl Keyring {
     }
 
     /// Makes a key. The secret exists only in the answer.
-    pub async fn mint(&self, new: NewKey, now: Timestamp) -> Result<(KeyRecord, Secret), KeyError> {
+    pub async fn mint(
+        &self,
+        new: NewKey,
+        by: &Actor,
+        now: Timestamp,
+    ) -> Result<(KeyRecord, Secret), KeyError> {
+        self.mint_after(new, None, by, now).await
+    }
+
+    async fn mint_after(
+        &self,
+        new: NewKey,
+        rotated: Option<&str>,
+        by: &Actor,
+        now: Timestamp,
+    ) -> Result<(KeyRecord, Secret), KeyError> {
         let prefix = if new.test { TEST_PREFIX } else { LIVE_PREFIX };
         let secret = Secret::new(format!("{prefix}{}", random_token()));
-        let record = self.register(Digest::of(secret.expose()), new, now).await?;
+        let digest = Digest::of(secret.expose());
+        let record = self.register(digest, new, rotated, by, now).await?;
         Ok((record, secret))
     }
 
     /// Registers a secret the operator chose. Importing the same secret again changes nothing and
     /// returns the record as it stands, even revoked: a restart must not revive a revoked key.
+    /// It is the host that makes it, on the word of its configuration.
     pub async fn import(
         &self,
         secret: &str,
@@ -133,13 +151,15 @@ impl Keyring {
             return Ok(known);
         }
         new.test |= secret.starts_with(TEST_PREFIX);
-        self.register(digest, new, now).await
+        self.register(digest, new, None, &Actor::host(), now).await
     }
 
     async fn register(
         &self,
         digest: Digest,
         new: NewKey,
+        rotated: Option<&str>,
+        by: &Actor,
         now: Timestamp,
     ) -> Result<KeyRecord, KeyError> {
         if new.expires_at.is_some_and(|at| at <= now) {
@@ -160,7 +180,8 @@ impl Keyring {
             revoked_at: None,
             key_id,
         };
-        self.store.put_key(record.clone()).await?;
+        let told = told_made(&record, rotated, by, now);
+        self.store.put_key(record.clone(), told).await?;
         Ok(record)
     }
 
@@ -203,9 +224,11 @@ impl Keyring {
         &self,
         tenant: &TenantId,
         key_id: &str,
+        by: &Actor,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let revoked = self.store.revoke_key(tenant, key_id, now).await;
+        let told = AuditDraft::new(now, Some(tenant), by, "key.revoked", key_id, Object::new());
+        let revoked = self.store.revoke_key(tenant, key_id, now, told).await;
         // Also after a fault: the store may have revoked the key before it failed to say so.
         self.cache.forget_key(key_id);
         revoked
@@ -218,6 +241,7 @@ impl Keyring {
         tenant: &TenantId,
         key_id: &str,
         expires_at: Option<Timestamp>,
+        by: &Actor,
         now: Timestamp,
     ) -> Result<(KeyRecord, Secret), KeyError> {
         let old = self
@@ -241,13 +265,29 @@ impl Keyring {
             expires_at,
             test: identity.test_key,
         };
-        self.mint(new, now).await
+        self.mint_after(new, Some(key_id), by, now).await
     }
 
     #[cfg(test)]
     pub(crate) fn cached(&self) -> usize {
         self.cache.len()
     }
+}
+
+/// What the audit log says of a new key: what it may do, never what opens it.
+fn told_made(key: &KeyRecord, rotated: Option<&str>, by: &Actor, now: Timestamp) -> AuditDraft {
+    let mut details = Object::new();
+    details.insert("holder".to_owned(), json!(key.principal));
+    details.insert("scopes".to_owned(), json!(key.scopes));
+    details.insert("roles".to_owned(), json!(key.roles));
+    if let Some(workspace) = &key.workspace {
+        details.insert("workspace".to_owned(), json!(workspace));
+    }
+    if let Some(old) = rotated {
+        details.insert("rotates".to_owned(), json!(old));
+    }
+    let tenant = Some(&key.tenant);
+    AuditDraft::new(now, tenant, by, "key.created", &key.key_id, details)
 }
 
 fn unexpired(identity: Identity, now: Timestamp) -> Result<Identity, Unauthenticated> {

@@ -1,4 +1,5 @@
-//! Who is calling and what they may do: API keys, scopes, request rates, and the browser's sign-in.
+//! Who is calling and what they may do: API keys, scopes, request rates, the browser's sign-in, and
+//! who may decide a question.
 //!
 //! It knows nothing of HTTP beyond the value of one `Authorization` header, and nothing of runs:
 //! whether a run belongs to the caller's tenant is settled where the run is loaded. Every time is
@@ -18,7 +19,9 @@ mod identity;
 mod keyring;
 mod link;
 mod login;
+mod policy;
 mod rate;
+mod roster;
 mod scope;
 mod secret;
 mod sessions;
@@ -32,7 +35,9 @@ pub use identity::{Denied, Identity};
 pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
 pub use link::{LinkClaims, LinkIntent, LinkSigner, fresh_link_secret};
 pub use login::LoginCodes;
+pub use policy::{may_decide, may_decide_by_link};
 pub use rate::{RateKey, RateLimiter, RetryAfter};
+pub use roster::{Decider, Groups, Member, Person};
 pub use scope::{Scope, ScopeSet};
 pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};

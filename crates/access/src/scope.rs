@@ -42,6 +42,8 @@ scopes! {
     Workflows = "tandem:workflows",
     /// Minting, listing and revoking keys.
     Keys = "tandem:keys",
+    /// Groups of approvers, and delegations of others.
+    Groups = "tandem:groups",
     /// The test seams, where they are enabled at all.
     Test = "tandem:test",
 }

@@ -2,11 +2,17 @@
 
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
+use crate::key_use::KeyUse;
 use crate::problem::Problem;
+use axum::http::request::Parts;
 use prometheus_client::registry::Registry;
+use serde_json::json;
 use std::sync::Arc;
-use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, RateLimiter, Sessions};
-use tandem_record::{RunId, Timestamp};
+use tandem_access::{
+    Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
+};
+use tandem_record::{Object, RunId, Timestamp};
+use tandem_runtime::audit::Notary;
 use tandem_runtime::{Runtime, StoredRun};
 use tokio::sync::{Semaphore, watch};
 use tracing::Instrument as _;
@@ -33,6 +39,10 @@ pub struct Api {
     pub otel: bool,
     /// Signs and reads links to open questions.
     pub links: LinkSigner,
+    /// Seals the audit log and signs receipts. The host lets it seal; the doors only ask it.
+    pub notary: Arc<Notary>,
+    /// Groups of approvers every tenant has; a tenant's own stand over them.
+    pub groups: Groups,
 }
 
 /// Who this host says it is.
@@ -90,9 +100,14 @@ pub(crate) struct Doors {
     pub(crate) otel: bool,
     pub(crate) test_seams: bool,
     pub(crate) links: LinkSigner,
+    pub(crate) notary: Arc<Notary>,
+    pub(crate) groups: Groups,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
+    /// Denials told by the audit log, by key: one that knocks all day must not fill it.
+    denials: RateLimiter,
+    key_use: KeyUse,
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: HttpMetrics,
@@ -113,12 +128,63 @@ impl Doors {
             otel: api.otel,
             test_seams: api.test_seams,
             links: api.links,
+            notary: api.notary,
+            groups: api.groups,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
+            denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
+            key_use: KeyUse::default(),
             mutations: Arc::new(Semaphore::new(settings.max_mutations)),
             in_flight: InFlight::default(),
         }
+    }
+
+    /// The runtime in a caller's hands.
+    pub(crate) fn runtime_of(&self, caller: &Identity) -> Runtime {
+        self.runtime.acting_as(caller.actor())
+    }
+
+    /// Has the audit log tell that a key is in use.
+    pub(crate) async fn note_use(&self, caller: &Identity) {
+        if self.key_use.is_first(&caller.key_id, self.now()) {
+            self.tell(caller, "key.used", Object::new()).await;
+        }
+    }
+
+    /// Has the audit log tell something about the caller's key. Nothing hangs on it.
+    async fn tell(&self, caller: &Identity, action: &str, details: Object) {
+        let runtime = self.runtime_of(caller);
+        let tenant = Some(&caller.tenant);
+        let told = runtime.tell(tenant, action, &caller.key_id, details);
+        if let Err(fault) = told.await {
+            tracing::warn!(%fault, action, "missing from the audit log");
+        }
+    }
+
+    /// Refuses a caller without the scope, and has the audit log tell that it tried.
+    pub(crate) async fn check_scope(
+        &self,
+        caller: &Identity,
+        scope: Scope,
+        parts: &Parts,
+    ) -> Result<(), Problem> {
+        let Err(denied) = caller.may(scope) else {
+            return Ok(());
+        };
+        let now = u64::try_from(self.now().0).unwrap_or(0);
+        if self
+            .denials
+            .check(RateKey::credential(&caller.key_id), now)
+            .is_ok()
+        {
+            let details = Object::from_iter([
+                ("scope".to_owned(), json!(scope.as_str())),
+                ("method".to_owned(), json!(parts.method.as_str())),
+            ]);
+            self.tell(caller, "access.denied", details).await;
+        }
+        Err(denied.into())
     }
 
     pub(crate) fn now(&self) -> Timestamp {

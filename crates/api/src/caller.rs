@@ -29,8 +29,8 @@ macro_rules! needs {
 }
 
 needs! {
-    ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, Workflows, Keys,
-    Test, WebhooksManage,
+    ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, AuditRead, Workflows,
+    Keys, Groups, Test, WebhooksManage,
 }
 
 /// Any good key.
@@ -62,7 +62,7 @@ impl<N: Needs> FromRequestParts<Shared> for Caller<N> {
             noted.caller(&identity, N::SCOPE);
         }
         if let Some(scope) = N::SCOPE {
-            identity.may(scope)?;
+            doors.check_scope(&identity, scope, parts).await?;
         }
         Ok(Self {
             identity,
@@ -92,7 +92,9 @@ pub(crate) async fn authenticate(parts: &Parts, doors: &Doors) -> Result<Identit
     if let (Err(AuthenticateError::Unauthenticated(_)), Some(address)) = (&outcome, address) {
         doors.failures.check(RateKey::address(address), now_ms)?;
     }
-    Ok(outcome?)
+    let identity = outcome?;
+    doors.note_use(&identity).await;
+    Ok(identity)
 }
 
 /// Where the connection comes from, if the host serves with connection info.

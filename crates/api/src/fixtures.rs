@@ -63,8 +63,8 @@ mod tests {
             json!({})
         ));
         assert!(!served(
-            "conformance-conversation-lifecycle",
-            "core.conversationGate",
+            "conformance-governed",
+            "core.openwop.governance.approvalGate",
             json!({})
         ));
     }

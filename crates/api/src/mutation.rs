@@ -7,6 +7,7 @@
 
 use crate::api::{Doors, Shared};
 use crate::body;
+use crate::deciding;
 use crate::idempotency::{self, Held};
 use crate::problem::Problem;
 use crate::said::{Said, replay};
@@ -21,8 +22,8 @@ use std::time::Duration;
 use tandem_access::Identity;
 use tandem_record::{Command, Reply, RunId};
 use tandem_runtime::{
-    Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, NewRun, StoredResponse,
-    StoredRun, SubmitError,
+    Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal,
+    StoredResponse, StoredRun, SubmitError,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -160,10 +161,36 @@ impl Ticket {
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Created(_) => None,
         });
-        let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+        let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
         self.carry_out(doors, async move {
             let reply = runtime.submit(&tenant, &run, command, answering).await?;
             Ok(say(&run, &reply).into_response())
+        })
+        .await
+    }
+
+    /// Answers a question, if the judge lets the caller.
+    pub(crate) async fn decide(
+        self,
+        doors: &Shared,
+        caller: &Identity,
+        run: RunId,
+        proposal: Proposal,
+        judge: Judge,
+    ) -> Result<Response, Problem> {
+        let answering = self.answering(move |answer| match answer {
+            // Nothing to repeat: they may be allowed the next time.
+            Answer::Replied(_, Reply::Denied { .. }) => None,
+            Answer::Replied(run, reply) => Some(deciding::say(run, reply).stored()),
+            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            Answer::Created(_) => None,
+        });
+        let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
+        self.carry_out(doors, async move {
+            let reply = runtime
+                .decide(&tenant, &run, proposal, judge, answering)
+                .await?;
+            Ok(deciding::say(&run, &reply).into_response())
         })
         .await
     }
@@ -172,6 +199,7 @@ impl Ticket {
     pub(crate) async fn create(
         self,
         doors: &Shared,
+        caller: &Identity,
         new: NewRun,
         say: fn(&RunId) -> Said,
     ) -> Result<Response, Problem> {
@@ -180,7 +208,7 @@ impl Ticket {
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Replied(..) => None,
         });
-        let runtime = doors.runtime.clone();
+        let runtime = doors.runtime_of(caller);
         self.carry_out(doors, async move {
             let run = runtime.create_run(new, answering).await?;
             Ok(say(&run).into_response())

@@ -198,7 +198,7 @@ const KEYS = {
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const typing = event.target.closest?.('input, textarea, select, dialog');
+  const typing = event.target.closest?.('input, textarea, select, dialog[open]');
   if (event.key === 'Escape' && typing && !typing.matches('dialog')) return typing.blur();
   if (typing && !(event.key === '?' && typing.matches('dialog'))) return;
   // Arrows scroll what they are in; in the list they walk it.

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use tandem_console::{
-    Chrome, EventRow, GraphEdge, GraphNode, GraphView, NodeState, RunFilter, RunListView,
-    RunPageView, RunRow, WorkflowListView, WorkflowPageView, WorkflowRow, asset, error_page,
-    event_json, login_page, rows_json, run_list_page, run_page, state_json, workflow_list_page,
-    workflow_page,
+    CardView, Chrome, EventRow, GraphEdge, GraphNode, GraphView, InboxRow, InboxView, NodeState,
+    RunFilter, RunListView, RunPageView, RunRow, WorkflowListView, WorkflowPageView, WorkflowRow,
+    asset, error_page, event_json, inbox_page, login_page, rows_json, run_list_page, run_page,
+    state_json, workflow_list_page, workflow_page,
 };
 
 const RUN_ID: &str = "run_01JD8Q4ZK3V7M2T9X5B6N8C0RA";
@@ -23,7 +23,13 @@ fn main() -> io::Result<()> {
         .unwrap_or_else(|| "target/console-preview".to_owned());
     let root = Path::new(&out).join("console");
     fs::create_dir_all(root.join("assets"))?;
-    for name in ["console.css", "console.js", "icon.svg"] {
+    for name in [
+        "console.css",
+        "console.js",
+        "inbox.css",
+        "inbox.js",
+        "icon.svg",
+    ] {
         let file = asset(name).expect("the console's own file");
         fs::write(root.join("assets").join(name), file.body)?;
     }
@@ -35,6 +41,7 @@ fn main() -> io::Result<()> {
     let page = |name: &str, html: String| fs::write(root.join(name), html);
     page("runs.html", run_list_page(&chrome, &run_list()))?;
     page("run.html", run_page(&chrome, &run()))?;
+    page("inbox.html", inbox_page(&chrome, &inbox()))?;
     page("workflows.html", workflow_list_page(&chrome, &workflows()))?;
     page("workflow.html", workflow_page(&chrome, &workflow()))?;
     page("wide.html", workflow_page(&chrome, &wide()))?;
@@ -61,6 +68,52 @@ fn main() -> io::Result<()> {
     page("rows.json", rows_json(&run_list()))?;
     page("state.json", state_json(&finished()))?;
     page("event.json", event_json(&late_event()))
+}
+
+fn inbox() -> InboxView {
+    let data = serde_json::json!({
+        "description": "The machine arrived broken.",
+        "requiredApprovals": 2,
+        "artifactData": {"amount": 129, "currency": "EUR", "tags": ["broken"], "keepItem": false},
+        "artifactSchema": {"properties": {"amount": {"type": "number", "maximum": 500}}},
+    });
+    let card = CardView {
+        id: "int-1".to_owned(),
+        kind: "approval".to_owned(),
+        title: "Refund 129 EUR?".to_owned(),
+        run_id: RUN_ID.to_owned(),
+        run_status: "waiting-approval".to_owned(),
+        workflow_id: "refund".to_owned(),
+        node_id: "approve".to_owned(),
+        created_at: "2025-11-15T18:12:00Z".to_owned(),
+        actions: ["accept", "reject", "refine", "edit-accept", "ask"]
+            .map(str::to_owned)
+            .into(),
+        may_answer: true,
+        data,
+        ..CardView::default()
+    };
+    let row = |n: u32, kind: &str, title: &str| InboxRow {
+        id: format!("int-{n}"),
+        kind: kind.to_owned(),
+        title: title.to_owned(),
+        workflow_id: "refund".to_owned(),
+        node_id: "approve".to_owned(),
+        created_at: "2025-11-15T18:12:00Z".to_owned(),
+        deadline: text("2035-11-15T18:12:00Z"),
+        priority: 7,
+        groups: vec!["finance".to_owned()],
+        votes: (n == 1).then_some((0, 2)),
+    };
+    InboxView {
+        rows: vec![
+            row(1, "approval", "Refund 129 EUR?"),
+            row(2, "clarification", "Which address?"),
+        ],
+        chosen: text("int-1"),
+        card: Some(card),
+        ..InboxView::default()
+    }
 }
 
 fn text(s: &str) -> Option<String> {

@@ -46,7 +46,10 @@ pub use live::{event_json, inbox_card_json, inbox_rows_json, rows_json, state_js
 pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
-pub use run_page::{EventRow, RunPageView, run_page, run_state_fragment};
+pub use run_page::{
+    CrewView, EventRow, FamilyView, HandoffView, RunPageView, TurnView, run_page,
+    run_state_fragment,
+};
 pub use webhooks::{
     DeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,
 };

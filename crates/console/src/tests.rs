@@ -1,9 +1,11 @@
 //! What every page must keep: escaping, the shape a strict policy asks for, and the
 //! markup that `console.js` relies on.
 
+mod questions;
 pub(crate) mod scan;
 
 use crate::*;
+use questions::{decided, inbox, question};
 use scan::tags;
 
 /// Tries to leave an attribute, an element, a path and a script all at once.
@@ -71,6 +73,36 @@ fn run() -> RunPageView {
         can_pause: true,
         can_resume: true,
         child_runs: vec![(hostile(), hostile())],
+        supervised: true,
+        crew: CrewView {
+            floor: 0.5,
+            turns: vec![TurnView {
+                iteration: 1,
+                agent: hostile(),
+                kind: hostile(),
+                reason: Some(hostile()),
+                confidence: Some(0.3),
+                escalated: true,
+                handoffs: vec![HandoffView {
+                    worker: hostile(),
+                    child: Some(hostile()),
+                    steps: vec![(hostile(), hostile())],
+                    error: Some(hostile()),
+                }],
+            }],
+            omitted: 2,
+        },
+        family: Some(FamilyView {
+            run_id: hostile(),
+            workflow_id: hostile(),
+            status: hostile(),
+            here: false,
+            children: vec![FamilyView {
+                here: true,
+                ..FamilyView::default()
+            }],
+            more: 1,
+        }),
         csrf: hostile(),
     }
 }
@@ -128,96 +160,6 @@ fn webhook() -> WebhookPageView {
     }
 }
 
-fn question(kind: &str) -> CardView {
-    let data = serde_json::json!({
-        "description": HOSTILE, "requiredApprovals": 2, "contextType": HOSTILE,
-        "artifactData": {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}], "n": 1, "on": true},
-        "artifactSchema": {"title": HOSTILE, "description": HOSTILE},
-        "questions": [{"id": HOSTILE, "question": HOSTILE, "schema": {"enum": [HOSTILE, 1]}}],
-    });
-    CardView {
-        id: hostile(),
-        kind: kind.to_owned(),
-        title: hostile(),
-        run_id: hostile(),
-        run_status: hostile(),
-        workflow_id: hostile(),
-        node_id: hostile(),
-        created_at: hostile(),
-        deadline: Some(hostile()),
-        priority: 9,
-        groups: vec![hostile()],
-        resume_schema: Some(serde_json::json!({"properties": {HOSTILE: {"type": "string"}}})),
-        data,
-        digest: hostile(),
-        actions: ["accept", "reject", "refine", "edit-accept", "ask", HOSTILE]
-            .map(str::to_owned)
-            .into(),
-        votes: vec![VoteView {
-            voter: hostile(),
-            action: hostile(),
-            at: hostile(),
-            feedback: Some(hostile()),
-        }],
-        asked_back: vec![AskedBack {
-            by: Some(hostile()),
-            question: hostile(),
-            at: hostile(),
-        }],
-        history: vec![event()],
-        next: vec![NextStep {
-            action: hostile(),
-            nodes: vec![hostile()],
-            fails: false,
-        }],
-        may_answer: true,
-        csrf: hostile(),
-        refused: Some(hostile()),
-        complaints: vec![(hostile(), hostile())],
-        entered: vec![("action".to_owned(), "edit-accept".to_owned())],
-        ..CardView::default()
-    }
-}
-
-fn inbox(card: Option<CardView>) -> InboxView {
-    InboxView {
-        rows: vec![InboxRow {
-            id: hostile(),
-            kind: hostile(),
-            title: hostile(),
-            workflow_id: hostile(),
-            node_id: hostile(),
-            created_at: hostile(),
-            deadline: Some(hostile()),
-            priority: 9,
-            groups: vec![hostile()],
-            votes: Some((1, 2)),
-        }],
-        selection: Selection {
-            kind: Some(hostile()),
-            group: Some(hostile()),
-            sort: Some(hostile()),
-            cursor: Some(hostile()),
-        },
-        kinds: vec![hostile()],
-        groups: vec![hostile()],
-        next_cursor: Some(hostile()),
-        chosen: card.as_ref().map(|card| card.id.clone()),
-        card,
-    }
-}
-
-fn decided() -> CardView {
-    CardView {
-        decided: Some(Decided {
-            outcome: hostile(),
-            by: Some(hostile()),
-            at: Some(hostile()),
-        }),
-        ..question("approval")
-    }
-}
-
 fn pages() -> Vec<(&'static str, String)> {
     let chrome = chrome();
     let inbox_with = |card| inbox_page(&chrome, &inbox(card));
@@ -251,6 +193,13 @@ fn pages() -> Vec<(&'static str, String)> {
             workflow_list_page(&chrome, &WorkflowListView::default()),
         ),
         ("workflow", workflow_page(&chrome, &workflow)),
+        ("inbox", inbox_with(None)),
+        ("empty inbox", inbox_page(&chrome, &InboxView::default())),
+        ("approval", inbox_with(Some(question("approval")))),
+        ("clarification", inbox_with(Some(question("clarification")))),
+        ("custom", inbox_with(Some(question("custom")))),
+        ("vendor kind", inbox_with(Some(question(HOSTILE)))),
+        ("decided", inbox_with(Some(decided()))),
         (
             "webhooks",
             webhook_list_page(
@@ -269,13 +218,6 @@ fn pages() -> Vec<(&'static str, String)> {
             "bare webhook",
             webhook_page(&chrome, &WebhookPageView::default()),
         ),
-        ("inbox", inbox_with(None)),
-        ("empty inbox", inbox_page(&chrome, &InboxView::default())),
-        ("approval", inbox_with(Some(question("approval")))),
-        ("clarification", inbox_with(Some(question("clarification")))),
-        ("custom", inbox_with(Some(question("custom")))),
-        ("vendor kind", inbox_with(Some(question(HOSTILE)))),
-        ("decided", inbox_with(Some(decided()))),
     ]
 }
 

@@ -2,7 +2,7 @@
 //! that a pipe carries only what was asked for.
 
 use serde::Serialize;
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
 
 /// Writes one line to stdout, at once: a follower on the other end of a pipe waits for it.
 pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
@@ -25,6 +25,33 @@ pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
 /// A remark that is not the result.
 pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+}
+
+/// Stdout for what is not lines of ours.
+pub(crate) fn bytes() -> Box<dyn Write> {
+    Box::new(io::BufWriter::new(io::stdout().lock()))
+}
+
+/// One line that tells how far a long command is, where somebody watches.
+pub(crate) struct Progress {
+    watched: bool,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        let watched = io::stderr().is_terminal();
+        Self { watched }
+    }
+
+    pub(crate) fn show(&self, text: &str) {
+        if self.watched {
+            let _ = write!(io::stderr().lock(), "\r\u{1b}[K{text}");
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.show("");
+    }
 }
 
 pub(crate) fn complain(error: &anyhow::Error) {

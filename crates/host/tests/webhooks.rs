@@ -1,5 +1,5 @@
-//! Webhooks of the real binary: signed, and repeated under the same id when it dies between a
-//! delivery and its record.
+//! Webhooks of the real binary: signed, repeated under the same id when it dies between a delivery
+//! and its record, and signed anew after a rotation.
 
 mod server;
 
@@ -109,4 +109,30 @@ fn deliveries_are_signed_and_survive_a_death() {
     assert!(!key.is_empty());
     assert_eq!(key, after.header("idempotency-key"));
     assert_eq!(before.body, after.body);
+}
+
+#[test]
+fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
+    let (url, deliveries) = target();
+    let server = Server::with_seams();
+    let wanted = format!(r#"{{"url": "{url}", "events": ["run.completed"]}}"#);
+    let made = json(&server.post("/v1/webhooks", &[], &wanted));
+    let old = made["secret"].as_str().unwrap();
+    let path = made["webhookId"].as_str().unwrap();
+    let path = format!("/v1/host/tandem/webhooks/{path}:rotate");
+    let rotated = json(&server.post(&path, &[], r#"{"overlapSeconds": 3600}"#));
+    let new = rotated["secret"].as_str().unwrap();
+
+    assert!(server.run(&["run", "hello"]).status.success());
+    let during = deliveries.recv_timeout(PATIENCE).unwrap();
+    assert!(during.is_signed_with(old));
+    let next = signature(new, during.header("x-openwop-timestamp"), &during.body);
+    assert_eq!(during.header("openwop-signature-next"), next);
+
+    let hours = r#"{"advanceSeconds": 3601}"#;
+    server.post("/v1/host/tandem/test/clock", &[], hours);
+    assert!(server.run(&["run", "hello"]).status.success());
+    let after = deliveries.recv_timeout(PATIENCE).unwrap();
+    assert!(after.is_signed_with(new));
+    assert_eq!(after.header("openwop-signature-next"), "");
 }

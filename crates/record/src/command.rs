@@ -1,8 +1,8 @@
 //! What may be asked of a run, and what it answers. A command is a wish: the engine turns it into
 //! events or refuses it.
 
-use crate::{EffectId, ErrorInfo, InterruptId, NodeId, Object, Principal, RunStatus, Timestamp};
-use crate::{RunId, TimerKey, Vote};
+use crate::{Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, Principal, RunStatus};
+use crate::{RunId, Standing, TimerKey, Timestamp, Vote};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +42,24 @@ pub enum Command {
         by: Option<Principal>,
         /// The credential was a signed link, not a key.
         by_link: bool,
+        /// What access control found when it let them decide.
+        standing: Standing,
+    },
+    /// Somebody tried to answer who may not. Recorded; the question stays open.
+    DenyDecision {
+        node: NodeId,
+        interrupt: Option<InterruptId>,
+        /// `None` for a signed link.
+        by: Option<Principal>,
+        why: Denial,
+    },
+    /// Something happened outside that a node waits for, or will.
+    DeliverEvent {
+        /// The sender's own id of the event; a second delivery under it changes nothing.
+        event_id: String,
+        event_type: String,
+        payload: Object,
+        by: Option<Principal>,
     },
     /// Go on with ready work, after a decision that stopped early.
     Continue,
@@ -110,4 +128,28 @@ pub enum Reply {
         votes: Vec<Vote>,
         status: RunStatus,
     },
+    /// They may not decide.
+    Denied {
+        by: Option<Principal>,
+        why: Denial,
+    },
+    /// An event from outside was taken.
+    EventTaken {
+        fate: EventFate,
+        status: RunStatus,
+    },
+}
+
+/// What became of an event from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventFate {
+    /// It answered this question.
+    Matched {
+        node: NodeId,
+        interrupt: InterruptId,
+    },
+    /// Nobody waits for it yet; it is kept for the first wait that fits.
+    Kept,
+    /// It was delivered before.
+    Repeated,
 }

@@ -4,9 +4,9 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    AgentFact, Decision, DefinitionHash, Doubt, DrainPolicy, EffectId, ErrorInfo, EscalationKind,
-    Handoff, HttpRequest, Interrupt, InterruptId, JoinOutcome, MemoryEntry, NodeId, Object,
-    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, WorkflowId,
+    AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, ErrorInfo,
+    EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry, NodeId, Object,
+    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,60 +30,6 @@ pub enum Cause {
     External(String),
     /// An event on another host.
     Foreign { event: String, host: String },
-}
-
-/// What a started node is waiting for. A node without work ended in the same decision.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "k", rename_all = "snake_case")]
-pub enum Work {
-    /// Asleep until the time given.
-    Sleep { until: Timestamp },
-    /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
-    /// carry credentials, which the log never holds.
-    Http {
-        effect: EffectId,
-        request: HttpRequest,
-        /// Variable that receives the answer.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<String>,
-    },
-    SecretEcho {
-        effect: EffectId,
-        secret_id: String,
-        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        reveal: bool,
-    },
-    /// A child run. `outputs` maps parent variable to child variable.
-    Child {
-        child: RunId,
-        workflow_id: WorkflowId,
-        outputs: Vec<(String, String)>,
-        absorb_failure: bool,
-        propagate_cancel: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CapKind {
-    NodeExecutions,
-    RunDuration,
-    LoopIterations,
-    DispatchIterations,
-    OrchestratorIterations,
-}
-
-impl CapKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NodeExecutions => "node-executions",
-            Self::RunDuration => "run-duration",
-            Self::LoopIterations => "loop-iterations",
-            Self::DispatchIterations => "dispatch-iterations",
-            Self::OrchestratorIterations => "orchestrator-iterations",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -238,6 +184,74 @@ pub enum Event {
         node: NodeId,
         interrupt: InterruptId,
         question: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
+    /// Nobody decided in time: others are asked, with time of their own.
+    InterruptEscalated {
+        node: NodeId,
+        interrupt: InterruptId,
+        /// 1 for the first time it was handed on.
+        level: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        approvers: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roles: Vec<String>,
+        deadline: Timestamp,
+    },
+    /// Nobody decided in time: the question waits on, and its people should hear of it.
+    InterruptReminded {
+        node: NodeId,
+        interrupt: InterruptId,
+        /// 1 for the first reminder.
+        count: u32,
+        /// When something happens next, if anything does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Timestamp>,
+    },
+    /// Somebody tried to decide who may not.
+    DecisionDenied {
+        node: NodeId,
+        interrupt: InterruptId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        why: Denial,
+    },
+    /// A question begins to be talked over. Turns are numbered from 0.
+    ConversationOpened {
+        node: NodeId,
+        conversation: String,
+        turn: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        participants: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Value>,
+    },
+    ConversationExchanged {
+        node: NodeId,
+        conversation: String,
+        turn: Value,
+    },
+    ConversationClosed {
+        node: NodeId,
+        conversation: String,
+        turn: Value,
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        outcome: Option<Value>,
+    },
+    /// An event from outside, kept until a wait takes it.
+    ExternalEventReceived {
+        event_id: String,
+        event_type: String,
+        payload: Object,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
@@ -425,6 +439,12 @@ impl Event {
             | Self::ApprovalReceived { node, .. }
             | Self::ClarificationResolved { node, .. }
             | Self::ApprovalQuestioned { node, .. }
+            | Self::InterruptEscalated { node, .. }
+            | Self::InterruptReminded { node, .. }
+            | Self::DecisionDenied { node, .. }
+            | Self::ConversationOpened { node, .. }
+            | Self::ConversationExchanged { node, .. }
+            | Self::ConversationClosed { node, .. }
             | Self::NodeSuspended { node, .. }
             | Self::InterruptResolved { node, .. }
             | Self::NodeResumed { node, .. }
@@ -452,6 +472,7 @@ impl Event {
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. }
             | Self::ReplayDiverged { .. }
+            | Self::ExternalEventReceived { .. }
             | Self::TriggerArmed { .. } => None,
         }
     }

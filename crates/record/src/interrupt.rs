@@ -1,6 +1,6 @@
 //! A question a run puts to a person or to the outside, and its answer.
 
-use crate::{InterruptId, Principal, Timestamp};
+use crate::{InterruptId, Principal, Standing, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,12 +16,23 @@ pub struct Interrupt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     pub requested_at: Timestamp,
+    /// When something happens if nobody answers, where that is not simply `timeout_ms` later: the
+    /// question may be handed on or its people reminded first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// 0 to 9, higher first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
 }
 
 /// One person's voice in a decision that needs several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vote {
     pub voter: String,
+    /// Who acted in the voter's place. One person has one voice, whether they speak for themselves
+    /// or for another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegate: Option<String>,
     pub action: String,
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +49,8 @@ pub struct Decision {
     /// Who is meant when several people share one key or link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voter: Option<String>,
+    #[serde(default, skip_serializing_if = "Standing::is_plain")]
+    pub standing: Standing,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     #[serde(
@@ -61,6 +74,11 @@ pub struct Resolution {
     pub value: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
+    #[serde(default, skip_serializing_if = "Standing::is_plain")]
+    pub standing: Standing,
+    /// The event from outside that answered it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

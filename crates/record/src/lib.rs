@@ -6,8 +6,10 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
+mod actor;
 mod agent;
 mod command;
+mod decider;
 mod effect;
 mod event;
 mod id;
@@ -17,11 +19,14 @@ mod run;
 mod timer;
 mod view;
 mod webhook;
+mod work;
 
+pub use actor::{Actor, Via};
 pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
-pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, Reply};
+pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, EventFate, Reply};
+pub use decider::{DecisionPolicy, Denial, Standing, Verdict};
 pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
-pub use event::{CapKind, Cause, Event, Recorded, Work};
+pub use event::{Cause, Event, Recorded};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
     Timestamp, WebhookId, WorkflowId, WorkspaceId,
@@ -37,6 +42,8 @@ pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };
 pub use webhook::{Webhook, WebhookHealth};
+
+pub use work::{CapKind, Work};
 
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -2,9 +2,9 @@
 //! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
 
 use crate::{
-    ClaimedParent, DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId, NodeId, Object,
-    Owner, ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp, TraceContext, Vote,
-    WorkflowId,
+    ClaimedParent, DecisionPolicy, DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId,
+    NodeId, Object, Owner, ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp,
+    TraceContext, Vote, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,6 +67,13 @@ pub struct InterruptView {
     pub interrupt: Interrupt,
     pub status: RunStatus,
     pub votes: Vec<Vote>,
+    /// Until when the people asked now can decide.
+    pub deadline: Option<Timestamp>,
+    /// Who may decide it, after every time it was handed on.
+    pub policy: DecisionPolicy,
+    /// How often it was handed on.
+    pub level: u32,
+    pub reminders: u32,
     /// The child run and node that really ask, when this node only waits for them.
     pub mirrors: Option<(RunId, NodeId)>,
 }

@@ -1,6 +1,7 @@
 //! From a decision to a durable fact, and only then to the world: builds the one commit, writes it,
 //! announces it.
 
+use crate::deeds;
 use crate::live::Slot;
 use crate::questions;
 use crate::remember;
@@ -16,7 +17,7 @@ use tandem_store::{
 /// Events after which a snapshot saves more reading than it costs.
 const SNAPSHOT_EVERY: u64 = 128;
 /// Bump when the folded state changes shape; older snapshots are then ignored.
-pub(crate) const SNAPSHOT_FORMAT: u32 = 1;
+pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
 
 impl Runtime {
     /// Commits a decision and, once it is durable, lets the world know.
@@ -42,6 +43,8 @@ impl Runtime {
         remember::project(&decision, &mut commit);
         commit.timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
+        let deed = delivery.deed.as_ref();
+        commit.audit = deeds::entries(deed, &decision, &commit.interrupts, now);
         let prepared = self
             .inner
             .effects

@@ -237,7 +237,7 @@ impl Runtime {
     ) -> Result<(), Fault> {
         let delivery = || Delivery {
             completes: Some(effect.id.clone()),
-            timer: None,
+            ..Delivery::default()
         };
         match &effect.kind {
             EffectKind::Http { .. } | EffectKind::SecretEcho { .. } => {
@@ -377,7 +377,7 @@ impl Runtime {
         };
         let delivery = Delivery {
             completes: Some(effect.id.clone()),
-            timer: None,
+            ..Delivery::default()
         };
         self.settle_delivery(effect, command, &parent.run_id, delivery)
             .await

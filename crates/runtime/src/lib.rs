@@ -16,12 +16,15 @@ mod clock;
 mod codec;
 mod config;
 mod crash;
+mod deciding;
+mod deeds;
 mod definitions;
 mod durable;
 mod effects;
 mod fork;
 mod live;
 mod metrics;
+mod people;
 mod pick_up;
 mod query;
 mod questions;
@@ -40,6 +43,7 @@ pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
+pub use deciding::{Judge, Proposal};
 pub use fork::{ForkRequest, Unforkable};
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
@@ -61,9 +65,10 @@ pub use tandem_engine::{
     Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem,
     advertised_types, node_type,
 };
+pub use tandem_store::audit;
 pub use tandem_store::{
-    DeliveryListing, DeliveryRow, DeliveryState, Fault, IdempotencyKey, IdempotencyRecord,
-    InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
-    InterruptRow, ListedRun, Listing, Page, Registered, RunFilter, RunPosition, RunRow,
-    StoredResponse, StoredRun,
+    AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
+    IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered,
+    RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

@@ -63,7 +63,7 @@ impl Runtime {
                 break;
             };
             if entry.kind == webhooks::KIND {
-                self.start_deliveries(entry, worker).await?;
+                self.start_deliveries(entry, worker).await;
                 continue;
             }
             let effect: Effect = match serde_json::from_str(&entry.body) {

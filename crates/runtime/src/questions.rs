@@ -5,7 +5,7 @@ use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::Run;
-use tandem_record::{InterruptId, InterruptView, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{Interrupt, InterruptId, InterruptView, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page,
@@ -58,6 +58,11 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         "data": interrupt.data,
         "digest": digest(&interrupt.data),
         "votes": question.votes,
+        "approvers": question.policy.approvers,
+        "approverGroups": question.policy.groups,
+        "approverRoles": question.policy.roles,
+        "level": question.level,
+        "reminders": question.reminders,
     });
     body["workflowId"] = json!(run.definition().id());
     if let Some(schema) = &interrupt.resume_schema {
@@ -76,11 +81,9 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         workspace: owner.workspace.clone(),
         kind: interrupt.kind.clone(),
         created_at: interrupt.requested_at,
-        deadline: interrupt
-            .timeout_ms
-            .map(|ms| interrupt.requested_at.plus_ms(ms)),
-        priority: priority(&interrupt.data),
-        groups: groups(&interrupt.data),
+        deadline: question.deadline,
+        priority: priority(interrupt),
+        groups: groups(question),
         closed: closing.map(|c| c.outcome),
         body: body.to_string(),
     }
@@ -90,13 +93,20 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
 const MAX_GROUPS: usize = 16;
 
 /// How urgent the asker says it is, 0 to 9; ordinary when it says nothing.
-fn priority(data: &Value) -> i32 {
-    let said = data["priority"].as_i64().unwrap_or(0);
+fn priority(interrupt: &Interrupt) -> i32 {
+    let said = interrupt.data["priority"].as_i64().unwrap_or(0);
+    let said = interrupt.priority.map_or(said, i64::from);
     i32::try_from(said.clamp(0, 9)).unwrap_or(0)
 }
 
 /// Whom the question is put to, by group.
-fn groups(data: &Value) -> Vec<String> {
+fn groups(question: &InterruptView) -> Vec<String> {
+    let asked_now = question.policy.groups.clone();
+    // Handed on: those it was first shown to are not asked any more.
+    if question.level > 0 {
+        return asked_now;
+    }
+    let data = &question.interrupt.data;
     let named = [
         &data["approverGroupRefs"],
         &data["approverGroups"],
@@ -108,6 +118,7 @@ fn groups(data: &Value) -> Vec<String> {
         .filter_map(|name| name.as_str())
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
+        .chain(asked_now)
         .collect();
     groups.sort();
     groups.dedup();

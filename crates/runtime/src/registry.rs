@@ -1,12 +1,14 @@
 //! Workflow documents coming in and going out of use.
 
 use crate::runtime::Runtime;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::definition::Permissions;
 use tandem_engine::{Definition, Problem};
-use tandem_record::{TenantId, WorkflowId};
-use tandem_store::{Commit, DefinitionRecord, Error, Fault, Registered, RegistryChange};
+use tandem_record::{Object, TenantId, WorkflowId};
+use tandem_store::{
+    AuditDraft, Commit, DefinitionRecord, Error, Fault, Registered, RegistryChange,
+};
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum Registration {
@@ -49,7 +51,9 @@ impl Runtime {
             },
             at: self.clock().now(),
         };
-        self.commit_registry(change).await?;
+        let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
+        let told = self.told_registry(tenant, "workflow.register", definition.id(), details);
+        self.commit_registry(change, told).await?;
         self.inner.definitions.remember(&definition);
         Ok(outcome)
     }
@@ -63,7 +67,8 @@ impl Runtime {
             tenant: Some(tenant.clone()),
             workflow: id.clone(),
         };
-        self.commit_registry(change).await?;
+        let told = self.told_registry(Some(tenant), "workflow.unregister", id, Object::new());
+        self.commit_registry(change, told).await?;
         Ok(true)
     }
 
@@ -106,9 +111,21 @@ impl Runtime {
         Ok(found.filter(|r| r.shared == tenant.is_none()))
     }
 
-    async fn commit_registry(&self, change: RegistryChange) -> Result<(), Fault> {
+    fn told_registry(
+        &self,
+        tenant: Option<&TenantId>,
+        action: &str,
+        id: &WorkflowId,
+        details: Object,
+    ) -> AuditDraft {
+        let now = self.clock().now();
+        AuditDraft::new(now, tenant, &self.actor, action, id.as_str(), details)
+    }
+
+    async fn commit_registry(&self, change: RegistryChange, told: AuditDraft) -> Result<(), Fault> {
         let commit = Commit {
             registry: vec![change],
+            audit: vec![told],
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_engine::run::{AgentPolicy, Limits};
-use tandem_record::RunId;
+use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
@@ -21,10 +21,11 @@ use tokio::task::JoinHandle;
 /// Ended runs a slow listener may fall behind by before it misses some.
 const ENDED_KEPT: usize = 1024;
 
-/// A handle; clones share one runtime.
+/// A handle; clones share one runtime. It knows on whose behalf it is used, for the audit log.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
+    pub(crate) actor: Arc<Actor>,
 }
 
 pub(crate) struct Inner {
@@ -73,6 +74,7 @@ impl Runtime {
                 stopping: watch::Sender::new(false),
                 tasks: Mutex::default(),
             }),
+            actor: Arc::new(Actor::host()),
         };
         let loops = [
             tokio::spawn(runtime.clone().fire_timers()),
@@ -99,6 +101,14 @@ impl Runtime {
             self.inner.effects.abort_all();
         }
         self.store().close().await;
+    }
+
+    /// The same runtime, in somebody's hands: what is asked through this handle is told as theirs.
+    pub fn acting_as(&self, actor: Actor) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            actor: Arc::new(actor),
+        }
     }
 
     pub fn bell(&self) -> &Bell {

@@ -1,6 +1,7 @@
 //! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
 //! anybody.
 
+use crate::deeds::Deed;
 use crate::definitions::Seen;
 use crate::fork::Unforkable;
 use crate::live::Slot;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{self, Context, Decision, Need, Refusal, Run, Undecided};
 use tandem_record::{
-    Cause, Command, EffectId, MemoryOrigin, Reply, RunId, RunRequest, TenantId, TimerKey,
-    WorkflowId,
+    Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
+    TimerKey, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -64,9 +65,15 @@ pub enum SubmitError {
     /// Another live run holds the scope.
     #[error("run {0:?} is active in this scope")]
     ScopeBusy(Option<RunId>),
+    /// They may not decide this question; that they tried is recorded.
+    #[error("not allowed to decide: {}", .why.as_str())]
+    Denied { by: Option<Principal>, why: Denial },
     #[error(transparent)]
     Fault(#[from] Fault),
 }
+
+/// What is asked of a run, given how it stands.
+pub(crate) type Wish<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
 
 /// Whether a run was created by this call or had been before.
 pub(crate) enum Begun {
@@ -74,13 +81,15 @@ pub(crate) enum Begun {
     Before,
 }
 
-/// What a delivery of the runtime's own brings along besides its command.
-#[derive(Default)]
+/// What a command brings along besides itself.
+#[derive(Clone, Default)]
 pub(crate) struct Delivery {
     /// The outbox entry this command completes; removed in the same commit.
     pub(crate) completes: Option<EffectId>,
     /// The timer that fired.
     pub(crate) timer: Option<TimerKey>,
+    /// What the audit log shall tell, when somebody asked for it.
+    pub(crate) deed: Option<Deed>,
 }
 
 /// The event that led to a run, where its caller named one.
@@ -130,7 +139,10 @@ impl Runtime {
                 definition,
                 new.request,
                 cause,
-                Delivery::default(),
+                Delivery {
+                    deed: Some(Deed::creation(&self.actor)),
+                    ..Delivery::default()
+                },
                 answering,
                 guard,
             )
@@ -210,7 +222,21 @@ impl Runtime {
         command: Command,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, Some(tenant), command, answering, Delivery::default())
+        let wish = |_: &Run| command.clone();
+        self.deliver_to(run, Some(tenant), &wish, answering, Delivery::default())
+            .await
+    }
+
+    /// Puts to a caller's run what depends on how it stands. The command is made from the very state
+    /// it is decided on, again whenever somebody else moved the run meanwhile.
+    pub(crate) async fn submit_with(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        wish: &Wish<'_>,
+        answering: Option<Answering>,
+    ) -> Result<Reply, SubmitError> {
+        self.deliver_to(run, Some(tenant), wish, answering, Delivery::default())
             .await
     }
 
@@ -222,27 +248,31 @@ impl Runtime {
         answering: Option<Answering>,
         delivery: Delivery,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, None, command, answering, delivery)
-            .await
+        let wish = |_: &Run| command.clone();
+        self.deliver_to(run, None, &wish, answering, delivery).await
     }
 
     async fn deliver_to(
         &self,
         run: &RunId,
         of: Option<&TenantId>,
-        command: Command,
+        wish: &Wish<'_>,
         answering: Option<Answering>,
         delivery: Delivery,
     ) -> Result<Reply, SubmitError> {
         let slot = self.inner.live.slot(run);
         let mut held = slot.lock().await;
-        let mut delivery = delivery;
         for _ in 0..MAX_CONFLICTS {
             let current = self.take_up(run, &mut held).await?;
             let tenant = current.request().owner.tenant.clone();
             if of.is_some_and(|of| *of != tenant) {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
+            }
+            let command = wish(&current);
+            let mut delivery = delivery.clone();
+            if of.is_some() {
+                delivery.deed = Deed::of(&command, &self.actor);
             }
             let decided = self
                 .with_definitions(&tenant, |cx| run::decide(&current, command.clone(), cx))
@@ -259,10 +289,6 @@ impl Runtime {
             let stored = answering
                 .as_ref()
                 .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
-            let again = Delivery {
-                completes: delivery.completes.clone(),
-                timer: delivery.timer.clone(),
-            };
             let result = self
                 .make_durable(&mut held, Some(current), decision, stored, delivery, None)
                 .await;
@@ -275,7 +301,6 @@ impl Runtime {
                     self.inner.metrics.conflicts.inc();
                     tracing::debug!(run = %run, %conflict, "deciding again");
                     held.run = None;
-                    delivery = again;
                 }
             }
         }

@@ -78,8 +78,8 @@ impl Runtime {
             return Err(Fault::permanent("corrupt", message));
         };
         let delivery = Delivery {
-            completes: None,
             timer: Some(timer.key.clone()),
+            ..Delivery::default()
         };
         let command = Command::TimerFired(timer.key.clone());
         match self.deliver(&run, command, None, delivery).await {

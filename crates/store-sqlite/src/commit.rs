@@ -4,7 +4,8 @@
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
 use crate::{
-    SqliteStore, definitions, idempotency, interrupts, memory, outbox, runs, timers, webhooks,
+    SqliteStore, audit, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
+    webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
@@ -119,9 +120,13 @@ fn write(
     for change in &commit.registry {
         definitions::change(connection, change)?;
     }
+    for change in &commit.people {
+        people::change(connection, change)?;
+    }
     for change in &commit.webhooks {
         webhooks::change(connection, change)?;
     }
+    audit::append(connection, &commit.audit)?;
     for join in &commit.joins {
         memory::join(connection, join)?;
     }

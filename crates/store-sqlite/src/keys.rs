@@ -1,12 +1,13 @@
 //! API keys, by the hash of their secret.
 
 use crate::SqliteStore;
+use crate::audit;
 use crate::fault;
 use crate::writer::Stop;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{Principal, TenantId, Timestamp};
-use tandem_store::{Fault, KeyRecord, Keys};
+use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
 
 const SELECT: &str = "SELECT key_id, hash, name, tenant, workspace, principal, scopes, roles,
     created_at, expires_at, revoked_at FROM keys";
@@ -71,9 +72,15 @@ fn put(connection: &Connection, key: &KeyRecord) -> Result<(), Stop> {
 
 #[async_trait]
 impl Keys for SqliteStore {
-    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
+    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
         self.writer
-            .amend(move |ledger| put(&ledger.connection, &key))
+            .amend(move |ledger| {
+                put(&ledger.connection, &key)?;
+                Ok(audit::append(
+                    &ledger.connection,
+                    std::slice::from_ref(&told),
+                )?)
+            })
             .await
     }
 
@@ -108,18 +115,25 @@ impl Keys for SqliteStore {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
+        told: AuditDraft,
     ) -> Result<bool, Fault> {
         let (tenant, key_id) = (tenant.clone(), key_id.to_owned());
         self.writer
             .amend(move |ledger| {
-                let revoked = ledger
-                    .connection
+                let connection = &ledger.connection;
+                let before: Option<Option<i64>> = connection
                     .prepare_cached(
-                        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
-                         WHERE tenant = ?1 AND key_id = ?2",
+                        "SELECT revoked_at FROM keys WHERE tenant = ?1 AND key_id = ?2",
                     )?
-                    .execute(params![tenant.as_str(), key_id, at.0])?;
-                Ok(revoked > 0)
+                    .query_row([tenant.as_str(), &key_id], |row| row.get(0))
+                    .optional()?;
+                if before == Some(None) {
+                    connection
+                        .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1")?
+                        .execute(params![key_id, at.0])?;
+                    audit::append(connection, std::slice::from_ref(&told))?;
+                }
+                Ok(before.is_some())
             })
             .await
     }

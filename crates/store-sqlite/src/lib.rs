@@ -11,6 +11,7 @@
 //! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
+mod audit;
 mod checkpoint;
 mod commit;
 mod connection;
@@ -26,6 +27,7 @@ mod memory;
 mod migrations;
 mod options;
 mod outbox;
+mod people;
 mod readers;
 mod runs;
 mod settings;

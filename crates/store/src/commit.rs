@@ -1,6 +1,8 @@
 //! One unit of durable change.
 
+use crate::audit::AuditDraft;
 use crate::fault::Fault;
+use crate::people::PeopleChange;
 use crate::read::IdempotencyKey;
 use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
@@ -20,12 +22,16 @@ pub struct Commit {
     pub registry: Vec<RegistryChange>,
     pub guards: Vec<Guard>,
     /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
-    /// later ones change `closed` and `body` only.
+    /// later ones change `deadline`, `closed` and `body` only.
     pub interrupts: Vec<InterruptRow>,
     /// Writes to memory scopes, in order.
     pub memory: Vec<MemoryRow>,
     /// Ends of children, from which on their parents see what they wrote.
     pub joins: Vec<MemoryJoin>,
+    /// What the audit log tells about it. The store gives each entry its place in the chain.
+    pub audit: Vec<AuditDraft>,
+    /// Groups and delegations.
+    pub people: Vec<PeopleChange>,
     /// Applied in order.
     pub webhooks: Vec<WebhookChange>,
 }

@@ -1,5 +1,6 @@
 //! API keys at rest: only a hash is stored, never the key.
 
+use crate::audit::AuditDraft;
 use crate::fault::Fault;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -26,18 +27,20 @@ pub struct KeyRecord {
 #[async_trait]
 pub trait Keys: Send + Sync {
     /// A key with the same id is replaced. A secret belongs to one key: the hash of another key is
-    /// refused as `invalid`.
-    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault>;
+    /// refused as `invalid`. The audit log tells it in the same transaction.
+    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault>;
     /// By the hash of the presented secret. Revoked and expired keys are returned too: the caller
     /// tells them apart.
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault>;
     /// Oldest first; `None` lists every tenant's keys.
     async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault>;
-    /// `false` when there is no such key in the tenant. Revoking twice keeps the first time.
+    /// `false` when there is no such key in the tenant. Revoking twice keeps the first time, and
+    /// only the first is told.
     async fn revoke_key(
         &self,
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
+        told: AuditDraft,
     ) -> Result<bool, Fault>;
 }

@@ -11,15 +11,18 @@
 //! - Sequences of a stream start at 0 and have no gaps.
 //! - A reader sees whole commits, in order, and never blocks a writer.
 
+pub mod audit;
 mod commit;
 mod fault;
 mod keys;
+mod people;
 mod read;
 mod webhooks;
 
 pub mod battery;
 pub mod memory;
 
+pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
     MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
@@ -27,6 +30,7 @@ pub use commit::{
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
+pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
@@ -173,6 +177,29 @@ pub trait ReadDefinitions: Send + Sync {
     async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault>;
 }
 
+/// The audit log. Grown by commits, and by changes of keys; sealed by checkpoints. Nothing in it
+/// is ever changed or removed, and an implementation refuses to.
+#[async_trait]
+pub trait Audit: Send + Sync {
+    /// Where the chain ends, kept apart from the entries so that a lost end shows.
+    async fn audit_head(&self) -> Result<Option<AuditHead>, Fault>;
+
+    /// Entries with `seq > after`, ascending, at most `limit`, exactly as they are stored.
+    async fn audit_entries(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>, Fault>;
+
+    /// The entry that tells how a question was decided.
+    async fn audit_decision(&self, interrupt: &InterruptId) -> Result<Option<AuditRow>, Fault>;
+
+    /// Checkpoints with `at_sequence > after`, ascending, at most `limit`.
+    async fn checkpoints(&self, after: u64, limit: usize) -> Result<Vec<Checkpoint>, Fault>;
+
+    /// The last checkpoint with `at_sequence <= seq`.
+    async fn checkpoint_until(&self, seq: u64) -> Result<Option<Checkpoint>, Fault>;
+
+    /// Adds a checkpoint if the last one is at `after` (0 for none); `false` when it is not.
+    async fn put_checkpoint(&self, checkpoint: Checkpoint, after: u64) -> Result<bool, Fault>;
+}
+
 /// Durable timers. Set and cleared by commits; read here.
 #[async_trait]
 pub trait ReadTimers: Send + Sync {
@@ -259,8 +286,10 @@ pub trait Store:
     + ReadTimers
     + Outbox
     + ReadIdempotency
+    + Audit
     + Settings
     + Keys
+    + ReadPeople
     + ReadWebhooks
     + Upkeep
 {
@@ -276,8 +305,10 @@ impl<T> Store for T where
         + ReadTimers
         + Outbox
         + ReadIdempotency
+        + Audit
         + Settings
         + Keys
+        + ReadPeople
         + ReadWebhooks
         + Upkeep
 {

@@ -8,8 +8,10 @@
 //! before its first change, so no reader and no failed commit can see or leave half of one.
 
 mod access;
+mod audit;
 mod journal;
 mod outbox;
+mod people;
 mod reads;
 mod state;
 mod webhooks;

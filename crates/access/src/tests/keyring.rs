@@ -1,7 +1,7 @@
 use super::{NOW, keyring, new_key, tenant};
 use crate::{AuthenticateError, KeyError, MAX_CREDENTIAL_BYTES, Scope, Unauthenticated};
 use std::sync::atomic::Ordering;
-use tandem_record::TenantId;
+use tandem_record::{Actor, TenantId};
 
 fn refused(why: Unauthenticated) -> AuthenticateError {
     AuthenticateError::Unauthenticated(why)
@@ -13,7 +13,7 @@ async fn a_minted_key_is_recognised_and_only_its_hash_is_stored() {
     let mut new = new_key("ci");
     new.workspace = Some("ws-1".into());
     new.roles = vec!["conformance".into()];
-    let (record, secret) = keys.mint(new, NOW).await.unwrap();
+    let (record, secret) = keys.mint(new, &Actor::host(), NOW).await.unwrap();
 
     let text = secret.expose();
     assert!(text.starts_with("tdm_live_"));
@@ -36,7 +36,7 @@ async fn test_keys_are_told_from_live_ones() {
     let (keys, _) = keyring();
     let mut new = new_key("ci");
     new.test = true;
-    let (record, secret) = keys.mint(new, NOW).await.unwrap();
+    let (record, secret) = keys.mint(new, &Actor::host(), NOW).await.unwrap();
     assert!(secret.expose().starts_with("tdm_test_"));
     assert!(record.key_id.starts_with("key_test_"));
     let caller = keys.authenticate(secret.expose(), NOW).await.unwrap();
@@ -50,7 +50,7 @@ async fn test_keys_are_told_from_live_ones() {
 #[tokio::test]
 async fn secrets_never_show_in_debug_output() {
     let (keys, _) = keyring();
-    let (record, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (record, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     assert_eq!(format!("{secret:?}"), "Secret(…)");
     assert_eq!(format!("{:#?}", Some(&secret)), "Some(\n    Secret(…),\n)");
     let caller = keys.authenticate(secret.expose(), NOW).await.unwrap();
@@ -61,7 +61,7 @@ async fn secrets_never_show_in_debug_output() {
 #[tokio::test]
 async fn strangers_are_unknown() {
     let (keys, store) = keyring();
-    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     let almost = &secret.expose()[..secret.expose().len() - 1];
     for presented in ["", "tdm_live_", almost, "x"] {
         assert_eq!(
@@ -85,7 +85,7 @@ async fn strangers_are_unknown() {
 #[tokio::test]
 async fn the_hash_is_compared_again_after_the_lookup() {
     let (keys, store) = keyring();
-    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     // The fake store still finds the record; the exact comparison does not.
     for record in store.records.lock().iter_mut() {
         record.hash.make_ascii_uppercase();
@@ -101,7 +101,7 @@ async fn a_key_ends_at_the_moment_it_expires() {
     let (keys, _) = keyring();
     let mut new = new_key("ci");
     new.expires_at = Some(NOW.plus_ms(1_000));
-    let (_, secret) = keys.mint(new.clone(), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new.clone(), &Actor::host(), NOW).await.unwrap();
     let text = secret.expose();
     assert!(keys.authenticate(text, NOW.plus_ms(999)).await.is_ok());
     // Still cached, yet judged by the time of this request.
@@ -112,7 +112,9 @@ async fn a_key_ends_at_the_moment_it_expires() {
         );
     }
     assert_eq!(
-        keys.mint(new, NOW.plus_ms(1_000)).await.unwrap_err(),
+        keys.mint(new, &Actor::host(), NOW.plus_ms(1_000))
+            .await
+            .unwrap_err(),
         KeyError::AlreadyExpired,
     );
 }
@@ -123,11 +125,11 @@ async fn rotation_keeps_who_acts_and_both_keys_work_until_one_is_revoked() {
     let mut new = new_key("ci");
     new.roles = vec!["ops".into()];
     new.test = true;
-    let (old, old_secret) = keys.mint(new, NOW).await.unwrap();
+    let (old, old_secret) = keys.mint(new, &Actor::host(), NOW).await.unwrap();
     let later = NOW.plus_ms(10);
     let until = Some(NOW.plus_ms(99_000));
     let (fresh, fresh_secret) = keys
-        .rotate(&tenant(), &old.key_id, until, later)
+        .rotate(&tenant(), &old.key_id, until, &Actor::host(), later)
         .await
         .unwrap();
     assert_ne!(fresh.key_id, old.key_id);
@@ -142,7 +144,11 @@ async fn rotation_keeps_who_acts_and_both_keys_work_until_one_is_revoked() {
     assert_eq!((before.scopes, &before.roles), (after.scopes, &after.roles));
     assert!(after.test_key);
 
-    assert!(keys.revoke(&tenant(), &old.key_id, later).await.unwrap());
+    assert!(
+        keys.revoke(&tenant(), &old.key_id, &Actor::host(), later)
+            .await
+            .unwrap()
+    );
     assert_eq!(
         keys.authenticate(old_secret.expose(), later).await,
         Err(refused(Unauthenticated::Revoked)),
@@ -157,14 +163,25 @@ async fn rotation_keeps_who_acts_and_both_keys_work_until_one_is_revoked() {
 #[tokio::test]
 async fn a_dead_or_foreign_key_is_not_rotated() {
     let (keys, _) = keyring();
-    let (record, _) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (record, _) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     let elsewhere = TenantId::new("tenant2");
-    let rotated = keys.rotate(&elsewhere, &record.key_id, None, NOW).await;
+    let rotated = keys
+        .rotate(&elsewhere, &record.key_id, None, &Actor::host(), NOW)
+        .await;
     assert_eq!(rotated.unwrap_err(), KeyError::NotFound);
-    assert!(!keys.revoke(&elsewhere, &record.key_id, NOW).await.unwrap());
+    assert!(
+        !keys
+            .revoke(&elsewhere, &record.key_id, &Actor::host(), NOW)
+            .await
+            .unwrap()
+    );
 
-    keys.revoke(&tenant(), &record.key_id, NOW).await.unwrap();
-    let rotated = keys.rotate(&tenant(), &record.key_id, None, NOW).await;
+    keys.revoke(&tenant(), &record.key_id, &Actor::host(), NOW)
+        .await
+        .unwrap();
+    let rotated = keys
+        .rotate(&tenant(), &record.key_id, None, &Actor::host(), NOW)
+        .await;
     assert_eq!(rotated.unwrap_err(), KeyError::Dead);
 }
 
@@ -184,7 +201,9 @@ async fn importing_again_keeps_the_record_even_a_revoked_one() {
     assert_eq!(store.records.lock().len(), 1);
     assert!(keys.authenticate(secret, NOW).await.is_ok());
 
-    keys.revoke(&tenant(), &first.key_id, NOW).await.unwrap();
+    keys.revoke(&tenant(), &first.key_id, &Actor::host(), NOW)
+        .await
+        .unwrap();
     let still = keys.import(secret, new_key("x"), NOW).await.unwrap();
     assert_eq!(still.revoked_at, Some(NOW));
     assert_eq!(
@@ -219,7 +238,7 @@ async fn weak_and_unusable_secrets_are_refused() {
 #[tokio::test]
 async fn trouble_of_the_store_is_not_a_wrong_key() {
     let (keys, store) = keyring();
-    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     store.broken.store(true, Ordering::Relaxed);
     let answer = keys.authenticate(secret.expose(), NOW).await;
     assert!(matches!(answer, Err(AuthenticateError::Fault(fault)) if fault.retryable));
@@ -228,10 +247,12 @@ async fn trouble_of_the_store_is_not_a_wrong_key() {
 #[tokio::test]
 async fn listing_is_by_tenant() {
     let (keys, _) = keyring();
-    keys.mint(new_key("one"), NOW).await.unwrap();
+    keys.mint(new_key("one"), &Actor::host(), NOW)
+        .await
+        .unwrap();
     let mut other = new_key("two");
     other.tenant = "tenant2".into();
-    keys.mint(other, NOW).await.unwrap();
+    keys.mint(other, &Actor::host(), NOW).await.unwrap();
     assert_eq!(keys.list(Some(&tenant())).await.unwrap().len(), 1);
     assert_eq!(keys.list(None).await.unwrap().len(), 2);
 }

@@ -2,13 +2,13 @@ use super::{NOW, keyring, new_key, tenant};
 use crate::{AuthenticateError, Unauthenticated};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tandem_record::Timestamp;
-use tandem_store::Keys as _;
+use tandem_record::{Actor, Object, Timestamp};
+use tandem_store::{AuditDraft, Keys as _};
 
 #[tokio::test]
 async fn a_known_key_costs_no_read_for_a_few_seconds() {
     let (keys, store) = keyring();
-    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     // (milliseconds after the first use, reads so far)
     for (at, reads) in [
         (0, 1),
@@ -27,7 +27,7 @@ async fn a_known_key_costs_no_read_for_a_few_seconds() {
 #[tokio::test]
 async fn a_clock_that_goes_back_reads_again() {
     let (keys, store) = keyring();
-    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     keys.authenticate(secret.expose(), NOW).await.unwrap();
     let earlier = Timestamp(NOW.0 - 60_000);
     keys.authenticate(secret.expose(), earlier).await.unwrap();
@@ -37,7 +37,7 @@ async fn a_clock_that_goes_back_reads_again() {
 #[tokio::test]
 async fn a_known_key_works_while_the_store_is_away() {
     let (keys, store) = keyring();
-    let (_, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     keys.authenticate(secret.expose(), NOW).await.unwrap();
     store.broken.store(true, Ordering::Relaxed);
     assert!(keys.authenticate(secret.expose(), NOW).await.is_ok());
@@ -46,19 +46,23 @@ async fn a_known_key_works_while_the_store_is_away() {
 #[tokio::test]
 async fn revoking_here_is_seen_at_once_and_elsewhere_within_seconds() {
     let (keys, store) = keyring();
-    let (here, here_secret) = keys.mint(new_key("a"), NOW).await.unwrap();
-    let (there, there_secret) = keys.mint(new_key("b"), NOW).await.unwrap();
+    let (here, here_secret) = keys.mint(new_key("a"), &Actor::host(), NOW).await.unwrap();
+    let (there, there_secret) = keys.mint(new_key("b"), &Actor::host(), NOW).await.unwrap();
     for secret in [&here_secret, &there_secret] {
         keys.authenticate(secret.expose(), NOW).await.unwrap();
     }
     let revoked = Err(AuthenticateError::Unauthenticated(Unauthenticated::Revoked));
 
-    keys.revoke(&tenant(), &here.key_id, NOW).await.unwrap();
+    keys.revoke(&tenant(), &here.key_id, &Actor::host(), NOW)
+        .await
+        .unwrap();
     assert_eq!(keys.authenticate(here_secret.expose(), NOW).await, revoked);
 
     // Another process on the same store.
+    let host = Actor::host();
+    let told = AuditDraft::new(NOW, None, &host, "key.revoked", "there", Object::new());
     store
-        .revoke_key(&tenant(), &there.key_id, NOW)
+        .revoke_key(&tenant(), &there.key_id, NOW, told)
         .await
         .unwrap();
     assert!(keys.authenticate(there_secret.expose(), NOW).await.is_ok());
@@ -73,7 +77,7 @@ async fn revoking_here_is_seen_at_once_and_elsewhere_within_seconds() {
 async fn a_lookup_overtaken_by_a_revocation_is_not_remembered() {
     let (keys, store) = keyring();
     let keys = Arc::new(keys);
-    let (record, secret) = keys.mint(new_key("ci"), NOW).await.unwrap();
+    let (record, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     let (go_on, paused) = tokio::sync::oneshot::channel();
     *store.pause.lock() = Some(paused);
 
@@ -84,7 +88,9 @@ async fn a_lookup_overtaken_by_a_revocation_is_not_remembered() {
     while store.pause.lock().is_some() {
         tokio::task::yield_now().await;
     }
-    keys.revoke(&tenant(), &record.key_id, NOW).await.unwrap();
+    keys.revoke(&tenant(), &record.key_id, &Actor::host(), NOW)
+        .await
+        .unwrap();
     go_on.send(()).unwrap();
 
     // The overtaken request itself was in flight before the revocation; the next one is not.
@@ -100,7 +106,12 @@ async fn the_cache_is_bounded_and_holds_no_strangers() {
     let (keys, store) = keyring();
     let mut secrets = Vec::new();
     for _ in 0..1_030 {
-        secrets.push(keys.mint(new_key("many"), NOW).await.unwrap().1);
+        secrets.push(
+            keys.mint(new_key("many"), &Actor::host(), NOW)
+                .await
+                .unwrap()
+                .1,
+        );
     }
     for (at, secret) in (0..).zip(&secrets) {
         let now = NOW.plus_ms(at);

@@ -1,7 +1,9 @@
 mod bearer;
 mod keyring;
 mod keyring_cache;
+mod policy;
 mod rate;
+mod roster;
 mod scope;
 mod sign_in;
 mod store;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tandem_record::{TenantId, Timestamp};
-use tandem_store::{Fault, KeyRecord, Keys};
+use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
 
 #[derive(Default)]
 pub(super) struct FakeKeys {
@@ -30,7 +30,7 @@ impl FakeKeys {
 
 #[async_trait]
 impl Keys for FakeKeys {
-    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
+    async fn put_key(&self, key: KeyRecord, _: AuditDraft) -> Result<(), Fault> {
         self.working()?;
         self.records.lock().push(key);
         Ok(())
@@ -68,6 +68,7 @@ impl Keys for FakeKeys {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
+        _: AuditDraft,
     ) -> Result<bool, Fault> {
         self.working()?;
         let mut records = self.records.lock();

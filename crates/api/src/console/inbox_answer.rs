@@ -7,10 +7,11 @@ use super::page::{Detour, chrome, with_status};
 use super::session::Posted;
 use crate::api::Shared;
 use crate::at::At;
+use crate::deciding;
 use crate::mutation::Ticket;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{answering, find_question, say_resolved};
+use crate::routes::{answering, find_question};
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
@@ -58,8 +59,8 @@ async fn decide(doors: &Shared, id: &str, posted: &Posted) -> Result<(), Problem
     let card = inbox_view::card(doors, by, id.to_owned()).await?;
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
     // A form without a digest shows nothing we know of: it fails like any other mismatch.
-    let (run, command) = answering(by, row, Some(posted.field("digest")), value)?;
+    let (run, given) = answering(row, Some(posted.field("digest")), value, None)?;
     let ticket = Ticket::without_key();
-    let taken = ticket.submit(doors, by, run, command, say_resolved).await;
+    let taken = deciding::decide(doors, ticket, by, run, given).await;
     taken.map(|_| ())
 }

@@ -3,6 +3,8 @@
 //! the scopes of the key the session was opened with.
 
 mod assets;
+mod crew_view;
+mod family_view;
 mod inbox;
 mod inbox_answer;
 mod inbox_live;

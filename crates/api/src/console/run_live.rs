@@ -1,5 +1,6 @@
 //! A run's page kept up to date: each new event, then the state they led to, then the end.
 
+use super::crew_view::Crew;
 use super::page::Detour;
 use super::run_view;
 use super::session::SignedIn;
@@ -35,6 +36,7 @@ pub(super) async fn live(
         run: doors.runtime.unfolded(&stored).await?,
         definition: doors.runtime.pinned(&stored).await?,
         after: seen.and_then(|text| text.parse().ok()).map(Seq),
+        crew: Crew::new(doors.runtime.agent_policy().floor()),
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
     };
@@ -45,6 +47,7 @@ struct Page {
     run: Unfolded,
     definition: Arc<Definition>,
     after: Option<Seq>,
+    crew: Crew,
     reader: Identity,
     csrf: String,
 }
@@ -54,6 +57,7 @@ impl Show for Page {
         let mut frames = Vec::new();
         for recorded in events {
             self.run.0.evolve(recorded);
+            self.crew.take(recorded);
             if Some(recorded.seq) > self.after {
                 let row = run_view::event(self.run.0.id(), recorded, &self.definition);
                 frames.push(Frame {
@@ -67,7 +71,8 @@ impl Show for Page {
         if let Some(newest) = frames.last().map(|frame| frame.seq) {
             let (view, extras) = (self.run.0.view(), SnapshotExtras::default());
             let csrf = self.csrf.clone();
-            let state = run_view::state(&view, &self.definition, &extras, &self.reader, csrf);
+            let mut state = run_view::state(&view, &self.definition, &extras, &self.reader, csrf);
+            state.crew = self.crew.view();
             frames.push(Frame {
                 seq: newest,
                 name: "state".to_owned(),

@@ -1,5 +1,7 @@
 //! One run: its page, and the buttons on it.
 
+use super::crew_view::Crew;
+use super::family_view::family;
 use super::page::{Detour, chrome};
 use super::run_view;
 use super::session::{Posted, SignedIn};
@@ -36,6 +38,10 @@ pub(super) async fn show(
     let rows = events.iter();
     view.events = rows.map(|e| run_view::event(&run, e, definition)).collect();
     view.events_omitted = omitted;
+    if view.supervised {
+        view.crew = Crew::of(doors.runtime.agent_policy().floor(), &events);
+    }
+    view.family = family(&doors, &reader, &run).await?;
     Ok(Html(run_page(&chrome(&doors, &reader), &view)))
 }
 
@@ -63,7 +69,7 @@ pub(super) async fn act(
     let run = RunId::from(run);
     doors.visible(by, &run).await?;
     let back = format!("/console/runs/{run}");
-    let (runtime, tenant) = (doors.runtime.clone(), by.tenant.clone());
+    let (runtime, tenant) = (doors.runtime_of(by), by.tenant.clone());
     let outcome = doors
         .to_the_end(async move { runtime.submit(&tenant, &run, command, None).await })
         .await?;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use tandem_access::{Identity, Scope};
-use tandem_console::{EventRow, GraphEdge, GraphNode, GraphView, NodeState, RunPageView};
+use tandem_console::{CrewView, EventRow, GraphEdge, GraphNode, GraphView, NodeState, RunPageView};
 use tandem_record::{NodeStatus, Recorded, RunId, RunStatus, RunView};
 use tandem_runtime::Definition;
 use tandem_wire::v1::project::{self, SnapshotExtras};
@@ -49,8 +49,16 @@ pub(super) fn state(
                 (child.run_id.to_string(), status.as_str().to_owned())
             })
             .collect(),
+        supervised: supervised(definition),
+        crew: CrewView::default(),
+        family: None,
         csrf,
     }
+}
+
+pub(super) fn supervised(definition: &Definition) -> bool {
+    let mut nodes = definition.document.nodes.iter();
+    nodes.any(|node| node.type_id == "core.orchestrator.supervisor")
 }
 
 pub(super) fn event(run: &RunId, recorded: &Recorded, definition: &Definition) -> EventRow {

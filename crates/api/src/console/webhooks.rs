@@ -73,7 +73,7 @@ pub(super) async fn redeliver(
     let subscription = find(&doors, by, id).await?;
     let number = number.parse().map_err(|_| Problem::not_found("delivery"))?;
     let back = format!("/console/webhooks/{}", subscription.webhook.id);
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(by);
     let outcome = doors
         .to_the_end(async move { runtime.redeliver(&subscription, number, None).await })
         .await?;

@@ -80,7 +80,7 @@ pub(super) async fn start(
     let input = if input.is_empty() { "{}" } else { input };
     let asked = Asked::plain(id, body::parse(input.as_bytes())?);
     let new = asked.into_run(by, &trace, false, Transport::Ui)?;
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(by);
     let created = doors
         .to_the_end(async move { runtime.create_run(new, None).await })
         .await?;

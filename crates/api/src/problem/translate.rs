@@ -5,6 +5,7 @@ use super::Problem;
 use axum::http::StatusCode;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
+use tandem_record::{Denial, Principal};
 use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
 impl From<Unauthenticated> for Problem {
@@ -96,10 +97,11 @@ impl From<Refusal> for Problem {
                 Self::already_resolved(&closed.outcome, Some(by), closed.at)
             }
             Refusal::InterruptGone => Self::new(StatusCode::GONE, "interrupt_gone", message),
-            Refusal::ElevationRequired => {
-                Self::new(StatusCode::FORBIDDEN, "auth_elevation_required", message)
+            Refusal::RunOver { status } => Self::wrong_state(message, status, None),
+            Refusal::TooManyEvents { limit } => {
+                Self::new(StatusCode::CONFLICT, "too_many_events", message)
+                    .with("limit", limit as u64)
             }
-            Refusal::NotEligible { .. } => Self::forbidden(message),
             Refusal::CorrelationMismatch { keys } => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "correlation_mismatch",
@@ -120,6 +122,7 @@ impl From<SubmitError> for Problem {
             SubmitError::AnsweredBefore => Self::key_in_flight(),
             SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
             SubmitError::Unforkable(why) => why.into(),
+            SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
             SubmitError::Fault(fault) => fault.into(),
         }
     }
@@ -188,6 +191,35 @@ impl From<KeyError> for Problem {
             KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
             KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
             KeyError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl Problem {
+    /// They may not decide this question; it stays open.
+    pub(crate) fn may_not_decide(by: Option<&Principal>, why: Denial) -> Self {
+        let (code, message) = match why {
+            Denial::LinkTooWeak => (
+                "auth_elevation_required",
+                "This question needs an authenticated decision, not a link.",
+            ),
+            Denial::NotEligible => (
+                "forbidden",
+                "You are not among those who may decide this question.",
+            ),
+            Denial::SelfApproval => (
+                "forbidden",
+                "Whoever started a run may not decide this question of it, nor anybody for them.",
+            ),
+            Denial::NotDelegated => (
+                "forbidden",
+                "Nobody of that name lets you act in their place now.",
+            ),
+        };
+        let problem = Self::new(StatusCode::FORBIDDEN, code, message).with("reason", why.as_str());
+        match by {
+            Some(by) => problem.with("principal", by.as_str()),
+            None => problem,
         }
     }
 }

@@ -106,7 +106,7 @@ async fn cancel_one(
         by: Some(caller.principal.clone()),
         by_parent: None,
     };
-    let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+    let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
     let outcome = doors
         .to_the_end(async move { runtime.submit(&tenant, &run, command, None).await })
         .await?;

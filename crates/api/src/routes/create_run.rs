@@ -79,7 +79,7 @@ pub(super) async fn create_run(
     let mut new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
     let metadata = new.request.options.metadata.as_ref();
     new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await;
-    ticket.create(&doors, new, created).await
+    ticket.create(&doors, &caller, new, created).await
 }
 
 /// How the creation of a run is acknowledged.

@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tandem_access::{Scope, ScopeSet};
-use tandem_wire::v1::capabilities::{self, Agents, Wired};
+use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
+use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Wired};
 use tandem_wire::v1::stream;
 
 /// How long an old key works beside its successor, at least: until it is revoked, so longer than
@@ -23,12 +24,13 @@ use tandem_wire::v1::stream;
 const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 
 /// Kinds of question the served node types ask.
-const INTERRUPT_KINDS: [&str; 5] = [
+const INTERRUPT_KINDS: [&str; 6] = [
     "approval",
     "clarification",
     "external-event",
     "custom",
     "low-confidence",
+    "conversation.exchange",
 ];
 
 const FORK_MODES: [&str; 2] = ["replay", "branch"];
@@ -110,6 +112,11 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         pause_resume: may(Scope::RunsCancel),
         debug_bundle: may(Scope::RunsRead),
         idempotency_seconds: doors.settings.idempotency_seconds,
+        audit_log: may(Scope::AuditRead).then(|| AuditLog {
+            public_key: doors.notary.public_key().to_spki(),
+            checkpoint_entries: CHECKPOINT_ENTRIES,
+            checkpoint_seconds: CHECKPOINT_SECONDS,
+        }),
         key_rotation_grace_seconds: Some(ROTATION_GRACE_SECONDS),
         auth_scoped: true,
         sub_workflow_input_mapping: true,

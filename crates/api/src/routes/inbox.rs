@@ -1,9 +1,9 @@
 //! The inbox: every open question of the tenant's runs, and deciding one by its id.
 
-use super::interrupts::say_resolved;
 use crate::api::{Doors, Shared};
 use crate::at::At;
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
+use crate::deciding::{Given, decide};
 use crate::mutation::{Begun, Mutation};
 use crate::paging::{cursor, page};
 use crate::params::Params;
@@ -14,7 +14,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::Identity;
-use tandem_record::{Command, InterruptId, RunId, Timestamp};
+use tandem_record::{InterruptId, Principal, RunId, Timestamp};
 use tandem_runtime::{InterruptFilter, InterruptRow};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
@@ -83,6 +83,9 @@ struct Decision {
     /// What was shown when the decision was made; a mismatch is refused.
     #[serde(default)]
     digest: Option<String>,
+    /// In whose place you decide, if they delegated that to you.
+    #[serde(default)]
+    acting_for: Option<String>,
 }
 
 #[utoipa::path(
@@ -104,19 +107,17 @@ pub(super) async fn resolve(
     let decision: Decision = request.json()?;
     let row = find_question(&doors, &caller, id).await?;
     let digest = decision.digest.as_deref();
-    let (run, command) = answering(&caller, row, digest, decision.resume_value)?;
-    ticket
-        .submit(&doors, &caller, run, command, say_resolved)
-        .await
+    let (run, given) = answering(row, digest, decision.resume_value, decision.acting_for)?;
+    decide(&doors, ticket, &caller, run, given).await
 }
 
-/// The command that answers a question, if it still is what its decider saw.
+/// An answer to a question, if it still is what its decider saw.
 pub(crate) fn answering(
-    caller: &Identity,
     row: InterruptRow,
     digest: Option<&str>,
     value: Value,
-) -> Result<(RunId, Command), Problem> {
+    acting_for: Option<String>,
+) -> Result<(RunId, Given), Problem> {
     if row.closed.is_none() && digest.is_some() {
         let shown = shown(&row);
         let asked = shown["digest"].as_str().unwrap_or_default();
@@ -124,14 +125,13 @@ pub(crate) fn answering(
             return Err(Problem::artifact_changed(asked));
         }
     }
-    let command = Command::ResolveInterrupt {
+    let given = Given {
         node: row.node,
         interrupt: Some(row.interrupt),
         value,
-        by: Some(caller.principal.clone()),
-        by_link: false,
+        acting_for: acting_for.map(Principal::from),
     };
-    Ok((row.run_id, command))
+    Ok((row.run_id, given))
 }
 
 /// A question of a run this caller may see.
@@ -179,8 +179,18 @@ fn item(row: &InterruptRow) -> Value {
     if !row.groups.is_empty() {
         item["groups"] = json!(row.groups);
     }
-    for key in ["workflowId", "resumeSchema", "outcome", "decidedBy"] {
-        if !shown[key].is_null() {
+    for key in [
+        "workflowId",
+        "resumeSchema",
+        "outcome",
+        "decidedBy",
+        "approvers",
+        "approverGroups",
+        "approverRoles",
+        "level",
+        "reminders",
+    ] {
+        if !is_blank(&shown[key]) {
             item[key] = shown[key].clone();
         }
     }
@@ -196,6 +206,15 @@ fn item(row: &InterruptRow) -> Value {
     item
 }
 
+/// Nothing worth telling: absent, or an empty list.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
 pub(crate) fn title(kind: &str, data: &Value) -> String {
     if kind == "low-confidence" {
         let agent = data["agentId"].as_str().unwrap_or("An agent");
@@ -205,6 +224,7 @@ pub(crate) fn title(kind: &str, data: &Value) -> String {
         "clarification" => &data["questions"][0]["question"],
         "external-event" => &data["eventType"],
         "custom" => &data["customKind"],
+        "conversation.exchange" => &data["prompt"],
         _ => &data["title"],
     };
     text.as_str().unwrap_or(kind).to_owned()
@@ -218,6 +238,8 @@ pub(crate) fn actions(kind: &str, data: &Value) -> Value {
     match kind {
         "clarification" => json!(["answer"]),
         "external-event" => json!(["deliver"]),
+        "conversation.exchange" => json!(["exchange", "close"]),
+        "low-confidence" => json!(["ratify", "decide", "reject"]),
         _ => json!(["resolve"]),
     }
 }

@@ -3,15 +3,14 @@
 use crate::api::Shared;
 use crate::at::At;
 use crate::caller::{ApprovalsRespond, Caller};
+use crate::deciding::{Given, decide};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
-use crate::said::Said;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use tandem_record::{Command, NodeId, Reply, RunId};
-use tandem_wire::v1::time::rfc3339;
+use serde_json::Value;
+use tandem_record::{NodeId, Principal, RunId};
 use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema)]
@@ -19,6 +18,9 @@ use utoipa::ToSchema;
 pub(super) struct Answer {
     /// The decision, answers or event; its shape depends on what is asked.
     pub(super) resume_value: Value,
+    /// In whose place you decide, if they delegated that to you.
+    #[serde(default)]
+    pub(super) acting_for: Option<String>,
 }
 
 #[utoipa::path(
@@ -37,47 +39,14 @@ pub(super) async fn resolve_at_node(
         Begun::Now(ticket) => ticket,
         Begun::Before(answer) => return Ok(answer),
     };
-    let Answer { resume_value } = request.json()?;
+    let answer: Answer = request.json()?;
     let run = RunId::from(run);
     doors.visible(&caller, &run).await?;
-    let command = Command::ResolveInterrupt {
+    let given = Given {
         node: NodeId::from(node),
         interrupt: None,
-        value: resume_value,
-        by: Some(caller.principal.clone()),
-        by_link: false,
+        value: answer.resume_value,
+        acting_for: answer.acting_for.map(Principal::from),
     };
-    ticket
-        .submit(&doors, &caller, run, command, say_resolved)
-        .await
-}
-
-pub(crate) fn say_resolved(run: &RunId, reply: &Reply) -> Said {
-    let Reply::Resolved {
-        interrupt,
-        node,
-        kind,
-        outcome,
-        votes,
-        status,
-    } = reply
-    else {
-        unreachable!("an answer is answered as one, not with {reply:?}");
-    };
-    let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
-    if let Some(outcome) = outcome {
-        summary["outcome"] = json!(outcome);
-    }
-    if !votes.is_empty() {
-        let votes = votes
-            .iter()
-            .map(|v| json!({"voter": v.voter, "action": v.action, "at": rfc3339(v.at)}));
-        summary["votes"] = votes.collect();
-    }
-    Said::ok(json!({
-        "runId": run,
-        "nodeId": node,
-        "status": status.as_str(),
-        "interrupt": summary,
-    }))
+    decide(&doors, ticket, &caller, run, given).await
 }

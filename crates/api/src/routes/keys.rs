@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::{Identity, KeyRecord, NewKey, Scope, ScopeSet, Secret};
-use tandem_record::{Timestamp, WorkspaceId};
+use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
@@ -31,6 +31,10 @@ pub(super) struct Wanted {
     scopes: Vec<String>,
     #[serde(default)]
     roles: Vec<String>,
+    /// Who acts through it: a name that groups and approver lists know. One of its own, when left
+    /// out.
+    #[serde(default)]
+    principal: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
     /// RFC 3339; never, when left out.
@@ -62,9 +66,9 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let wanted: Wanted = request.json()?;
     let new = wanted.into_key(&caller)?;
-    let (keyring, now) = (doors.keyring.clone(), doors.now());
+    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let (record, secret) = doors
-        .to_the_end(async move { keyring.mint(new, now).await })
+        .to_the_end(async move { keyring.mint(new, &by, now).await })
         .await??;
     Ok(with_secret(&record, &secret).into_response())
 }
@@ -114,11 +118,12 @@ pub(super) async fn revoke(
         Begun::Before(answer) => return Ok(answer),
     };
     let record = find(&doors, &caller, &key).await?;
-    let (keyring, now, id) = (doors.keyring.clone(), doors.now(), record.key_id);
+    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
+    let id = record.key_id;
     let sessions = doors.sessions.clone();
     doors
         .to_the_end(async move {
-            let revoked = keyring.revoke(&record.tenant, &id, now).await;
+            let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
             sessions.close_of_key(&id);
             revoked
         })
@@ -145,11 +150,11 @@ pub(super) async fn rotate(
     let old = Identity::of_key(&record);
     // The answer holds a working secret of that key's powers.
     check_grant(&caller, old.scopes, old.test_key)?;
-    let (keyring, now) = (doors.keyring.clone(), doors.now());
+    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let (record, secret) = doors
         .to_the_end(async move {
             let (tenant, id) = (&record.tenant, &record.key_id);
-            keyring.rotate(tenant, id, expires_at, now).await
+            keyring.rotate(tenant, id, expires_at, &by, now).await
         })
         .await??;
     Ok(with_secret(&record, &secret).into_response())
@@ -159,6 +164,19 @@ impl Wanted {
     fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
+        }
+        if let Some(name) = &self.principal {
+            if !(1..=MAX_NAME_CHARS).contains(&name.chars().count()) {
+                return Err(Problem::invalid(
+                    "/principal",
+                    "must have 1 to 128 characters",
+                ));
+            }
+            // A person is one person in every workspace, so a key bound to one does not name them.
+            if caller.workspace.is_some() {
+                let message = "A key bound to a workspace cannot say who acts through another.";
+                return Err(Problem::forbidden(message));
+            }
         }
         let mut scopes = Vec::with_capacity(self.scopes.len());
         for (i, name) in self.scopes.iter().enumerate() {
@@ -176,7 +194,7 @@ impl Wanted {
             name: self.name,
             tenant: caller.tenant.clone(),
             workspace: workspace.or_else(|| caller.workspace.clone()),
-            principal: None,
+            principal: self.principal.map(Principal::from),
             scopes,
             roles: self.roles,
             expires_at: self.expires_at.as_deref().map(instant).transpose()?,

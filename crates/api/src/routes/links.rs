@@ -3,17 +3,18 @@
 //! Order of checks, so that a stranger learns nothing: signature, question known, decided or dead,
 //! expired, intent, then whatever the engine has against the answer.
 
-use super::interrupts::{Answer, say_resolved};
+use super::interrupts::Answer;
 use crate::api::{Doors, Shared};
 use crate::at::At;
+use crate::deciding::{Given, decide_by_link};
 use crate::mutation::Mutation;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::{Value, json};
 use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
-use tandem_record::{Command, InterruptView, RunId, Timestamp};
+use tandem_record::{InterruptView, RunId, Timestamp};
 use tandem_runtime::InterruptRow;
 use tandem_wire::v1::project::Link;
 use tandem_wire::v1::time::rfc3339;
@@ -65,23 +66,17 @@ pub(super) async fn answer(
     if claims.intent != LinkIntent::Resolve {
         return Err(Problem::forbidden("This link may look, but not decide."));
     }
-    let Answer { resume_value } = request.json()?;
-    let command = Command::ResolveInterrupt {
+    let answer: Answer = request.json()?;
+    if answer.acting_for.is_some() {
+        return Err(Problem::invalid("/actingFor", "a link acts for nobody"));
+    }
+    let given = Given {
         node: row.node,
         interrupt: Some(row.interrupt),
-        value: resume_value,
-        by: None,
-        by_link: true,
+        value: answer.resume_value,
+        acting_for: None,
     };
-    let (runtime, run) = (doors.runtime.clone(), row.run_id);
-    let reply = doors
-        .to_the_end(async move {
-            let reply = runtime.submit(&row.tenant, &run, command, None).await;
-            reply.map(|reply| (run, reply))
-        })
-        .await?;
-    let (run, reply) = reply?;
-    Ok(say_resolved(&run, &reply).into_response())
+    decide_by_link(&doors, row.tenant, row.run_id, given).await
 }
 
 /// The question a token stands for, if it may still be looked at.
@@ -117,8 +112,7 @@ pub(crate) fn link(doors: &Doors, caller: &Identity, run: &RunId, open: &Interru
     let asked = open.interrupt.requested_at;
     let windows = doors.now().ms_since(asked) / WINDOW_MS + 2;
     let end = asked.plus_ms(windows * WINDOW_MS);
-    let deadline = open.interrupt.timeout_ms.map(|ms| asked.plus_ms(ms));
-    let expires_at = deadline.map_or(end, |deadline| deadline.min(end));
+    let expires_at = open.deadline.map_or(end, |deadline| deadline.min(end));
     let (run_id, node_id) = open
         .mirrors
         .clone()

@@ -4,14 +4,17 @@
 mod absent;
 mod ancestry;
 mod artifacts;
+mod audit;
 mod bulk_cancel;
 mod control;
 mod create_run;
 mod debug_bundle;
+mod delegations;
 mod diff;
 mod discovery;
 mod events;
 mod fork;
+mod groups;
 mod health;
 mod inbox;
 mod interrupts;
@@ -19,8 +22,10 @@ mod keys;
 mod links;
 mod list_runs;
 mod memory;
+mod outside_events;
 mod parent_claim;
 mod poll;
+mod receipts;
 mod registry;
 mod runs;
 mod test_seams;
@@ -35,7 +40,6 @@ use utoipa_axum::routes;
 pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
 pub(crate) use inbox::{actions, answering, find_question, shown, title};
-pub(crate) use interrupts::say_resolved;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::shown_state;
@@ -72,6 +76,14 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::read))
         .routes(inside(routes!(inbox::resolve)))
+        .routes(routes!(receipts::read))
+        .routes(routes!(audit::verify))
+        .routes(routes!(audit::export))
+        .routes(routes!(outside_events::deliver))
+        .routes(routes!(groups::list))
+        .routes(routes!(groups::put, groups::read, groups::delete))
+        .routes(routes!(delegations::create, delegations::list))
+        .routes(routes!(delegations::delete))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
         .routes(inside(routes!(keys::rotate)))

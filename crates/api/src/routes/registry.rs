@@ -134,7 +134,7 @@ async fn register(
         conformance_role: caller.has_role("conformance"),
     };
     let workflow_id = document["id"].clone();
-    let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+    let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
     let outcome = doors
         .to_the_end(async move {
             runtime
@@ -166,7 +166,7 @@ pub(super) async fn delete(
         Begun::Now(ticket) => ticket,
         Begun::Before(answer) => return Ok(answer),
     };
-    let (runtime, tenant) = (doors.runtime.clone(), caller.tenant.clone());
+    let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
     let id = WorkflowId::from(id);
     let was_there = doors
         .to_the_end(async move { runtime.unregister(&tenant, &id).await })

@@ -80,7 +80,7 @@ pub(super) async fn register(
     let webhook = wanted.into_webhook(&doors, &caller);
     let mut body = shown(&webhook);
     show_secret(&mut body, &courier.secret(&webhook.id, webhook.generation));
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(&caller);
     ticket
         .together(&doors, Said::created(body), |answer| async move {
             done(runtime.register_webhook(&webhook, answer).await)
@@ -108,7 +108,7 @@ pub(super) async fn unregister(
         Begun::Before(answer) => return Ok(answer),
     };
     let webhook = find(&doors, &caller, id).await?.webhook;
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(&caller);
     ticket
         .together(&doors, Said::nothing(), |answer| async move {
             done(runtime.delete_webhook(&webhook, answer).await)
@@ -147,7 +147,7 @@ pub(super) async fn rotate(
         &courier.secret(&webhook.id, webhook.generation + 1),
     );
     body["signsFrom"] = json!(rfc3339(until.unwrap_or_else(|| doors.now())));
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(&caller);
     ticket
         .together(&doors, Said::created(body), |answer| async move {
             done(runtime.rotate_webhook(&webhook, until, answer).await)

@@ -9,7 +9,11 @@ pub(crate) async fn sign_in(stage: &Stage) -> String {
     let path = format!("/console/login?code={}", code.expose());
     let reply = stage.call_as("", "GET", &path, &[], "").await;
     assert_eq!(reply.status.as_u16(), 303);
-    assert_eq!(reply.header("location"), "/console/runs");
+    let landed = reply.header("location");
+    assert!(
+        ["/console/runs", "/console/inbox"].contains(&landed),
+        "{landed}"
+    );
     let set = reply.header("set-cookie").to_owned();
     for flag in ["HttpOnly", "SameSite=Strict", "Path=/console"] {
         assert!(set.contains(flag), "{set}");

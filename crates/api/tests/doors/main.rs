@@ -1,13 +1,16 @@
 //! The doors from outside: a router over a runtime and a store in memory. One binary, so that it
 //! links once.
 
+mod audit;
 mod bodies;
 mod console;
 mod control;
+mod crew;
 mod discovery;
 mod idempotency;
 mod inbox;
 mod keys;
+mod people;
 mod seams;
 mod stage;
 mod streams;

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
 use tandem_api::{Api, Host, Settings, router};
-use tandem_record::{Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
+use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
+use tandem_runtime::audit::{AuditKey, Notary};
 use tandem_runtime::{Perform, Runtime, RuntimeConfig};
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -35,6 +36,7 @@ pub(crate) struct Stage {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
+    pub(crate) notary: Arc<Notary>,
     pub(crate) postman: Arc<Postman>,
     /// A key of tenant `default` with every scope.
     pub(crate) key: String,
@@ -85,6 +87,7 @@ impl Stage {
     pub(crate) async fn with(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::new(store.clone()));
+        let notary = Arc::new(Notary::new(store.clone(), AuditKey::from_seed(&[7; 32])));
         let postman = Arc::new(Postman::default());
         let config = RuntimeConfig {
             courier: Some(Arc::clone(&postman) as Arc<_>),
@@ -112,12 +115,15 @@ impl Stage {
             console: true,
             otel: false,
             links: LinkSigner::new(vec![b"secret".to_vec()]),
+            notary: notary.clone(),
+            groups: Default::default(),
         };
         let mut stage = Self {
             router: router(api),
             runtime,
             keyring,
             codes,
+            notary,
             postman,
             key: String::new(),
             stopping,
@@ -133,7 +139,7 @@ impl Stage {
 
     pub(crate) async fn mint(&self, new: NewKey) -> String {
         let now = self.runtime.clock().now();
-        let (_, secret) = self.keyring.mint(new, now).await.unwrap();
+        let (_, secret) = self.keyring.mint(new, &Actor::host(), now).await.unwrap();
         secret.expose().to_owned()
     }
 

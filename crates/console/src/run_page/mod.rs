@@ -6,6 +6,7 @@
 //! first load, where the parts stand apart on the page, and the live fragment, where
 //! they travel together and the script puts each in its place.
 
+mod crew;
 mod header;
 mod panels;
 mod timeline;
@@ -17,6 +18,7 @@ use crate::graph::GraphView;
 use crate::links;
 use crate::run_list::live_indicator;
 
+pub use crew::{CrewView, FamilyView, HandoffView, TurnView};
 pub use timeline::EventRow;
 
 #[derive(Debug, Clone, Default)]
@@ -43,6 +45,11 @@ pub struct RunPageView {
     pub can_resume: bool,
     /// Run id, then status.
     pub child_runs: Vec<(String, String)>,
+    /// A supervisor decides in this run.
+    pub supervised: bool,
+    pub crew: CrewView,
+    /// Its parents and children, as they were when the page was loaded.
+    pub family: Option<FamilyView>,
     pub csrf: String,
 }
 
@@ -60,12 +67,14 @@ pub fn run_page(chrome: &Chrome, view: &RunPageView) -> String {
         div data-live-run=(links::run_live(&view.run_id)) data-after=[view.last_sequence] {
             (header::part(view))
             (panels::graph(view))
+            (crew::panel(view))
             div.columns {
                 (timeline::panel(view))
                 div.side {
                     (timeline::inspector())
                     (panels::variables(view))
                     (panels::children(view))
+                    (crew::family(view))
                 }
             }
         }
@@ -79,6 +88,7 @@ pub fn run_state_fragment(view: &RunPageView) -> String {
     let parts: Markup = html! {
         (header::part(view))
         (panels::graph_part(view))
+        (crew::part(view))
         (panels::variables_part(view))
         (panels::children_part(view))
     };

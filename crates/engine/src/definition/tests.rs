@@ -245,12 +245,13 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
 
 #[test]
 fn gated_types_are_registered_but_said_to_need_a_capability() {
-    let gated = with(sound(), "/nodes/1/typeId", json!("core.conversationGate"));
+    let governed = "core.openwop.governance.approvalGate";
+    let gated = with(sound(), "/nodes/1/typeId", json!(governed));
     let compiled = Definition::compile(&gated, Permissions::default()).expect("registered");
     let (node, type_id, capability) = compiled.gated().expect("gated");
     assert_eq!(
         (node.as_str(), type_id, capability),
-        ("b", "core.conversationGate", "conversationPrimitive")
+        ("b", governed, "authorization")
     );
 }
 

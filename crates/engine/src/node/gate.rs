@@ -1,9 +1,12 @@
 //! Nodes that ask: approvals, questions, events from outside.
 
 use super::ParseContext;
+use super::asking::{Asking, Known, People, Unfit, names};
+use super::interrupt_kind;
+use crate::definition::{Problem, schema};
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use tandem_record::{NodeId, Object, RunId, RunStatus};
+use tandem_record::{NodeId, Object, RunId};
 
 /// `core.approvalGate`.
 #[derive(Debug)]
@@ -16,10 +19,9 @@ pub(crate) struct ApprovalGate {
     pub(crate) actions: Vec<String>,
     pub(crate) required: u32,
     pub(crate) majority: bool,
-    pub(crate) approvers: Vec<String>,
-    /// A signed link is not enough to decide.
-    pub(crate) auth_required: bool,
-    pub(crate) timeout_ms: Option<u64>,
+    /// Whom clients may tell of it; passed on as given.
+    audience: Option<Value>,
+    pub(crate) asking: Asking,
     pub(crate) max_loopbacks: Option<u32>,
 }
 
@@ -28,7 +30,7 @@ const AUTH_REQUIRED: &str = "openwop-interrupt-auth-required";
 
 impl ApprovalGate {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        let mut actions = texts(config, "actions", cx)?;
+        let mut actions = names(config.get("actions"), "actions", cx)?;
         if actions.is_empty() {
             actions = vec!["accept".to_owned(), "reject".to_owned()];
         }
@@ -69,6 +71,20 @@ impl ApprovalGate {
             }
         }
         let loopbacks = cx.whole(config, "maxLoopbackIterations", 1)?;
+        let mut listed = |key: &str| names(config.get(key), key, cx);
+        let people = People {
+            approvers: listed("approversList")?,
+            groups: listed("approverGroupRefs")?,
+            roles: listed("approverRoleRefs")?,
+        };
+        let audience = config.get("audience").filter(|a| !a.is_null()).cloned();
+        if audience.as_ref().is_some_and(|a| !a.is_object()) {
+            return cx.bad("audience", "must be an object");
+        }
+        let known = Known {
+            people,
+            auth_required: cx.text(config, "profile")?.as_deref() == Some(AUTH_REQUIRED),
+        };
         Some(Self {
             title: cx
                 .text(config, "title")?
@@ -79,9 +95,8 @@ impl ApprovalGate {
             actions,
             required: u32::try_from(required).unwrap_or(u32::MAX),
             majority,
-            approvers: texts(config, "approversList", cx)?,
-            auth_required: cx.text(config, "profile")?.as_deref() == Some(AUTH_REQUIRED),
-            timeout_ms: timeout(config, cx)?,
+            audience,
+            asking: Asking::parse(config, known, never_approves, cx)?,
             max_loopbacks: loopbacks.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         })
     }
@@ -106,8 +121,21 @@ impl ApprovalGate {
         if let Some(schema) = self.artifact.get("artifactSchema") {
             data["artifactSchema"] = schema.clone();
         }
-        if !self.approvers.is_empty() {
-            data["approversList"] = json!(self.approvers);
+        let people = self.asking.people(0);
+        for (key, names) in [
+            ("approversList", &people.approvers),
+            ("approverGroupRefs", &people.groups),
+            ("approverRoleRefs", &people.roles),
+        ] {
+            if !names.is_empty() {
+                data[key] = json!(names);
+            }
+        }
+        if let Some(audience) = &self.audience {
+            data["audience"] = audience.clone();
+        }
+        if let Some(priority) = self.asking.priority {
+            data["priority"] = json!(priority);
         }
         let port = inputs.get("artifact").cloned();
         let shown = self.artifact.get("artifactData").cloned().or(port);
@@ -123,17 +151,17 @@ impl ApprovalGate {
 /// `core.clarificationGate`.
 #[derive(Debug)]
 pub(crate) struct ClarificationGate {
-    pub(crate) questions: Vec<Question>,
+    questions: Vec<Question>,
     context: Option<String>,
-    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) asking: Asking,
 }
 
 #[derive(Debug)]
-pub(crate) struct Question {
-    pub(crate) id: String,
+struct Question {
+    id: String,
     document: Value,
     /// Without a schema the answer is a text.
-    pub(crate) schema: Option<Validator>,
+    schema: Option<Validator>,
 }
 
 impl ClarificationGate {
@@ -175,11 +203,27 @@ impl ClarificationGate {
                 schema,
             });
         }
+        let fits = |value: &Value| {
+            let answers = value.get("answers").and_then(Value::as_object);
+            let Some(answers) = answers else {
+                return Err(("/answers".to_owned(), "answers are required".to_owned()));
+            };
+            match unanswered(&questions, answers).into_iter().next() {
+                Some((below, why)) => Err((format!("/answers{below}"), why)),
+                None => Ok(()),
+            }
+        };
+        let asking = Asking::parse(config, Known::default(), fits, cx)?;
         Some(Self {
-            questions,
             context: cx.text(config, "contextType")?,
-            timeout_ms: timeout(config, cx)?,
+            asking,
+            questions,
         })
+    }
+
+    /// What is wrong with a set of answers: a place below them, and why.
+    pub(crate) fn unfit(&self, answers: &Object) -> Vec<(String, String)> {
+        unanswered(&self.questions, answers)
     }
 
     pub(crate) fn questions(&self) -> Value {
@@ -195,73 +239,103 @@ impl ClarificationGate {
     }
 }
 
+fn unanswered(questions: &[Question], answers: &Object) -> Vec<Unfit> {
+    let mut faults = Vec::new();
+    for question in questions {
+        let path = format!("/{}", question.id);
+        match (answers.get(&question.id), &question.schema) {
+            (None, _) => faults.push((path, "an answer is missing".to_owned())),
+            (Some(value), Some(schema)) => {
+                let problems = schema::problems(schema, value, &path);
+                faults.extend(problems.into_iter().map(|p| (p.path, p.message)));
+            }
+            (Some(value), None) if !value.is_string() => {
+                faults.push((path, "the answer must be a text".to_owned()));
+            }
+            (Some(_), None) => {}
+        }
+    }
+    let known = |id: &String| questions.iter().any(|q| q.id == *id);
+    for id in answers.keys().filter(|id| !known(id)) {
+        faults.push((format!("/{id}"), "nobody asked this".to_owned()));
+    }
+    faults
+}
+
+/// The only default of an approval is the one silence has anyway.
+fn never_approves(value: &Value) -> Result<(), Unfit> {
+    let action = value.get("action").unwrap_or(value);
+    if action.as_str() == Some("reject") {
+        return Ok(());
+    }
+    let why = "silence never approves: the default of an approval can only be reject";
+    Err((String::new(), why.to_owned()))
+}
+
 /// `core.interrupt`: any other question.
 #[derive(Debug)]
 pub(crate) struct OpenInterrupt {
     pub(crate) kind: String,
     pub(crate) data: Value,
-    pub(crate) schema: Option<Validator>,
+    schema: Option<Validator>,
     pub(crate) schema_document: Option<Value>,
-    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) asking: Asking,
 }
 
 impl OpenInterrupt {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let kind = cx.required_text(config, "kind")?;
         let data = config.get("data").cloned().unwrap_or_else(|| json!({}));
-        let fits = match kind.as_str() {
-            "external-event" => {
-                data.get("eventType").is_some_and(Value::is_string)
-                    && data.get("correlation").is_some_and(Value::is_object)
-            }
-            "custom" => data.get("customKind").is_some_and(Value::is_string),
-            _ => {
+        match interrupt_kind::data_needs(&kind) {
+            None => {
                 return cx.bad(
                     "kind",
                     format!("{kind:?} is not asked by core.interrupt (unsupported_interrupt_kind)"),
                 );
             }
-        };
-        if !fits {
-            let message = "external-event needs eventType and correlation; custom needs customKind";
-            return cx.bad("data", message);
+            Some(needs) => {
+                if let Some((key, what)) = needs.iter().find(|(key, what)| !what.holds(&data, key))
+                {
+                    let message = format!("{kind} needs {key}, which is {}", what.name());
+                    return cx.bad(&format!("data/{key}"), message);
+                }
+            }
         }
         let schema = match config.get("resumeSchema").map(jsonschema::validator_for) {
             None => None,
             Some(Ok(schema)) => Some(schema),
             Some(Err(e)) => return cx.bad("resumeSchema", format!("not a JSON Schema: {e}")),
         };
+        let complaints = |value: &Value| complaints(&kind, schema.as_ref(), value, "");
+        let fits = |value: &Value| match complaints(value).into_iter().next() {
+            Some(problem) => Err((problem.path, problem.message)),
+            None => Ok(()),
+        };
+        let asking = Asking::parse(config, Known::default(), fits, cx)?;
+        if kind == "external-event" && asking.names_anybody() {
+            return cx.bad(
+                "tandem",
+                "an event is nobody's decision: it has no approvers",
+            );
+        }
         Some(Self {
             kind,
             data,
             schema,
             schema_document: config.get("resumeSchema").cloned(),
-            timeout_ms: timeout(config, cx)?,
+            asking,
         })
     }
-}
 
-/// The run's status while a question of this kind is what it waits for.
-pub(crate) fn waiting_status(kind: &str) -> RunStatus {
-    match kind {
-        "approval" | "low-confidence" | "conversation.exchange" => RunStatus::WaitingApproval,
-        "external-event" => RunStatus::WaitingExternal,
-        _ => RunStatus::WaitingInput,
+    /// What is wrong with an answer that sits at `at`, apart from its correlation.
+    pub(crate) fn complaints(&self, value: &Value, at: &str) -> Vec<Problem> {
+        complaints(&self.kind, self.schema.as_ref(), value, at)
     }
 }
 
-fn texts(config: &Object, key: &str, cx: &mut ParseContext<'_>) -> Option<Vec<String>> {
-    match config.get(key) {
-        None | Some(Value::Null) => Some(Vec::new()),
-        Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
-            let texts = items.iter().filter_map(Value::as_str);
-            Some(texts.map(str::to_owned).collect())
-        }
-        Some(_) => cx.bad(key, "must be a list of texts"),
+fn complaints(kind: &str, schema: Option<&Validator>, value: &Value, at: &str) -> Vec<Problem> {
+    if let Some(why) = interrupt_kind::refuses(kind, value) {
+        return vec![Problem::new(at, why)];
     }
-}
-
-/// A deadline of zero would be over before anybody could answer.
-fn timeout(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<u64>> {
-    Some(cx.whole(config, "timeoutMs", 0)?.filter(|ms| *ms > 0))
+    schema.map_or_else(Vec::new, |schema| schema::problems(schema, value, at))
 }

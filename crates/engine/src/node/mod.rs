@@ -1,12 +1,15 @@
 //! The node types this host knows and what their configuration means. Parsing happens once, at
 //! registration, so that a bad `config` is refused with its place instead of failing a run.
 
+mod asking;
 mod conformance;
+mod conversation;
 mod decision;
 mod dispatch;
 mod flow;
 mod gate;
 mod http;
+pub(crate) mod interrupt_kind;
 mod memory;
 mod mock_agent;
 mod sub_workflow;
@@ -16,13 +19,16 @@ use crate::definition::Problem;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
+pub(crate) use asking::{Asking, OnTimeout};
 pub(crate) use conformance::allowed_cost;
+pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
 pub use dispatch::{FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
-pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt, waiting_status};
+pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
+pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemorySource};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use sub_workflow::SubWorkflow;
@@ -59,6 +65,7 @@ pub(crate) enum Kind {
     MemoryHook(MemoryHook),
     /// Test only: stands for a node that acts outside.
     SideEffect,
+    ConversationGate(ConversationGate),
     Supervisor(Supervisor),
     Dispatch(Dispatch),
     /// Test only: an agent that says what it is told to say.
@@ -85,6 +92,19 @@ pub(crate) enum Kind {
     },
     /// Test only: writes one message twice.
     DuplicateMessage,
+}
+
+impl Kind {
+    /// How the node's question is put, if it puts one.
+    pub(crate) fn asking(&self) -> Option<&Asking> {
+        match self {
+            Self::ApprovalGate(gate) => Some(&gate.asking),
+            Self::ClarificationGate(gate) => Some(&gate.asking),
+            Self::OpenInterrupt(open) => Some(&open.asking),
+            Self::ConversationGate(gate) => Some(&gate.asking),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,11 +164,12 @@ const CATALOG: &[NodeType] = &[
     served("core.approvalGate"),
     served("core.clarificationGate"),
     served("core.interrupt"),
+    served("core.conversationGate"),
     served("core.orchestrator.supervisor"),
     served("core.dispatch"),
     served("vendor.tandem.http"),
     served("vendor.tandem.memory"),
-    gated("core.conversationGate", "conversationPrimitive"),
+    gated("core.openwop.governance.approvalGate", "authorization"),
     test_only("core.conformance.mock-agent"),
     test_only("conformance.requiresMissing"),
     test_only("conformance.modelCapability.insufficient"),
@@ -253,6 +274,7 @@ impl Kind {
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
             | Self::OpenInterrupt(_)
+            | Self::ConversationGate(_)
             | Self::Supervisor(_)
             | Self::Dispatch(_)
             | Self::MockAgent(_)
@@ -311,6 +333,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.clarificationGate" => {
             ClarificationGate::parse(config, cx).map(Kind::ClarificationGate)
         }
+        "core.conversationGate" => ConversationGate::parse(config, cx).map(Kind::ConversationGate),
         "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
         "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
         "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),

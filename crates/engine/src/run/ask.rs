@@ -4,7 +4,7 @@ use super::start::Question;
 use super::state::{Phase, Run};
 use super::turn::Turn;
 use crate::ids::interrupt_id;
-use crate::node::{Kind, waiting_status};
+use crate::node::{Asking, Kind, interrupt_kind, waiting_status};
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, NodeStatus, Seq};
@@ -29,6 +29,11 @@ impl Turn<'_> {
             // A fork asks again what its source had answered.
             id = interrupt_id(self.run.id(), &node.id, u32::MAX - round);
         }
+        let asking = node.kind.asking();
+        let simply = question.timeout_ms.map(|ms| self.now.plus_ms(ms));
+        let due = asking
+            .and_then(Asking::first_ms)
+            .map(|ms| self.now.plus_ms(ms));
         let interrupt = Interrupt {
             id,
             key: format!("{}:{}:{round}", self.run.id(), node.id),
@@ -37,6 +42,8 @@ impl Turn<'_> {
             resume_schema: question.resume_schema,
             timeout_ms: question.timeout_ms,
             requested_at: self.now,
+            due: due.filter(|_| due != simply),
+            priority: asking.and_then(|asking| asking.priority),
         };
         let (id, key) = (interrupt.id.clone(), interrupt.key.clone());
         let data = interrupt.data.clone();
@@ -55,7 +62,7 @@ impl Turn<'_> {
                     artifact_type: text("artifactType").to_owned(),
                     title: text("title").to_owned(),
                     actions: gate.actions.clone(),
-                    approvers: gate.approvers.clone(),
+                    approvers: gate.asking.people(0).approvers.clone(),
                     required: gate.required,
                 })
             }
@@ -69,22 +76,24 @@ impl Turn<'_> {
         if let Some(event) = older {
             self.emit(event, Some(cause));
         }
-        self.emit(
+        let suspended = self.emit(
             Event::NodeSuspended {
                 node: node.id.clone(),
                 interrupt: id,
                 status: question
                     .status
                     .unwrap_or_else(|| waiting_status(&question.kind)),
+                reason: interrupt_kind::suspended_for(&question.kind).map(str::to_owned),
                 kind: question.kind,
                 key,
-                reason: question.doubt.as_ref().map(|_| "low-confidence".to_owned()),
                 mirrors: None,
                 child: None,
                 doubt: question.doubt,
             },
             Some(cause),
         );
+        self.open_conversation(ix, suspended);
+        self.take_early(ix);
     }
 
     /// Takes back a mirrored wait before the node goes on.

@@ -9,8 +9,7 @@ use crate::graph::channel;
 use crate::node::Kind;
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, Decision, Event, Interrupt, NodeId, NodeStatus, Recorded, RunId, RunStatus,
-    Timestamp, Vote,
+    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, Recorded, RunId, RunStatus, Timestamp,
 };
 
 impl Run {
@@ -216,14 +215,7 @@ impl Run {
                 });
             }
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
-                n.suspended = Some(Suspension {
-                    interrupt: (**interrupt).clone(),
-                    status: RunStatus::WaitingInput,
-                    since: recorded.seq,
-                    votes: Vec::new(),
-                    mirrors: None,
-                    child: None,
-                });
+                n.suspended = Some(Suspension::new((**interrupt).clone(), recorded.seq));
             }),
             Event::NodeSuspended {
                 node,
@@ -239,8 +231,8 @@ impl Run {
                     Some(child) => self.note_child_run(child, *status),
                     None => self.note_child(node, Some(*status)),
                 }
-                let mirrored = mirrors.as_ref().map(|mirrors| Suspension {
-                    interrupt: Interrupt {
+                let mirrored = mirrors.as_ref().map(|mirrors| {
+                    let interrupt = Interrupt {
                         id: interrupt.clone(),
                         kind: kind.clone(),
                         key: key.clone(),
@@ -248,12 +240,15 @@ impl Run {
                         resume_schema: None,
                         timeout_ms: None,
                         requested_at: at,
-                    },
-                    status: *status,
-                    since: recorded.seq,
-                    votes: Vec::new(),
-                    mirrors: Some(mirrors.clone()),
-                    child: child.clone(),
+                        due: None,
+                        priority: None,
+                    };
+                    Suspension {
+                        status: *status,
+                        mirrors: Some(mirrors.clone()),
+                        child: child.clone(),
+                        ..Suspension::new(interrupt, recorded.seq)
+                    }
                 });
                 self.with_node(node, |n| {
                     let waits_already = n.status == NodeStatus::Suspended;
@@ -283,6 +278,7 @@ impl Run {
                 self.count_vote(node, decision, at);
             }
             Event::InterruptResolved { node, resolution } => {
+                self.use_up_event(resolution);
                 let outcome = resolution.outcome.clone();
                 self.state.closed.push(ClosedInterrupt {
                     interrupt: resolution.interrupt.clone(),
@@ -368,6 +364,13 @@ impl Run {
                     }
                 });
             }
+            Event::InterruptEscalated { .. }
+            | Event::InterruptReminded { .. }
+            | Event::DecisionDenied { .. }
+            | Event::ConversationOpened { .. }
+            | Event::ConversationExchanged { .. }
+            | Event::ConversationClosed { .. }
+            | Event::ExternalEventReceived { .. } => self.apply_to_questions(event, recorded),
             Event::CapBreached { .. }
             | Event::Agent(_)
             | Event::ConfidenceEscalated { .. }
@@ -397,25 +400,6 @@ impl Run {
         if let Some(ix) = self.def.index(node) {
             change(&mut self.state.nodes[ix]);
         }
-    }
-
-    /// One voice per person: a later vote replaces an earlier one.
-    fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
-        let voter = decision.voter.clone();
-        let voter = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
-        self.with_node(node, |n| {
-            if let Some(open) = &mut n.suspended {
-                // A voice without a name never merges with another.
-                let voter = voter.unwrap_or_else(|| format!("anonymous-{}", open.votes.len()));
-                open.votes.retain(|v| v.voter != voter);
-                open.votes.push(Vote {
-                    voter,
-                    action: decision.action.clone(),
-                    at,
-                    feedback: decision.feedback.clone(),
-                });
-            }
-        });
     }
 
     /// A question dies with its node.

@@ -16,6 +16,7 @@ mod foresee;
 mod fork;
 mod limits;
 mod options;
+mod questions;
 mod refusal;
 mod remember;
 mod remember_hooks;

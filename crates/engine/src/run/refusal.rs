@@ -29,10 +29,11 @@ pub enum Refusal {
     /// The run was cancelled while the question was open.
     #[error("the question died with its run")]
     InterruptGone,
-    #[error("this question needs an authenticated decision, not a link")]
-    ElevationRequired,
-    #[error("{by} is not among the approvers of this question")]
-    NotEligible { by: String },
+    /// Nothing that happens outside reaches it any more.
+    #[error("a run that is {} takes no more events", .status.as_str())]
+    RunOver { status: RunStatus },
+    #[error("the run keeps {limit} events that nobody waits for yet; it takes no more")]
+    TooManyEvents { limit: usize },
     #[error("the event does not match what the run waits for")]
     CorrelationMismatch { keys: Vec<String> },
 }

@@ -302,7 +302,7 @@ impl Turn<'_> {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs),
                 resume_schema: None,
-                timeout_ms: gate.timeout_ms,
+                timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
             })),
@@ -310,7 +310,7 @@ impl Turn<'_> {
                 kind: "clarification".to_owned(),
                 data: gate.data(),
                 resume_schema: None,
-                timeout_ms: gate.timeout_ms,
+                timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
             })),
@@ -318,13 +318,25 @@ impl Turn<'_> {
                 kind: open.kind.clone(),
                 data: open.data.clone(),
                 resume_schema: open.schema_document.clone(),
-                timeout_ms: open.timeout_ms,
+                timeout_ms: open.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
             })),
             Kind::Memory(config) => self.remember(ix, config, started),
             Kind::MemoryHook(hook) => self.memory_hook(ix, hook, started),
             Kind::SideEffect => Step::Complete(inputs),
+            Kind::ConversationGate(gate) => {
+                let round = self.run.state.nodes[ix].execution;
+                let conversation = format!("{}:{}:{round}", self.run.id(), node.id);
+                Step::Ask(Box::new(Question {
+                    kind: "conversation.exchange".to_owned(),
+                    data: gate.data(&conversation),
+                    resume_schema: None,
+                    timeout_ms: gate.asking.rejects_after_ms(),
+                    status: None,
+                    doubt: None,
+                }))
+            }
             Kind::Supervisor(config) => self.supervise(ix, config, &inputs, started),
             Kind::Dispatch(_) => self.dispatch(ix),
             Kind::MockAgent(config) => self.perform_mock(ix, config, started),

@@ -4,7 +4,7 @@ use crate::definition::Definition;
 use crate::node::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
     ClosedInterrupt, ErrorInfo, ForkMode, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
@@ -55,6 +55,21 @@ pub struct State {
     #[serde(default)]
     pub(crate) agents: Agents,
     pub(crate) cost: Object,
+    /// Events from outside that nobody waited for yet, in the order they came.
+    #[serde(default)]
+    pub(crate) early: Vec<EarlyEvent>,
+    /// Ids of every event from outside, so that a repetition is known.
+    #[serde(default)]
+    pub(crate) event_ids: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EarlyEvent {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) payload: Object,
+    pub(crate) by: Option<Principal>,
+    pub(crate) received: Seq,
 }
 
 /// What the run's agents have decided so far.
@@ -159,6 +174,14 @@ pub(crate) struct Suspension {
     pub(crate) status: RunStatus,
     pub(crate) since: Seq,
     pub(crate) votes: Vec<Vote>,
+    /// When something happens if nobody answers.
+    pub(crate) due: Option<Timestamp>,
+    /// How often the question was handed on to others.
+    pub(crate) level: u32,
+    pub(crate) reminders: u32,
+    pub(crate) denials: u32,
+    /// What was said, if it is talked over.
+    pub(crate) turns: Vec<Value>,
     /// The child run and node that really ask.
     pub(crate) mirrors: Option<(RunId, NodeId)>,
     /// The direct child it was reported through.
@@ -232,6 +255,27 @@ impl Dispatching {
         workers
             .filter(|(_, w)| w.step == WorkerStep::Running)
             .find(|(_, w)| w.child.as_ref() == Some(child))
+    }
+}
+
+impl Suspension {
+    /// A question as it is asked.
+    pub(crate) fn new(interrupt: Interrupt, since: Seq) -> Self {
+        let timeout = interrupt.timeout_ms;
+        let simply = timeout.map(|ms| interrupt.requested_at.plus_ms(ms));
+        Self {
+            due: interrupt.due.or(simply),
+            interrupt,
+            status: RunStatus::WaitingInput,
+            since,
+            votes: Vec::new(),
+            level: 0,
+            reminders: 0,
+            denials: 0,
+            turns: Vec::new(),
+            mirrors: None,
+            child: None,
+        }
     }
 }
 
@@ -356,6 +400,8 @@ impl Run {
                 agent: None,
                 agents: Agents::default(),
                 cost: Object::new(),
+                early: Vec::new(),
+                event_ids: BTreeSet::new(),
             },
         }
     }

@@ -1,7 +1,6 @@
 //! A run as readers see it. Unmasked: what leaves the house is masked by the wire's projection.
 
 use super::state::Run;
-use crate::node::Kind;
 use tandem_record::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptId, InterruptView, NodeId, NodeStatus,
     NodeView, Object, RunView, Seq,
@@ -80,19 +79,23 @@ impl Run {
     }
 
     fn interrupts(&self) -> Vec<InterruptView> {
-        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        let nodes = self.state.nodes.iter().enumerate();
         let mut open: Vec<_> = nodes
             .filter(|(_, state)| state.status == NodeStatus::Suspended)
             .collect();
         open.sort_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since));
         open.into_iter()
-            .filter_map(|(node, state)| {
+            .filter_map(|(ix, state)| {
                 let open = state.suspended.as_ref()?;
                 Some(InterruptView {
-                    node: node.id.clone(),
+                    node: self.def.nodes[ix].id.clone(),
                     interrupt: open.interrupt.clone(),
                     status: open.status,
                     votes: open.votes.clone(),
+                    deadline: self.deadline_at(ix, open),
+                    policy: self.policy_at(ix, open),
+                    level: open.level,
+                    reminders: open.reminders,
                     mirrors: open.mirrors.clone(),
                 })
             })
@@ -109,12 +112,6 @@ impl Run {
     /// How a question ended, if it did.
     pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
         self.state.closed.iter().rev().find(|c| c.interrupt == *id)
-    }
-
-    /// Whether a link is too weak to decide at this node.
-    pub fn needs_authenticated_decision(&self, node: &NodeId) -> bool {
-        let kind = self.def.index(node).map(|ix| &self.def.nodes[ix].kind);
-        matches!(kind, Some(Kind::ApprovalGate(gate)) if gate.auth_required)
     }
 
     pub fn artifact(&self, id: &str) -> Option<ArtifactView> {

@@ -49,10 +49,9 @@ pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp
                 }
             }
             NodeStatus::Suspended => {
-                let open = node.suspended.as_ref().map(|s| &s.interrupt);
-                if let Some((interrupt, ms)) = open.and_then(|i| i.timeout_ms.map(|ms| (i, ms))) {
+                if let Some(due) = node.suspended.as_ref().and_then(|open| open.due) {
                     let key = TimerKey::InterruptDeadline { node: id.clone() };
-                    timers.insert(key, interrupt.requested_at.plus_ms(ms));
+                    timers.insert(key, due);
                 }
             }
             NodeStatus::Pending

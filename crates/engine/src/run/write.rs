@@ -34,7 +34,7 @@ impl Turn<'_> {
     }
 
     /// One write, under the channel's declaration where there is one.
-    fn write_channel(
+    pub(super) fn write_channel(
         &mut self,
         ix: usize,
         name: &str,

@@ -248,12 +248,15 @@ pub(crate) struct NewKeyArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// What it may do; repeatable, or `all`: manifest:read, runs:create, runs:read, runs:cancel,
-    /// artifacts:read, tandem:workflows, tandem:keys, …
+    /// artifacts:read, approvals:respond, tandem:workflows, tandem:keys, tandem:groups, …
     #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
     pub(crate) scopes: Vec<String>,
     /// Role of its holder; repeatable
     #[arg(long = "role", value_name = "ROLE")]
     pub(crate) roles: Vec<String>,
+    /// Who acts through it, as groups and approver lists name them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) principal: Option<String>,
     /// Workspace it is bound to
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,

@@ -1,17 +1,21 @@
 //! The command line. Declares what can be typed and what the help says; each command is carried
 //! out elsewhere.
 
+mod audit;
 mod client;
+mod groups;
 mod inbox;
 mod server;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs,
     RunsCommand, StreamMode,
 };
+pub(crate) use groups::GroupsCommand;
 pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 pub(crate) use server::{DevArgs, ServeArgs};
 
@@ -86,6 +90,26 @@ Examples:
 A secret is shown once, when it is made; the server stores only its hash."
     )]
     Keys(KeysCommand),
+    /// The audit log and decision receipts: verify, export
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem audit verify
+  tandem audit verify --receipt receipt.json
+  tandem audit export > log.ndjson"
+    )]
+    Audit(AuditCommand),
+    /// Groups of approvers on a server: list, set, delete
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem groups set finance ana ben role:controller
+  tandem groups set board group:finance eva
+  tandem groups list"
+    )]
+    Groups(GroupsCommand),
     Check(CheckArgs),
 }
 
@@ -118,6 +142,8 @@ impl Cli {
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
+            Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
+            Command::Groups(command) => client::wait_for(commands::groups::groups(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),
         }

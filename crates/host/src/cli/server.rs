@@ -68,7 +68,8 @@ pub(crate) struct ServeArgs {
 #[command(
     long_about = "Run a server with sample workflows and the console, for trying things out.\n\n\
         Needs nothing and asks nothing: everything lives in ./.tandem, which may be deleted. Some \
-        sample runs are started, so that something moves when you open the printed link.\n\n\
+        sample runs are started: one waits for your approval when you open the printed link, others \
+        move.\n\n\
         Commands in the same directory find the key by themselves.",
     after_help = "\
 Examples:

@@ -100,6 +100,10 @@ impl Client {
         self.call(self.request(Method::POST, path).json(body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.call(self.request(Method::PUT, path).json(body)).await
+    }
+
     /// A POST that may be repeated: the same key gives the same answer.
     pub(crate) async fn post_once(
         &self,
@@ -135,6 +139,11 @@ impl Client {
             let what = format!("{} answered with something that is not JSON", self.base);
             Failure::new(what, "Is that a tandem server? Check --url.").into()
         })
+    }
+
+    /// The answer to a GET, to be read as it comes, however long it takes.
+    pub(crate) async fn download(&self, path: &str) -> anyhow::Result<Response> {
+        self.accepted(self.http.get(self.url(path))).await
     }
 
     /// The response, if the server did not refuse.

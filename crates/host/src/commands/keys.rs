@@ -67,6 +67,9 @@ fn wish(args: &NewKeyArgs) -> Value {
     if !args.roles.is_empty() {
         body["roles"] = json!(args.roles);
     }
+    if let Some(principal) = &args.principal {
+        body["principal"] = json!(principal);
+    }
     if let Some(workspace) = &args.workspace {
         body["workspace"] = json!(workspace);
     }

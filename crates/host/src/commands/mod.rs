@@ -1,8 +1,10 @@
 //! Commands that are not a server.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 mod forks;
 mod given;
+pub(crate) mod groups;
 pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod run;

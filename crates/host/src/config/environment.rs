@@ -35,6 +35,7 @@ impl Environment<'_> {
             public_url: self.get("TANDEM_PUBLIC_URL"),
             test_seams: self.switch("TANDEM_TEST_SEAMS")?,
             log_format: self.log_format()?,
+            groups: None,
             secrets: self.secrets()?,
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,

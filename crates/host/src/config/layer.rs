@@ -21,6 +21,8 @@ pub(crate) struct Layer {
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
     pub(crate) retention_seconds: Option<u64>,
+    /// Groups of approvers every tenant has, by name.
+    pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
 }
@@ -53,6 +55,7 @@ impl Layer {
                 (above, below) => above.or(below),
             },
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
+            groups: self.groups.or(below.groups),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
@@ -74,6 +77,7 @@ impl Layer {
             secrets: None,
             otel: None,
             retention_seconds: None,
+            groups: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,

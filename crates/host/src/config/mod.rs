@@ -21,6 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tandem_access::Member;
 use tandem_runtime::AgentPolicy;
 use url::Url;
 
@@ -50,9 +51,12 @@ pub(crate) struct Settings {
     pub(crate) secrets: BTreeMap<String, Hidden>,
     pub(crate) api_key: Option<Hidden>,
     pub(crate) tenant2_api_key: Option<Hidden>,
+    /// Signs the audit log instead of a key kept in the store.
+    pub(crate) audit_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
     /// How long an ended run keeps its log.
     pub(crate) retention_ms: u64,
+    pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
 }
@@ -140,9 +144,23 @@ pub(crate) fn resolve(
         secrets: layer.secrets.unwrap_or_default(),
         api_key: env.get("TANDEM_API_KEY").map(Hidden),
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
+        audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
         retention_ms: retention_ms(layer.retention_seconds)?,
+        groups: groups(layer.groups.unwrap_or_default())?,
     })
+}
+
+fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    for (name, members) in &groups {
+        if let Some(member) = members.iter().find(|m| Member::parse(m).is_none()) {
+            return Err(Failure::new(
+                format!("the group {name:?} has a member {member:?}, which names nobody"),
+                "A member is a principal, role:ROLE or group:GROUP.",
+            ));
+        }
+    }
+    Ok(groups)
 }
 
 /// The file behind `sqlite:PATH`.

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 use tandem_access::{Identity, Keyring, NewKey, Scope};
-use tandem_record::{Principal, TenantId, Timestamp};
+use tandem_record::{Actor, Principal, TenantId, Timestamp};
 
 /// Makes the directory everything lives in, out of sight of version control: it holds a key.
 pub(super) fn prepare_home(home: &Path) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub(super) async fn prepare(keyring: &Keyring, now: Timestamp) -> anyhow::Result
     {
         return Ok(Identity::of_key(&record));
     }
-    let (record, secret) = keyring.mint(developer(), now).await?;
+    let (record, secret) = keyring.mint(developer(), &Actor::host(), now).await?;
     write_private(file, secret.expose()).map_err(|error| {
         Failure::new(
             format!("cannot write {}: {error}", file.display()),

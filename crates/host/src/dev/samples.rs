@@ -41,6 +41,7 @@ pub(super) async fn set_in_motion(runtime: &Runtime, caller: &Identity) -> anyho
     }
     let large = json!({"orderId": "A-1001", "amount": 140});
     let small = json!({"orderId": "A-1002", "amount": 35});
+    let runtime = runtime.acting_as(caller.actor());
     for (workflow, inputs) in [
         ("order-pipeline", large),
         ("order-pipeline", small),

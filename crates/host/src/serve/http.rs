@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_access::{LinkSigner, Sessions, fresh_link_secret};
+use tandem_access::{Groups, LinkSigner, Sessions, fresh_link_secret};
 use tandem_api::{Api, Host, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -67,6 +67,8 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         console: true,
         otel: settings.otel.is_some(),
         links: link_signer(opened).await?,
+        notary: Arc::clone(&opened.notary),
+        groups: Groups::from_names(&settings.groups),
     })
 }
 

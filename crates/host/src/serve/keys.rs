@@ -5,7 +5,7 @@ use crate::config::Hidden;
 use crate::failure::Failure;
 use crate::output;
 use tandem_access::{Identity, KeyError, Keyring, NewKey, Scope, ScopeSet};
-use tandem_record::{Principal, TenantId, Timestamp};
+use tandem_record::{Actor, Principal, TenantId, Timestamp};
 use tandem_store::KeyRecord;
 
 const BOOTSTRAP: &str = "bootstrap";
@@ -27,7 +27,10 @@ pub(super) async fn prepare(opened: &Opened) -> anyhow::Result<Option<Identity>>
     if let Some(key) = mightiest {
         return Ok(Some(Identity::of_key(key)));
     }
-    let (record, secret) = opened.keyring.mint(bootstrap("default"), now).await?;
+    let (record, secret) = opened
+        .keyring
+        .mint(bootstrap("default"), &Actor::host(), now)
+        .await?;
     output::note(format!(
         "\n\
          ┌─ No API key was configured, so one was made. It is shown only now:\n\

@@ -5,6 +5,7 @@
 //! registered.
 
 mod announce;
+mod audit_key;
 mod courier;
 mod http;
 mod keys;
@@ -25,9 +26,11 @@ use crate::telemetry;
 use announce::login_link;
 use signals::Signals;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_access::Identity;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 /// How long open connections may take to end after a signal.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -112,7 +115,13 @@ async fn until_stopped(
 ) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "otel")]
     let exporter = telemetry::start(&opened)?;
-    let upkeep = tokio::spawn(upkeep::expire_answers(opened.runtime.clone()));
+    let upkeep = [
+        tokio::spawn(upkeep::expire_answers(opened.runtime.clone())),
+        tokio::spawn(upkeep::seal_audit(
+            opened.runtime.clone(),
+            Arc::clone(&opened.notary),
+        )),
+    ];
     let mut doors = http::open(&opened, listener).await?;
     let link = ready.caller.map(|caller| login_link(&opened, caller));
     (ready.announce)(&opened, link.as_deref());
@@ -128,7 +137,7 @@ async fn until_stopped(
         std::process::exit(1);
     });
     doors.close(DRAIN).await;
-    upkeep.abort();
+    upkeep.iter().for_each(JoinHandle::abort);
     #[cfg(feature = "otel")]
     if let Some(exporter) = exporter {
         exporter.finish().await;

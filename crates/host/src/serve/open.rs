@@ -1,5 +1,6 @@
 //! What a server holds open: its address, its store, its runtime.
 
+use super::audit_key;
 use super::courier::WireCourier;
 use crate::config::Settings;
 use crate::failure::Failure;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
 use tandem_nodes::{Guard, HttpCaller, Limits, Performer, Secrets};
 use tandem_record::Timestamp;
+use tandem_runtime::audit::Notary;
 use tandem_runtime::{CLOCK_OFFSET, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
 use tandem_store::Settings as _;
 use tandem_store_sqlite::{Options, SqliteStore};
@@ -23,6 +25,7 @@ pub(crate) struct Opened {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
+    pub(crate) notary: Arc<Notary>,
     /// Where clients of this machine connect.
     pub(crate) address: SocketAddr,
 }
@@ -32,6 +35,10 @@ impl Opened {
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let store = Arc::new(open_store(&settings).await?);
+        let notary = Notary::new(
+            store.clone(),
+            audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
+        );
         let clock = clock(&settings, &store).await?;
         let courier = WireCourier::open(&store, guard(&settings)).await?;
         let config = RuntimeConfig {
@@ -48,6 +55,7 @@ impl Opened {
             runtime,
             keyring: Arc::new(Keyring::new(store)),
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
+            notary: Arc::new(notary),
             address,
         };
         Ok((opened, listener))
@@ -98,7 +106,7 @@ async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
 }
 
 /// The store's own words say what to do; here they get their kind.
-fn store_trouble(fault: Fault) -> Failure {
+pub(super) fn store_trouble(fault: Fault) -> Failure {
     let next = match fault.code {
         "locked" => "Only one tandem may use a store.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
@@ -152,7 +160,11 @@ fn performer(settings: &Settings) -> anyhow::Result<Performer> {
 fn redactor(settings: &Settings) -> Redactor {
     let secrets = settings.secrets.iter();
     let secrets = secrets.map(|(id, value)| (id.as_str(), value.0.as_str()));
-    let keys = [&settings.api_key, &settings.tenant2_api_key];
+    let keys = [
+        &settings.api_key,
+        &settings.tenant2_api_key,
+        &settings.audit_key,
+    ];
     let keys = keys
         .into_iter()
         .flatten()

@@ -1,14 +1,39 @@
 //! What a server does now and then without being asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::Timestamp;
 use tandem_runtime::Runtime;
+use tandem_runtime::audit::{Broken, Notary};
 
 /// As long as the API promises to repeat an answer.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
 const EVERY: Duration = Duration::from_secs(60);
 /// Removed in one transaction, so that writers never wait long.
 const AT_ONCE: usize = 1000;
+
+/// How often the audit log is looked at. Checkpoints are cut where they belong however late they
+/// are made, so this bounds only how long entries go without one.
+const SEALED_EVERY: Duration = Duration::from_secs(2);
+
+/// Seals the audit log as it grows. What is broken is left unsealed, and said once.
+pub(super) async fn seal_audit(runtime: Runtime, notary: Arc<Notary>) {
+    let mut told = None;
+    loop {
+        tokio::time::sleep(SEALED_EVERY).await;
+        match notary.seal_due(runtime.clock().now()).await {
+            Ok(()) => told = None,
+            Err(Broken::Fault(fault)) => {
+                tracing::warn!(%fault, "the audit log could not be sealed");
+            }
+            Err(broken @ Broken::Chain { at_seq }) => {
+                if told.replace(at_seq) != Some(at_seq) {
+                    tracing::error!("{broken}; `tandem audit verify` tells more");
+                }
+            }
+        }
+    }
+}
 
 /// Forgets answers to idempotency keys once nobody may ask for them any more.
 pub(super) async fn expire_answers(runtime: Runtime) {

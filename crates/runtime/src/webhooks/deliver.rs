@@ -30,26 +30,19 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Runtime {
     /// Takes up a subscription's entry that was leased to this process.
-    pub(crate) async fn start_deliveries(
-        &self,
-        leased: OutboxEntry,
-        worker: OwnedSemaphorePermit,
-    ) -> Result<(), Fault> {
-        let lane = Arc::clone(&self.inner.webhooks.lanes).try_acquire_owned();
-        let (Ok(lane), Some(_)) = (lane, self.courier()) else {
-            let later = self.clock().now().plus_ms(BUSY_MS);
-            let owner = &self.inner.config.owner;
-            return self.store().release(&leased.effect, owner, later).await;
-        };
+    pub(crate) async fn start_deliveries(&self, leased: OutboxEntry, worker: OwnedSemaphorePermit) {
         let rounds = Rounds {
             runtime: self.clone(),
             webhook: WebhookId::from(leased.body),
+        };
+        let lane = Arc::clone(&self.inner.webhooks.lanes).try_acquire_owned();
+        let (Ok(lane), Some(_)) = (lane, self.courier()) else {
+            return rounds.put_back(BUSY_MS).await;
         };
         self.spawn_worker(leased.effect, worker, async move {
             rounds.until_done().await;
             drop(lane);
         });
-        Ok(())
     }
 }
 

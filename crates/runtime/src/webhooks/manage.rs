@@ -3,10 +3,11 @@
 
 use super::{Courier, Subscription, entry_id, wake};
 use crate::runtime::Runtime;
+use serde_json::json;
 use std::sync::Arc;
-use tandem_record::{TenantId, Timestamp, Webhook, WebhookId, WorkspaceId};
+use tandem_record::{Object, TenantId, Timestamp, Webhook, WebhookId, WorkspaceId};
 use tandem_store::{
-    Commit, Conflict, DeliveryListing, DeliveryState, Error, Fault, IdempotencyRecord,
+    AuditDraft, Commit, Conflict, DeliveryListing, DeliveryState, Error, Fault, IdempotencyRecord,
     OutboxChange, Progress, WebhookChange,
 };
 
@@ -44,7 +45,7 @@ impl Runtime {
             return Err(WebhookError::TooMany);
         }
         let change = put(webhook);
-        self.change_webhook(webhook, change, Vec::new(), answer)
+        self.change_webhook("webhook.register", webhook, change, Vec::new(), answer)
             .await
     }
 
@@ -65,7 +66,8 @@ impl Runtime {
         if self.store().webhook(&webhook.id).await?.is_none() {
             return Err(WebhookError::NotFound);
         }
-        self.change_webhook(webhook, put(&rotated), Vec::new(), answer)
+        let change = put(&rotated);
+        self.change_webhook("webhook.rotate", webhook, change, Vec::new(), answer)
             .await
     }
 
@@ -84,7 +86,8 @@ impl Runtime {
         };
         let entry = entry_id(&webhook.id);
         let outbox = vec![OutboxChange::Remove(entry.clone())];
-        self.change_webhook(webhook, change, outbox, answer).await?;
+        self.change_webhook("webhook.unregister", webhook, change, outbox, answer)
+            .await?;
         self.inner.effects.abort(&entry);
         Ok(())
     }
@@ -113,7 +116,8 @@ impl Runtime {
             },
         };
         let outbox = vec![wake(&webhook.id, now)];
-        self.change_webhook(webhook, change, outbox, answer).await?;
+        self.change_webhook("webhook.redeliver", webhook, change, outbox, answer)
+            .await?;
         self.inner.effects.bell.notify_one();
         Ok(())
     }
@@ -158,17 +162,25 @@ impl Runtime {
         self.store().list_deliveries(id, before, limit).await
     }
 
+    /// `action` is what the audit log calls it. The target's address is not told: it may carry a
+    /// secret.
     async fn change_webhook(
         &self,
+        action: &str,
         webhook: &Webhook,
         change: WebhookChange,
         outbox: Vec<OutboxChange>,
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
+        let now = self.clock().now();
+        let (tenant, id) = (&webhook.tenant, webhook.id.as_str());
+        let details = Object::from_iter([("events".to_owned(), json!(webhook.events))]);
+        let told = AuditDraft::new(now, Some(tenant), self.actor(), action, id, details);
         let commit = Commit {
             webhooks: vec![change],
             outbox,
             idempotency: answer,
+            audit: vec![told],
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;

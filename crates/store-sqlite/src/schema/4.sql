@@ -1,31 +1,38 @@
--- Version 4: memory, and what is left of runs whose log was removed.
+-- Version 4: the audit log. Entries are chained by hash and never change; what is stored is what is hashed.
 
--- Every write to every memory scope; `position` is the order of writing. An entry is never
--- changed: the newest write of a key counts, and one without a body takes the key out.
-CREATE TABLE memory (
-    position   INTEGER PRIMARY KEY,
-    tenant     TEXT    NOT NULL,
-    scope      TEXT    NOT NULL,
-    memory_ref TEXT    NOT NULL,
-    key        TEXT    NOT NULL,
-    run_id     TEXT    NOT NULL,
-    seq        INTEGER NOT NULL,
-    body       TEXT
+CREATE TABLE audit (
+    seq  INTEGER PRIMARY KEY,
+    body TEXT    NOT NULL
 ) STRICT;
 
--- Both end in `position`, as every index does: the newest write of a key at or before any position
--- is one lookup.
-CREATE INDEX memory_by_scope ON memory (tenant, scope, memory_ref, key);
-CREATE INDEX memory_by_run   ON memory (run_id, memory_ref, key);
+-- Where the chain ends, so that a lost end shows.
+CREATE TABLE audit_head (
+    id   INTEGER PRIMARY KEY CHECK (id = 0),
+    seq  INTEGER NOT NULL,
+    hash BLOB    NOT NULL CHECK (length(hash) = 32)
+) STRICT;
 
-CREATE TABLE memory_joins (
-    run_id TEXT    NOT NULL,
-    seq    INTEGER NOT NULL,
-    child  TEXT    NOT NULL,
-    PRIMARY KEY (run_id, seq, child)
-) STRICT, WITHOUT ROWID;
+CREATE TABLE audit_checkpoints (
+    at_sequence INTEGER PRIMARY KEY,
+    id          TEXT    NOT NULL UNIQUE,
+    merkle_root TEXT    NOT NULL,
+    signature   TEXT    NOT NULL
+) STRICT;
 
--- The events of a run with a tombstone are gone.
-ALTER TABLE runs ADD COLUMN tombstone TEXT;
+-- Decisions by their question. An entry is canonical JSON, so it begins with its action; only
+-- decisions pay for being parsed.
+CREATE INDEX audit_decisions ON audit (json_extract(body, '$.target'))
+    WHERE substr(body, 1, 29) = '{"action":"interrupt.resolve"';
 
-CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL AND tombstone IS NULL;
+CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
+CREATE TRIGGER audit_is_not_removed BEFORE DELETE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
+CREATE TRIGGER audit_head_is_not_removed BEFORE DELETE ON audit_head
+    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
+CREATE TRIGGER audit_head_only_advances BEFORE UPDATE ON audit_head WHEN NEW.seq <= OLD.seq
+    BEGIN SELECT RAISE(ABORT, 'the audit log only grows'); END;
+CREATE TRIGGER audit_checkpoint_is_not_changed BEFORE UPDATE ON audit_checkpoints
+    BEGIN SELECT RAISE(ABORT, 'checkpoints are not changed'); END;
+CREATE TRIGGER audit_checkpoint_is_not_removed BEFORE DELETE ON audit_checkpoints
+    BEGIN SELECT RAISE(ABORT, 'checkpoints are not removed'); END;

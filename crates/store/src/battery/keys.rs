@@ -1,7 +1,8 @@
 //! API keys are found by the hash of their secret and never forgotten.
 
+use super::audit::{entries, told};
 use super::sample::{NOW, later};
-use crate::{KeyRecord, Store};
+use crate::{AuditDraft, KeyRecord, Store};
 use std::sync::Arc;
 use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
 
@@ -21,16 +22,24 @@ fn key(id: &str, tenant: &str, created_at: Timestamp) -> KeyRecord {
     }
 }
 
+fn made() -> AuditDraft {
+    told("key.created", "k")
+}
+
+fn gone() -> AuditDraft {
+    told("key.revoked", "k")
+}
+
 pub async fn found_by_hash(store: Arc<dyn Store>) {
     assert_eq!(store.key_by_hash("hash-of-k1").await.unwrap(), None);
     let mut first = key("k1", "t1", NOW);
-    store.put_key(first.clone()).await.unwrap();
+    store.put_key(first.clone(), made()).await.unwrap();
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "every field comes back");
     first.workspace = None;
     first.expires_at = None;
     first.scopes = vec![];
-    store.put_key(first.clone()).await.unwrap();
+    store.put_key(first.clone(), made()).await.unwrap();
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "the same id is replaced");
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
@@ -38,7 +47,8 @@ pub async fn found_by_hash(store: Arc<dyn Store>) {
 
 pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
     for (id, tenant, age) in [("k1", "t1", 30), ("k2", "t2", 20), ("k3", "t1", 10)] {
-        store.put_key(key(id, tenant, later(age))).await.unwrap();
+        let key = key(id, tenant, later(age));
+        store.put_key(key, made()).await.unwrap();
     }
     let ids = async |tenant: Option<&str>| -> Vec<String> {
         let tenant = tenant.map(TenantId::new);
@@ -51,22 +61,66 @@ pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
 }
 
 pub async fn revoked_once(store: Arc<dyn Store>) {
-    store.put_key(key("k1", "t1", NOW)).await.unwrap();
+    store.put_key(key("k1", "t1", NOW), made()).await.unwrap();
     let (own, other) = (TenantId::new("t1"), TenantId::new("t2"));
-    assert!(!store.revoke_key(&other, "k1", later(1)).await.unwrap());
-    assert!(!store.revoke_key(&own, "absent", later(1)).await.unwrap());
-    assert!(store.revoke_key(&own, "k1", later(2)).await.unwrap());
-    assert!(store.revoke_key(&own, "k1", later(3)).await.unwrap());
+    assert!(
+        !store
+            .revoke_key(&other, "k1", later(1), gone())
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .revoke_key(&own, "absent", later(1), gone())
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .revoke_key(&own, "k1", later(2), gone())
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .revoke_key(&own, "k1", later(3), gone())
+            .await
+            .unwrap()
+    );
     let found = store.key_by_hash("hash-of-k1").await.unwrap().unwrap();
     assert_eq!(found.revoked_at, Some(later(2)), "the first time stands");
 }
 
 pub async fn a_secret_belongs_to_one_key(store: Arc<dyn Store>) {
-    store.put_key(key("k1", "t1", NOW)).await.unwrap();
+    store.put_key(key("k1", "t1", NOW), made()).await.unwrap();
     let mut twin = key("k2", "t2", NOW);
     twin.hash = "hash-of-k1".into();
-    let refused = store.put_key(twin).await.unwrap_err();
+    let refused = store.put_key(twin, made()).await.unwrap_err();
     assert_eq!(refused.code, "invalid");
     assert!(!refused.retryable);
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
+}
+
+pub async fn changes_are_told(store: Arc<dyn Store>) {
+    let tenant = TenantId::new("t1");
+    store.put_key(key("k1", "t1", NOW), made()).await.unwrap();
+    let mut twin = key("k2", "t2", NOW);
+    twin.hash = "hash-of-k1".into();
+    store.put_key(twin, made()).await.unwrap_err();
+    for _ in 0..2 {
+        let revoked = store.revoke_key(&tenant, "k1", later(1), gone()).await;
+        assert!(revoked.unwrap());
+    }
+    let absent = store.revoke_key(&tenant, "k9", later(1), gone()).await;
+    assert!(!absent.unwrap());
+    let actions: Vec<String> = entries(&store)
+        .await
+        .into_iter()
+        .map(|e| e.action)
+        .collect();
+    assert_eq!(
+        actions,
+        ["key.created", "key.revoked"],
+        "each once, and no refusal"
+    );
 }

@@ -10,6 +10,7 @@
 //! of its topic and one name in the list below.
 
 pub mod append;
+pub mod audit;
 pub mod concurrency;
 pub mod definitions;
 pub mod guards;
@@ -19,6 +20,7 @@ pub mod interrupts;
 pub mod keys;
 pub mod memory;
 pub mod outbox;
+pub mod people;
 pub mod runs;
 pub mod sample;
 pub mod settings;
@@ -65,6 +67,9 @@ macro_rules! battery {
                 refuses_to_begin_twice, several_streams_advance_together,
                 one_conflict_undoes_the_whole_commit, appends_of_one_commit_build_on_each_other,
                 refuses_malformed_commits, keeps_bodies_byte_for_byte, closed_store_says_so;
+            audit: grows_with_its_commit, a_refused_commit_tells_nothing,
+                concurrent_commits_make_one_chain, finds_the_entry_of_a_decision,
+                seals_follow_one_another;
             guards: lease_guard_needs_the_holder, scope_guard_sees_live_runs_only,
                 a_failed_guard_leaves_no_trace, guards_look_before_the_commit_writes;
             idempotency: answers_what_was_committed, a_used_key_conflicts,
@@ -77,6 +82,7 @@ macro_rules! battery {
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,
                 commits_remove_entries, put_replaces_an_entry, next_due_follows_leases,
                 a_lost_lease_fences_its_old_holder, concurrent_leases_are_disjoint;
+            people: groups_are_replaced_by_name, delegations_end, a_refused_commit_changes_nobody;
             timers: due_in_order, set_moves_and_clear_removes, keys_are_told_apart,
                 a_refused_commit_sets_no_timer;
             runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,
@@ -86,7 +92,7 @@ macro_rules! battery {
                 registering_again_moves_the_id, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
-                a_secret_belongs_to_one_key;
+                a_secret_belongs_to_one_key, changes_are_told;
             memory: a_scope_is_readable_as_of_every_position, a_run_is_seen_up_to_one_of_its_events,
                 bound_to_tenant_and_scope, counts_what_is_there_now,
                 joins_in_order, a_refused_commit_remembers_nothing,

@@ -2,6 +2,7 @@
 
 use super::MemoryStore;
 use crate::Settings;
+use crate::audit::AuditDraft;
 use crate::fault::Fault;
 use crate::keys::{KeyRecord, Keys};
 use async_trait::async_trait;
@@ -32,7 +33,7 @@ impl Settings for MemoryStore {
 
 #[async_trait]
 impl Keys for MemoryStore {
-    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
+    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
         let mut state = self.state()?;
         let twin = state
             .keys
@@ -48,6 +49,7 @@ impl Keys for MemoryStore {
             ));
         }
         state.keys.insert(key.key_id.clone(), key);
+        state.tell(&told);
         Ok(())
     }
 
@@ -73,12 +75,19 @@ impl Keys for MemoryStore {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
+        told: AuditDraft,
     ) -> Result<bool, Fault> {
         let mut state = self.state()?;
         let Some(key) = state.keys.get_mut(key_id).filter(|k| k.tenant == *tenant) else {
             return Ok(false);
         };
-        key.revoked_at.get_or_insert(at);
+        if key
+            .revoked_at
+            .replace(key.revoked_at.unwrap_or(at))
+            .is_none()
+        {
+            state.tell(&told);
+        }
         Ok(true)
     }
 }

@@ -1,5 +1,6 @@
 //! The data, and how one commit changes it: validated whole, then applied without failing.
 
+use super::audit::AuditLog;
 use super::webhooks::Subscription;
 use crate::commit::{
     Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
@@ -8,6 +9,7 @@ use crate::commit::{
 };
 use crate::fault::Conflict;
 use crate::keys::KeyRecord;
+use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -38,6 +40,9 @@ pub(super) struct State {
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
+    pub(super) audit: AuditLog,
+    pub(super) groups: BTreeMap<(TenantId, String), GroupRecord>,
+    pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
 }
 
@@ -159,8 +164,14 @@ impl State {
         for change in commit.registry {
             self.change_registry(change);
         }
+        for change in commit.people {
+            self.change_people(change);
+        }
         for change in commit.webhooks {
             self.change_webhook(change);
+        }
+        for draft in &commit.audit {
+            self.tell(draft);
         }
     }
 
@@ -194,6 +205,7 @@ impl State {
         match self.interrupt_places.get(&row.interrupt) {
             Some(&place) => {
                 let stored = &mut self.interrupts[place];
+                stored.deadline = row.deadline;
                 stored.closed = row.closed;
                 stored.body = row.body;
                 stored.deadline = row.deadline;

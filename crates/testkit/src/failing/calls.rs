@@ -10,11 +10,12 @@ use tandem_record::{
     WorkflowId, WorkspaceId,
 };
 use tandem_store::{
-    Commit, DeliveryListing, DeliveryRow, DueTimer, Error, Fault, IdempotencyKey,
-    IdempotencyRecord, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing,
-    InterruptRow, KeyRecord, Keys, LeaseRequest, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
-    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
-    ReadMemory, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, Settings,
+    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
+    DeliveryRow, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
+    InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
+    KeyRecord, Keys, LeaseRequest, Listing, Log, MemoryQuery, MemoryRow, MemoryView, Outbox,
+    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadMemory,
+    ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, Settings,
     SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
@@ -136,6 +137,23 @@ impl ReadMemory for FailingStore {
 }
 
 #[async_trait]
+impl ReadPeople for FailingStore {
+    async fn groups(&self, tenant: &TenantId) -> Result<Vec<GroupRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.groups(tenant).await
+    }
+
+    async fn delegations(
+        &self,
+        tenant: &TenantId,
+        now: Timestamp,
+    ) -> Result<Vec<DelegationRecord>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.delegations(tenant, now).await
+    }
+}
+
+#[async_trait]
 impl ReadRuns for FailingStore {
     async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault> {
         self.faults.of_read().await?;
@@ -248,6 +266,33 @@ impl ReadIdempotency for FailingStore {
 }
 
 #[async_trait]
+impl Audit for FailingStore {
+    async fn audit_head(&self) -> Result<Option<AuditHead>, Fault> {
+        self.inner.audit_head().await
+    }
+
+    async fn audit_entries(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>, Fault> {
+        self.inner.audit_entries(after, limit).await
+    }
+
+    async fn audit_decision(&self, interrupt: &InterruptId) -> Result<Option<AuditRow>, Fault> {
+        self.inner.audit_decision(interrupt).await
+    }
+
+    async fn checkpoints(&self, after: u64, limit: usize) -> Result<Vec<Checkpoint>, Fault> {
+        self.inner.checkpoints(after, limit).await
+    }
+
+    async fn checkpoint_until(&self, seq: u64) -> Result<Option<Checkpoint>, Fault> {
+        self.inner.checkpoint_until(seq).await
+    }
+
+    async fn put_checkpoint(&self, checkpoint: Checkpoint, after: u64) -> Result<bool, Fault> {
+        self.inner.put_checkpoint(checkpoint, after).await
+    }
+}
+
+#[async_trait]
 impl Settings for FailingStore {
     async fn get(&self, name: &str) -> Result<Option<String>, Fault> {
         self.inner.get(name).await
@@ -264,8 +309,8 @@ impl Settings for FailingStore {
 
 #[async_trait]
 impl Keys for FailingStore {
-    async fn put_key(&self, key: KeyRecord) -> Result<(), Fault> {
-        self.inner.put_key(key).await
+    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
+        self.inner.put_key(key, told).await
     }
 
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
@@ -281,8 +326,9 @@ impl Keys for FailingStore {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
+        told: AuditDraft,
     ) -> Result<bool, Fault> {
-        self.inner.revoke_key(tenant, key_id, at).await
+        self.inner.revoke_key(tenant, key_id, at, told).await
     }
 }
 

@@ -8,9 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Run, State};
-use tandem_record::{ErrorInfo, Event, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp};
+use tandem_record::{
+    ErrorInfo, Event, EventFate, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp,
+};
 use tandem_runtime::{Fault, RunRow, Runtime};
-use tandem_store::{Outbox, ReadIdempotency, ReadLog, ReadTimers};
+use tandem_store::audit::{Entry, Walk};
+use tandem_store::{Audit, Outbox, ReadIdempotency, ReadLog, ReadTimers};
 
 /// A run that came to its end.
 struct Ended {
@@ -27,6 +30,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     let runs = read_all(runtime).await.map_err(store_failed)?;
     for (run, ended) in &runs {
         well_formed(ended)?;
+        one_decision_each(ended)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
         crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
         agrees_with_its_fold(sim, runtime, ended).await?;
@@ -37,6 +41,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     calls_were_recorded_first(sim)?;
     nothing_is_left_over(sim).await.map_err(store_failed)??;
     keys_are_kept(sim).await?;
+    creations_are_told(sim, &runs).await?;
     let knowledge = sim.knowledge.lock();
     acknowledged(&knowledge, &runs)?;
     views_were_true(&knowledge, &runs)?;
@@ -45,6 +50,31 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
         runs: runs.len() as u64,
         events: runs.values().map(|run| run.log.len() as u64).sum(),
         calls: sim.world.performed().len() as u64,
+    })
+}
+
+/// The audit chain holds through every fault, and tells each run somebody asked for exactly once.
+async fn creations_are_told(sim: &Simulation, runs: &Runs) -> Result<(), String> {
+    let store = sim.store.reopen();
+    let rows = store.audit_entries(0, usize::MAX).await;
+    let mut walk = Walk::new();
+    let mut told = Vec::new();
+    for row in rows.map_err(store_failed)? {
+        walk.entry(row.seq, &row.body);
+        let entry: Entry = serde_json::from_slice(&row.body).map_err(|e| e.to_string())?;
+        if entry.action == "run.create" {
+            told.push(entry.target);
+        }
+    }
+    let head = store.audit_head().await.map_err(store_failed)?;
+    ensure(walk.breaks().is_empty() && walk.last() == head, || {
+        format!("the audit chain is broken: {:?}", walk.breaks())
+    })?;
+    told.sort();
+    let asked = runs.values().filter(|run| run.row.parent.is_none());
+    let asked: Vec<String> = asked.map(|run| run.row.run_id.to_string()).collect();
+    ensure(told == asked, || {
+        format!("runs {asked:?} were created, but told are {told:?}")
     })
 }
 
@@ -89,6 +119,44 @@ fn well_formed(ended: &Ended) -> Result<(), String> {
     ensure(ends == [ended.log.len() - 1], || {
         format!("{run} ends at {ends:?} of {}", ended.log.len())
     })
+}
+
+/// A question is decided once, goes on once, and an event from outside is used once.
+fn one_decision_each(ended: &Ended) -> Result<(), String> {
+    let run = &ended.row.run_id;
+    // A parent mirrors its child's question as often as the child waits for it; its own it asks once.
+    let mut asked = BTreeSet::new();
+    let (mut decided, mut resumed) = (BTreeSet::new(), BTreeSet::new());
+    let (mut received, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for recorded in &ended.log {
+        match &recorded.event {
+            Event::InterruptResolved { resolution, .. } => {
+                let id = &resolution.interrupt;
+                ensure(decided.insert(id), || format!("{run} decided {id} twice"))?;
+                if let Some(event) = &resolution.event_id {
+                    ensure(used.insert(event) && received.contains(event), || {
+                        format!("{run} used event {event} wrongly")
+                    })?;
+                }
+            }
+            Event::InterruptRequested { interrupt, .. } => {
+                asked.insert(&interrupt.id);
+            }
+            Event::NodeResumed {
+                interrupt: Some(id),
+                ..
+            } if asked.contains(id) => {
+                ensure(resumed.insert(id), || format!("{run} resumed {id} twice"))?;
+            }
+            Event::ExternalEventReceived { event_id, .. } => {
+                ensure(received.insert(event_id), || {
+                    format!("{run} took event {event_id} twice")
+                })?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn fold(run: &RunId, definition: &Arc<Definition>, events: &[Recorded]) -> Run {
@@ -270,9 +338,30 @@ fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
                 already_terminal: false,
                 ..
             } => has(&|r| matches!(r.event, Event::RunCancelled { .. })),
-            Reply::Cancel { .. } | Reply::Unchanged | Reply::Accepted | Reply::Resolved { .. } => {
-                true
+            Reply::Resolved {
+                interrupt,
+                outcome: Some(outcome),
+                ..
+            } => has(&|r| {
+                matches!(&r.event, Event::InterruptResolved { resolution, .. }
+                    if resolution.interrupt == *interrupt
+                        && resolution.outcome.as_ref() == Some(outcome))
+            }),
+            Reply::EventTaken {
+                fate: EventFate::Matched { interrupt, .. },
+                ..
+            } => has(&|r| {
+                matches!(&r.event, Event::InterruptResolved { resolution, .. }
+                    if resolution.interrupt == *interrupt && resolution.event_id.is_some())
+            }),
+            Reply::EventTaken { .. } => {
+                has(&|r| matches!(r.event, Event::ExternalEventReceived { .. }))
             }
+            Reply::Denied { .. } => has(&|r| matches!(r.event, Event::DecisionDenied { .. })),
+            Reply::Cancel { .. }
+            | Reply::Unchanged
+            | Reply::Accepted
+            | Reply::Resolved { outcome: None, .. } => true,
         };
         ensure(kept, || {
             format!("{run} replied {reply:?}, of which its log knows nothing")

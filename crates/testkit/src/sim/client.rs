@@ -1,7 +1,7 @@
 //! A client: starts runs, interferes with them, reads them, and writes down what it was told.
 
-use super::Simulation;
 use super::crew::CREW;
+use super::{Simulation, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -15,7 +15,8 @@ use tandem_runtime::{
     Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
 };
 
-const WORKFLOWS: [&str; 9] = [
+const WORKFLOWS: [&str; 10] = [
+    "asking",
     "top",
     "top",
     "middle",
@@ -44,8 +45,14 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
                 command(&sim, &runtime, &mut rng).await;
             }
             35..60 => command(&sim, &runtime, &mut rng).await,
-            60..75 => read(&sim, &runtime, &mut rng).await,
-            75..90 => repeat_delivery(&sim, &runtime, &mut rng).await,
+            60..70 => read(&sim, &runtime, &mut rng).await,
+            70..80 => people::answer(&sim, &runtime, &mut rng).await,
+            80..84 => {
+                if let Some(run) = some_run(&runtime, &mut rng).await {
+                    people::event(&sim, &runtime, run, &mut rng).await;
+                }
+            }
+            84..90 => repeat_delivery(&sim, &runtime, &mut rng).await,
             90..95 => false_alarm(&sim, &runtime, &mut rng).await,
             _ => {
                 let jump = rng.random_range(0..600_000);
@@ -251,8 +258,11 @@ async fn false_alarm(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     let Some(run) = some_run(runtime, rng).await else {
         return;
     };
-    let key = match rng.random_range(0..3) {
+    let key = match rng.random_range(0..4) {
         0 => TimerKey::RunDeadline,
+        3 => TimerKey::InterruptDeadline {
+            node: format!("n{}", rng.random_range(0..5)).into(),
+        },
         1 => TimerKey::Trigger { id: "on-c".into() },
         _ => TimerKey::NodeWake {
             node: format!("n{}", rng.random_range(0..5)).into(),

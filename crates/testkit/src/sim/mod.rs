@@ -8,6 +8,7 @@ mod client;
 mod crew;
 mod knowledge;
 mod many;
+mod people;
 mod webhooks;
 mod workflows;
 
@@ -226,6 +227,7 @@ impl Simulation {
             if open.peek().is_none() && depth == 0 {
                 return Ok(());
             }
+            people::answer_everything(runtime).await?;
             for run in open.filter(|run| run.status == RunStatus::Paused) {
                 let resume = Command::Resume { reason: None };
                 // It may have been resumed or ended since it was listed.

@@ -22,6 +22,7 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
         graph(rng, "top", &["middle", "leaf"]),
         long_loop(rng),
         triggered(rng),
+        asking(rng),
         crew::supervised(rng, &["middle", "leaf"]),
     ]
 }
@@ -35,7 +36,7 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
     let mut loops = Vec::new();
     for n in 0..count {
         let name = format!("n{n}");
-        flow = match rng.random_range(0..10) {
+        flow = match rng.random_range(0..12) {
             0..3 => flow.http(&name, rng.random_range(1..4)),
             3..5 => flow.delay(&name, rng.random_range(1..2_000)),
             5..8 if !children.is_empty() => {
@@ -62,7 +63,8 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
                 "core.setVariable",
                 json!({"name": "v", "value": name}),
             ),
-            _ => flow.noop(&name),
+            9 => flow.noop(&name),
+            _ => ask(flow, &name, rng),
         };
         flow = flow.with("settings", node_settings(rng));
         for earlier in 0..n {
@@ -96,6 +98,52 @@ fn node_settings(rng: &mut SmallRng) -> Value {
         settings["onError"] = json!("continue");
     }
     settings
+}
+
+/// A question of some kind that may run out of time in one of several ways.
+fn ask(flow: Flow, name: &str, rng: &mut SmallRng) -> Flow {
+    let timeout = rng.random_range(1..3_000);
+    let level = json!({"approverGroups": ["leads"], "timeoutMs": rng.random_range(1..3_000)});
+    let policy = match rng.random_range(0..4) {
+        0 => json!({"policy": "reject"}),
+        1 => json!({"policy": "escalate", "levels": [level.clone(), level]}),
+        2 => json!({"policy": "remind", "everyMs": 1000, "times": 3, "then": "reject"}),
+        _ => json!({"policy": "remind", "everyMs": 1000, "times": 2}),
+    };
+    let question = json!([{"id": "q", "question": "?"}]);
+    let (type_id, mut config) = match rng.random_range(0..4) {
+        0 => ("core.clarificationGate", json!({"questions": question})),
+        1 => (
+            "core.interrupt",
+            json!({"kind": "external-event",
+                   "data": {"eventType": super::people::EVENT, "correlation": {"n": 1}}}),
+        ),
+        _ => (
+            "core.approvalGate",
+            json!({"requiredApprovals": rng.random_range(1..3)}),
+        ),
+    };
+    if rng.random_bool(0.6) {
+        config["timeoutMs"] = json!(timeout);
+        let people = policy["levels"].is_array();
+        if !(people && type_id == "core.interrupt") {
+            config["tandem"] = json!({"onTimeout": policy});
+        }
+    }
+    flow.node(name, type_id, config)
+}
+
+/// Several questions at once.
+fn asking(rng: &mut SmallRng) -> Value {
+    let count = rng.random_range(1..5);
+    let mut flow = wf("asking").noop("root").noop("join");
+    for n in 0..count {
+        flow = ask(flow, &format!("n{n}"), rng);
+    }
+    for n in 0..count {
+        flow = flow.path(&format!("root n{n} join"));
+    }
+    flow.document()
 }
 
 /// Enough events for snapshots.

@@ -22,6 +22,8 @@ pub struct Wired<'a> {
     pub debug_bundle: bool,
     pub idempotency_seconds: u64,
     pub key_rotation_grace_seconds: Option<u64>,
+    /// The audit log is chained, sealed and open to checks.
+    pub audit_log: Option<AuditLog>,
     pub auth_scoped: bool,
     pub sub_workflow_input_mapping: bool,
     /// Span export is configured and compiled in.
@@ -58,6 +60,15 @@ pub struct Agents<'a> {
     pub mock_agent: bool,
     /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
     pub memory: bool,
+}
+
+/// How the audit log is sealed.
+#[derive(Debug, Clone)]
+pub struct AuditLog {
+    /// Base64 of the DER form (SPKI).
+    pub public_key: String,
+    pub checkpoint_entries: u64,
+    pub checkpoint_seconds: u64,
 }
 
 /// The document for one reader.
@@ -129,6 +140,10 @@ pub fn document(wired: &Wired<'_>) -> Value {
             }),
         );
     }
+    if !wired.interrupt_kinds.is_empty() {
+        let routing = json!({"supported": true, "refKinds": ["group", "role"]});
+        out.set("interrupt", json!({"approverRouting": routing}));
+    }
     if wired.webhooks {
         out.set(
             "webhooks",
@@ -157,7 +172,8 @@ pub fn document(wired: &Wired<'_>) -> Value {
             }),
         );
     }
-    out.set("conversationPrimitive", false);
+    let talks = wired.node_types.contains(&"core.conversationGate");
+    out.set("conversationPrimitive", talks);
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);
     }
@@ -250,9 +266,10 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
 /// Envelope types the host understands.
 const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
 /// Interrupt profiles whose every rule is served.
-const INTERRUPT_PROFILES: [&str; 3] = [
+const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-quorum",
     "openwop-interrupt-auth-required",
+    "openwop-interrupt-external-event",
     "openwop-interrupt-cascade-cancel",
 ];
 
@@ -272,10 +289,23 @@ fn auth(wired: &Wired<'_>) -> Option<Value> {
     if !wired.interrupt_kinds.is_empty() {
         profiles.extend(INTERRUPT_PROFILES);
     }
-    Some(json!({
+    if wired.audit_log.is_some() {
+        profiles.push("openwop-audit-log-integrity");
+    }
+    let mut auth = json!({
         "profiles": profiles,
         "rotation": {"supported": true, "minGraceSeconds": grace},
-    }))
+    });
+    if let Some(log) = &wired.audit_log {
+        auth["auditLogIntegrity"] = json!({
+            "hashChain": true,
+            "checkpointSignatureAlgorithm": "ed25519",
+            "checkpointPublicKey": log.public_key,
+            "checkpointIntervalEntries": log.checkpoint_entries,
+            "checkpointIntervalSeconds": log.checkpoint_seconds,
+        });
+    }
+    Some(auth)
 }
 
 fn observability(wired: &Wired<'_>) -> Value {

@@ -8,6 +8,7 @@ pub mod error;
 mod mask;
 mod payload;
 pub mod project;
+mod question;
 mod recorded;
 pub mod spans;
 pub mod stream;

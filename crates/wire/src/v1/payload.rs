@@ -2,6 +2,7 @@
 
 use super::agent;
 use super::mask::{masked, masked_entries};
+use super::question::{question_payload, standing};
 use super::recorded::{forked_from, memory_payload, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
@@ -31,6 +32,13 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::ApprovalReceived { .. } => "approval.received",
         Event::ClarificationResolved { .. } => "clarification.resolved",
         Event::ApprovalQuestioned { .. } => "tandem.approval.questioned",
+        Event::InterruptEscalated { .. } => "tandem.interrupt.escalated",
+        Event::InterruptReminded { .. } => "tandem.interrupt.reminded",
+        Event::DecisionDenied { .. } => "tandem.decision.denied",
+        Event::ExternalEventReceived { .. } => "tandem.event.received",
+        Event::ConversationOpened { .. } => "conversation.opened",
+        Event::ConversationExchanged { .. } => "conversation.exchanged",
+        Event::ConversationClosed { .. } => "conversation.closed",
         Event::NodeSuspended { .. } => "node.suspended",
         Event::InterruptResolved { .. } => "interrupt.resolved",
         Event::NodeResumed { .. } => "node.resumed",
@@ -234,6 +242,8 @@ fn node_payload(
             out.set("resumeValue", &resolution.value);
             out.set("resolvedAt", rfc3339(at));
             out.opt("resolvedBy", resolution.by.as_ref());
+            standing(&resolution.standing, out);
+            out.opt("eventId", resolution.event_id.as_ref());
             out.opt("outcome", resolution.outcome.as_ref());
             out.opt("reason", resolution.reason.as_ref());
         }
@@ -259,71 +269,18 @@ fn node_payload(
 /// What people were asked and said.
 fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &mut Fields) {
     match event {
-        Event::ApprovalRequested {
-            node,
-            interrupt,
-            artifact_id,
-            artifact_type,
-            title,
-            actions,
-            approvers,
-            required,
-        } => {
-            // This event's vocabulary is the older one.
-            let older = |action: &String| match action.as_str() {
-                "edit-accept" => "edit".to_owned(),
-                _ => action.clone(),
-            };
-            out.node(node);
-            out.set("interruptId", interrupt);
-            out.set("artifactId", artifact_id);
-            out.set("artifactType", artifact_type);
-            out.set("title", title);
-            out.set("actions", actions.iter().map(older).collect::<Vec<_>>());
-            out.opt(
-                "approversList",
-                (!approvers.is_empty()).then_some(approvers),
-            );
-            out.set("requiredApprovals", required);
-        }
-        Event::ClarificationRequested {
-            node,
-            interrupt,
-            questions,
-        } => {
-            out.node(node);
-            out.set("interruptId", interrupt);
-            out.set("questions", questions);
-        }
-        Event::ApprovalReceived { node, decision, .. } => {
-            out.node(node);
-            out.set("action", &decision.action);
-            let voter = decision.voter.clone();
-            let by = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
-            let silent = decision.action == "timeout";
-            let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
-            out.opt("decidedBy", by);
-            out.set("decidedAt", rfc3339(at));
-            out.opt("feedback", decision.feedback.as_ref());
-            out.opt("refineFeedback", decision.refine.as_ref());
-            out.opt("editedArtifactData", decision.edited.as_ref());
-        }
-        Event::ClarificationResolved { node, answers, by } => {
-            out.node(node);
-            out.set("answers", answers);
-            out.opt("answeredBy", by.as_ref());
-        }
-        Event::ApprovalQuestioned {
-            node,
-            interrupt,
-            question,
-            by,
-        } => {
-            out.node(node);
-            out.set("interruptId", interrupt);
-            out.set("question", question);
-            out.opt("askedBy", by.as_ref());
-        }
+        Event::ApprovalRequested { .. }
+        | Event::ClarificationRequested { .. }
+        | Event::ApprovalReceived { .. }
+        | Event::ClarificationResolved { .. }
+        | Event::ApprovalQuestioned { .. }
+        | Event::InterruptEscalated { .. }
+        | Event::InterruptReminded { .. }
+        | Event::DecisionDenied { .. }
+        | Event::ConversationOpened { .. }
+        | Event::ConversationExchanged { .. }
+        | Event::ConversationClosed { .. }
+        | Event::ExternalEventReceived { .. } => question_payload(event, at, out),
         other => data_payload(other, at, sensitivity, out),
     }
 }
@@ -452,6 +409,13 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::ApprovalReceived { .. }
         | Event::ClarificationResolved { .. }
         | Event::ApprovalQuestioned { .. }
+        | Event::InterruptEscalated { .. }
+        | Event::InterruptReminded { .. }
+        | Event::DecisionDenied { .. }
+        | Event::ConversationOpened { .. }
+        | Event::ConversationExchanged { .. }
+        | Event::ConversationClosed { .. }
+        | Event::ExternalEventReceived { .. }
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }
         | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),

@@ -192,11 +192,10 @@ fn interrupt(open: &InterruptView, link: Option<&Link>) -> Value {
     out.set("key", &open.interrupt.key);
     out.set("data", &open.interrupt.data);
     out.opt("resumeSchema", open.interrupt.resume_schema.as_ref());
-    let deadline = open
-        .interrupt
-        .timeout_ms
-        .map(|ms| open.interrupt.requested_at.plus_ms(ms));
-    out.opt("deadline", deadline.map(rfc3339));
+    out.opt("deadline", open.deadline.map(rfc3339));
+    out.opt("priority", open.interrupt.priority);
+    let groups = &open.policy.groups;
+    out.opt("approverGroups", (!groups.is_empty()).then_some(groups));
     if let Some((run, node)) = &open.mirrors {
         out.set("childRunId", run);
         out.set("childNodeId", node);

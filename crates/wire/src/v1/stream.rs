@@ -83,10 +83,17 @@ fn is_update(event: &Event) -> bool {
         | Event::ApprovalReceived { .. }
         | Event::ClarificationResolved { .. }
         | Event::InterruptResolved { .. }
+        | Event::InterruptEscalated { .. }
+        | Event::InterruptReminded { .. }
+        | Event::ConversationOpened { .. }
+        | Event::ConversationExchanged { .. }
+        | Event::ConversationClosed { .. }
         | Event::ArtifactCreated { .. } => true,
         Event::RunPauseRequested { .. }
         | Event::RunCancelRequested { .. }
         | Event::ApprovalQuestioned { .. }
+        | Event::DecisionDenied { .. }
+        | Event::ExternalEventReceived { .. }
         | Event::NodeStarted { .. }
         | Event::NodeRetried { .. }
         | Event::VariableChanged { .. }

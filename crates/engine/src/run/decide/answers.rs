@@ -1,9 +1,9 @@
 //! Answers that are not approvals: clarifications, events from outside, custom questions.
 
-use super::resolve::{Answer, Closed, close, invalid};
-use crate::definition::{Problem, schema};
+use super::resolve::{Answer, Closed, Closing, close, invalid};
+use crate::definition::Problem;
 use crate::expression::equal;
-use crate::node::{ClarificationGate, OpenInterrupt};
+use crate::node::{ClarificationGate, OpenInterrupt, interrupt_kind};
 use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
 use crate::run::turn::Turn;
@@ -17,23 +17,11 @@ pub(super) fn clarification(
     answer: &Answer,
 ) -> Result<Closed, Refusal> {
     let answers = read_answers(&answer.value)?;
-    let mut problems = Vec::new();
-    for question in &gate.questions {
-        let path = format!("/resumeValue/answers/{}", question.id);
-        match (answers.get(&question.id), &question.schema) {
-            (None, _) => problems.push(Problem::new(path, "an answer is missing")),
-            (Some(value), Some(schema)) => problems.extend(schema::problems(schema, value, &path)),
-            (Some(value), None) if !value.is_string() => {
-                problems.push(Problem::new(path, "the answer must be a text"));
-            }
-            (Some(_), None) => {}
-        }
-    }
-    let known = |id: &String| gate.questions.iter().any(|q| q.id == *id);
-    for id in answers.keys().filter(|id| !known(id)) {
-        let path = format!("/resumeValue/answers/{id}");
-        problems.push(Problem::new(path, "nobody asked this"));
-    }
+    let problems: Vec<Problem> = gate
+        .unfit(&answers)
+        .into_iter()
+        .map(|(below, why)| Problem::new(format!("/resumeValue/answers{below}"), why))
+        .collect();
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
@@ -43,8 +31,11 @@ pub(super) fn clarification(
         by: answer.by.clone(),
     };
     let cause = turn.emit(event, turn.run.state.nodes[ix].last);
-    let value = json!({"answers": answers});
-    let resumed = close(turn, ix, value, "answered", None, answer.by.clone(), cause);
+    let closing = Closing {
+        value: json!({"answers": answers}),
+        ..answer.closing("answered")
+    };
+    let resumed = close(turn, ix, closing, cause);
     let outputs = Object::from_iter([("answers".to_owned(), json!(answers))]);
     turn.complete_node(ix, Done::with(outputs), resumed);
     Ok(Closed {
@@ -75,38 +66,57 @@ pub(super) fn other(
     open: &OpenInterrupt,
     answer: &Answer,
 ) -> Result<Closed, Refusal> {
-    if open.kind == "external-event" {
-        let wanted = open.data.get("correlation").and_then(Value::as_object);
-        let inner = answer.value.get("eventPayload");
-        let fits = |key: &str, value: &Value| {
-            let found = answer.value.get(key).or_else(|| inner?.get(key));
-            found.is_some_and(|found| equal(found, value))
-        };
-        let off = wanted
-            .into_iter()
-            .flatten()
-            .filter(|(key, value)| !fits(key, value));
-        let keys: Vec<String> = off.map(|(key, _)| key.clone()).collect();
-        if !keys.is_empty() {
-            return Err(Refusal::CorrelationMismatch { keys });
-        }
+    let keys = mismatched(open, &answer.value);
+    if !keys.is_empty() {
+        return Err(Refusal::CorrelationMismatch { keys });
     }
-    if let Some(schema) = &open.schema {
-        let problems = schema::problems(schema, &answer.value, "/resumeValue");
-        if !problems.is_empty() {
-            return Err(Refusal::Invalid(problems));
-        }
+    let problems = open.complaints(&answer.value, "/resumeValue");
+    if !problems.is_empty() {
+        return Err(Refusal::Invalid(problems));
     }
     let cause = turn.run.state.nodes[ix].last.unwrap_or(Seq(0));
-    let by = answer.by.clone();
-    let resumed = close(turn, ix, answer.value.clone(), "resolved", None, by, cause);
-    let outputs = match &answer.value {
-        Value::Object(fields) => fields.clone(),
-        value => Object::from_iter([("output".to_owned(), value.clone())]),
-    };
-    turn.complete_node(ix, Done::with(outputs), resumed);
+    let outcome = take(turn, ix, answer, cause);
     Ok(Closed {
-        outcome: Some("resolved".to_owned()),
+        outcome: Some(outcome.to_owned()),
         votes: Vec::new(),
     })
+}
+
+/// What a wait correlates by that this event does not have.
+pub(super) fn mismatched(open: &OpenInterrupt, value: &Value) -> Vec<String> {
+    if open.kind != "external-event" {
+        return Vec::new();
+    }
+    let wanted = open.data.get("correlation").and_then(Value::as_object);
+    let inner = value.get("eventPayload");
+    let fits = |key: &str, wanted: &Value| {
+        let found = value.get(key).or_else(|| inner?.get(key));
+        found.is_some_and(|found| equal(found, wanted))
+    };
+    let off = wanted
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| !fits(key, value));
+    off.map(|(key, _)| key.clone()).collect()
+}
+
+/// Ends a question with an answer that fits it, and its node with it.
+pub(super) fn take(turn: &mut Turn<'_>, ix: usize, answer: &Answer, cause: Seq) -> &'static str {
+    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let kind = &open
+        .expect("only open questions are answered")
+        .interrupt
+        .kind;
+    let outcome = interrupt_kind::outcome(kind, &answer.value);
+    let resumed = close(turn, ix, answer.closing(outcome), cause);
+    turn.complete_node(ix, Done::with(outputs_of(&answer.value)), resumed);
+    outcome
+}
+
+/// What a node puts out that was answered with this.
+pub(super) fn outputs_of(value: &Value) -> Object {
+    match value {
+        Value::Object(fields) => fields.clone(),
+        value => Object::from_iter([("output".to_owned(), value.clone())]),
+    }
 }

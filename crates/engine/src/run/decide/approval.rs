@@ -13,7 +13,11 @@ use serde_json::{Value, json};
 use tandem_record::{Decision, ErrorInfo, Event, NodeStatus, Object, Seq};
 
 /// Reads an approval answer, in today's words or an older client's.
-fn read_decision(gate: &ApprovalGate, answer: &Answer) -> Result<Decision, Refusal> {
+fn read_decision(
+    gate: &ApprovalGate,
+    answer: &Answer,
+    identity_bound: bool,
+) -> Result<Decision, Refusal> {
     let Value::Object(fields) = &answer.value else {
         return invalid("", "must be an object with an action");
     };
@@ -64,7 +68,9 @@ fn read_decision(gate: &ApprovalGate, answer: &Answer) -> Result<Decision, Refus
         edited: edited.filter(|_| action == "edit-accept"),
         action,
         by: answer.by.clone(),
-        voter: text("voter"),
+        // Where it matters who decides, the name in the body is only a claim.
+        voter: text("voter").filter(|_| !identity_bound),
+        standing: answer.standing.clone(),
         feedback,
     })
 }
@@ -75,18 +81,9 @@ pub(super) fn approval(
     gate: &ApprovalGate,
     answer: Answer,
 ) -> Result<Closed, Refusal> {
-    if gate.auth_required && answer.by_link {
-        return Err(Refusal::ElevationRequired);
-    }
-    let decision = read_decision(gate, &answer)?;
-    let named = decision.voter.clone();
-    let voice = named.or_else(|| decision.by.as_ref().map(ToString::to_string));
-    if !gate.approvers.is_empty() {
-        let by = voice.unwrap_or_default();
-        if !gate.approvers.contains(&by) {
-            return Err(Refusal::NotEligible { by });
-        }
-    }
+    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let policy = turn.run.policy_at(ix, open.expect("the question is open"));
+    let decision = read_decision(gate, &answer, policy.binds_identity())?;
     if decision.action == "ask" {
         return question_back(turn, ix, &answer);
     }
@@ -138,7 +135,7 @@ pub(super) fn approval(
         "refine" => "changes-requested",
         _ => "accepted",
     };
-    let resumed = close(turn, ix, answer.value, outcome, None, answer.by, received);
+    let resumed = close(turn, ix, answer.closing(outcome), received);
     match (decision.action.as_str(), redo) {
         ("reject", _) => rejected(turn, ix, outputs(&decision), resumed),
         (_, Some(producer)) => loop_back(turn, ix, producer, gate, resumed),
@@ -183,6 +180,8 @@ fn outputs(decision: &Decision) -> Object {
         }
     };
     set("decidedBy", decision.by.as_ref().map(|by| json!(by)));
+    let acting_for = decision.standing.acting_for.as_ref();
+    set("actingFor", acting_for.map(|whom| json!(whom)));
     set(
         "feedback",
         decision.feedback.as_ref().map(|text| json!(text)),

@@ -2,7 +2,7 @@
 //! a supervisor's own question to the user.
 
 use super::answers::read_answers;
-use super::resolve::{Answer, Closed, close, invalid};
+use super::resolve::{Answer, Closed, Closing, close, invalid};
 use crate::definition::Problem;
 use crate::node::{Kind, OrchestratorDecision, Route};
 use crate::run::agents::{ANSWER, PROCEED};
@@ -136,8 +136,11 @@ fn user_answer(
         by: answer.by.clone(),
     };
     let cause = turn.emit(event, turn.run.state.nodes[ix].last);
-    let value = json!({"answers": answers});
-    close(turn, ix, value, "answered", None, answer.by.clone(), cause);
+    let closing = Closing {
+        value: json!({"answers": answers}),
+        ..answer.closing("answered")
+    };
+    close(turn, ix, closing, cause);
     let outputs = Object::from_iter([("answers".to_owned(), json!(answers))]);
     turn.complete_node(ix, Done::with(outputs), decided);
     Ok(closed("answered"))
@@ -155,9 +158,9 @@ fn open_kind(turn: &Turn<'_>, ix: usize) -> String {
     open.map(|s| s.interrupt.kind.clone()).unwrap_or_default()
 }
 
-fn close_with(turn: &mut Turn<'_>, ix: usize, answer: Answer, outcome: &str) -> Seq {
+fn close_with(turn: &mut Turn<'_>, ix: usize, answer: Answer, outcome: &'static str) -> Seq {
     let cause = turn.run.state.nodes[ix].last.unwrap_or(Seq(0));
-    close(turn, ix, answer.value, outcome, None, answer.by, cause)
+    close(turn, ix, answer.closing(outcome), cause)
 }
 
 /// Approvals leave the same fact wherever they are given.
@@ -184,6 +187,7 @@ fn record_approval(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &st
             action: action.to_owned(),
             by: answer.by.clone(),
             voter: text("voter"),
+            standing: answer.standing.clone(),
             feedback: text("feedback"),
             refine: None,
             edited,

@@ -4,9 +4,13 @@ mod answers;
 mod approval;
 mod cancel;
 mod child;
+mod conversation;
 mod create;
+mod deny;
 mod effect;
+mod event;
 mod held;
+mod overdue;
 mod pause;
 mod resolve;
 mod resume;
@@ -40,11 +44,27 @@ pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision,
             interrupt,
             value,
             by,
-            by_link,
+            by_link: _,
+            standing,
         } => {
-            let answer = resolve::Answer { value, by, by_link };
+            let answer = resolve::Answer {
+                standing,
+                ..resolve::Answer::of(value, by)
+            };
             resolve::resolve(&mut turn, &node, interrupt.as_ref(), answer)?
         }
+        Command::DenyDecision {
+            node,
+            interrupt,
+            by,
+            why,
+        } => deny::deny(&mut turn, &node, interrupt.as_ref(), by, why)?,
+        Command::DeliverEvent {
+            event_id,
+            event_type,
+            payload,
+            by,
+        } => event::deliver(&mut turn, event_id, event_type, payload, by)?,
         Command::Continue => go_on(&mut turn),
     };
     turn.decided(reply)

@@ -2,25 +2,71 @@
 //! does not fit leaves the question open.
 
 use super::answers::{clarification, other};
-use super::approval::{approval, rejected};
+use super::approval::approval;
+use super::conversation;
 use super::held;
 use crate::definition::Problem;
 use crate::node::Kind;
 use crate::run::refusal::Refusal;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{
-    Decision, ErrorInfo, Event, InterruptId, NodeId, NodeStatus, Object, Principal, Reply,
-    Resolution, Seq, Vote,
+    Event, InterruptId, NodeId, NodeStatus, Principal, Reply, Resolution, Seq, Standing, Vote,
 };
 
 /// An answer and who gives it.
 pub(super) struct Answer {
     pub(super) value: Value,
     pub(super) by: Option<Principal>,
-    pub(super) by_link: bool,
+    pub(super) standing: Standing,
+    /// The event from outside that answers, if one does.
+    pub(super) event_id: Option<String>,
+}
+
+impl Answer {
+    pub(super) fn of(value: Value, by: Option<Principal>) -> Self {
+        Self {
+            value,
+            by,
+            standing: Standing::default(),
+            event_id: None,
+        }
+    }
+
+    /// A question that this answer ends.
+    pub(super) fn closing(&self, outcome: &'static str) -> Closing {
+        Closing {
+            by: self.by.clone(),
+            standing: self.standing.clone(),
+            event_id: self.event_id.clone(),
+            ..Closing::of(outcome, self.value.clone())
+        }
+    }
+}
+
+/// How a question ends.
+pub(super) struct Closing {
+    pub(super) outcome: &'static str,
+    pub(super) value: Value,
+    pub(super) reason: Option<&'static str>,
+    pub(super) by: Option<Principal>,
+    pub(super) standing: Standing,
+    pub(super) event_id: Option<String>,
+}
+
+impl Closing {
+    pub(super) fn of(outcome: &'static str, value: Value) -> Self {
+        Self {
+            outcome,
+            value,
+            reason: None,
+            by: None,
+            standing: Standing::default(),
+            event_id: None,
+        }
+    }
 }
 
 pub(super) fn resolve(
@@ -29,7 +75,12 @@ pub(super) fn resolve(
     interrupt: Option<&InterruptId>,
     answer: Answer,
 ) -> Result<Reply, Refusal> {
-    let ix = open_question(turn, node, interrupt)?;
+    let ix = match open_question(turn, node, interrupt) {
+        Err(Refusal::AlreadyResolved(_)) if talked_over(turn, node, &answer.value) => {
+            return invalid("/operation", "the conversation is closed");
+        }
+        found => found?,
+    };
     let def = Arc::clone(&turn.run.def);
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let interrupt = &open.expect("open_question found it").interrupt;
@@ -38,6 +89,7 @@ pub(super) fn resolve(
         Kind::ApprovalGate(gate) => approval(turn, ix, gate, answer)?,
         Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
         Kind::OpenInterrupt(open) => other(turn, ix, open, &answer)?,
+        Kind::ConversationGate(gate) => conversation::resume(turn, ix, gate, &answer)?,
         Kind::Dispatch(_) => held::dispatch(turn, ix, answer)?,
         Kind::Supervisor(_) | Kind::MockAgent(_) => held::unsure(turn, ix, answer)?,
         kind => unreachable!("{kind:?} never asks"),
@@ -54,6 +106,15 @@ pub(super) fn resolve(
     })
 }
 
+fn talked_over(turn: &Turn<'_>, node: &NodeId, value: &Value) -> bool {
+    let kind = turn
+        .run
+        .def
+        .index(node)
+        .map(|ix| &turn.run.def.nodes[ix].kind);
+    matches!(kind, Some(Kind::ConversationGate(_))) && conversation::too_late(value)
+}
+
 /// What became of the question; no outcome while it stays open.
 pub(super) struct Closed {
     pub(super) outcome: Option<String>,
@@ -61,7 +122,7 @@ pub(super) struct Closed {
 }
 
 /// The node whose own question is open, or why there is none.
-fn open_question(
+pub(super) fn open_question(
     turn: &Turn<'_>,
     node: &NodeId,
     interrupt: Option<&InterruptId>,
@@ -91,15 +152,7 @@ pub(super) fn invalid<T>(path: &str, message: impl Into<String>) -> Result<T, Re
 }
 
 /// Records the end of a question; the node runs again afterwards.
-pub(super) fn close(
-    turn: &mut Turn<'_>,
-    ix: usize,
-    value: Value,
-    outcome: &str,
-    reason: Option<&str>,
-    by: Option<Principal>,
-    cause: Seq,
-) -> Seq {
+pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing, cause: Seq) -> Seq {
     let node = turn.run.def.nodes[ix].id.clone();
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let interrupt = &open.expect("only open questions are closed").interrupt;
@@ -107,10 +160,12 @@ pub(super) fn close(
     let resolution = Resolution {
         interrupt: id.clone(),
         kind,
-        value: value.clone(),
-        by,
-        outcome: Some(outcome.to_owned()),
-        reason: reason.map(str::to_owned),
+        value: closing.value.clone(),
+        by: closing.by,
+        standing: closing.standing,
+        event_id: closing.event_id,
+        outcome: Some(closing.outcome.to_owned()),
+        reason: closing.reason.map(str::to_owned),
     };
     let event = Event::InterruptResolved {
         node: node.clone(),
@@ -120,63 +175,7 @@ pub(super) fn close(
     let event = Event::NodeResumed {
         node,
         interrupt: Some(id),
-        value: Some(value),
+        value: Some(closing.value),
     };
     turn.emit(event, Some(cause))
-}
-
-/// A question's time is up. Silence never approves.
-pub(super) fn deadline(turn: &mut Turn<'_>, node: &NodeId) -> bool {
-    let Ok(ix) = open_question(turn, node, None) else {
-        return false;
-    };
-    let state = &turn.run.state.nodes[ix];
-    let open = state.suspended.as_ref().expect("open_question found it");
-    let due = open
-        .interrupt
-        .timeout_ms
-        .map(|ms| open.interrupt.requested_at.plus_ms(ms));
-    if due.is_none_or(|due| turn.now < due) {
-        return false;
-    }
-    let cause = state.last.unwrap_or(Seq(0));
-    let approval = matches!(turn.run.def.nodes[ix].kind, Kind::ApprovalGate(_));
-    let cause = if approval {
-        let decision = Decision {
-            action: "timeout".to_owned(),
-            by: None,
-            voter: None,
-            feedback: None,
-            refine: None,
-            edited: None,
-        };
-        let event = Event::ApprovalReceived {
-            node: node.clone(),
-            decision: Box::new(decision),
-            redo: None,
-        };
-        turn.emit(event, Some(cause))
-    } else {
-        cause
-    };
-    let resumed = close(
-        turn,
-        ix,
-        Value::Null,
-        "rejected",
-        Some("timeout"),
-        None,
-        cause,
-    );
-    if approval {
-        let outputs = Object::from_iter([
-            ("action".to_owned(), json!("reject")),
-            ("reason".to_owned(), json!("timeout")),
-        ]);
-        rejected(turn, ix, outputs, resumed);
-    } else {
-        let error = ErrorInfo::new("interrupt_timeout", "nobody answered in time");
-        turn.fail_node(ix, error, Some(resumed), None);
-    }
-    true
 }

@@ -24,7 +24,7 @@ pub(super) fn fired(turn: &mut Turn<'_>, key: &TimerKey) -> Reply {
         TimerKey::RunDeadline => run_deadline(turn),
         TimerKey::NodeWake { node, attempt } => node_wake(turn, node, *attempt),
         TimerKey::NodeDeadline { node, attempt } => node_deadline(turn, node, *attempt),
-        TimerKey::InterruptDeadline { node } => super::resolve::deadline(turn, node),
+        TimerKey::InterruptDeadline { node } => super::overdue::deadline(turn, node),
         TimerKey::Trigger { id } => trigger(turn, id),
     };
     if !acted {

@@ -17,6 +17,7 @@ fn answer(node: &str, value: Value) -> Command {
         value,
         by: Some(Principal::new("ana")),
         by_link: false,
+        standing: Default::default(),
     }
 }
 

@@ -79,7 +79,7 @@ fn a_child_below_the_deepest_level() {
 
 #[test]
 fn a_child_with_a_type_this_host_does_not_serve() {
-    let gated = flow("child").node("talk", "core.conversationGate", json!({}));
+    let gated = flow("child").node("ask", "core.openwop.governance.approvalGate", json!({}));
     let mut run = Stage::new(caller("parent")).knows(gated);
     run.create(json!({}));
     run.then(

@@ -99,7 +99,7 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
 
 #[test]
 fn types_the_host_does_not_serve_are_refused_at_creation() {
-    let cases = [("core.conversationGate", "conversationPrimitive")];
+    let cases = [("core.openwop.governance.approvalGate", "authorization")];
     for (type_id, capability) in cases {
         let flow = flow("gated")
             .noops("a")

@@ -25,6 +25,7 @@ fn answer(value: Value) -> Command {
         value,
         by: Some(Principal::new("ana")),
         by_link: false,
+        standing: Default::default(),
     }
 }
 

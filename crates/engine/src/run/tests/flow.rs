@@ -1,6 +1,6 @@
 //! Workflow documents in a few words.
 
-use crate::definition::{Definition, Permissions};
+use crate::definition::{Definition, Permissions, Problem};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -133,6 +133,12 @@ impl Flow {
     pub(super) fn compile(self) -> Arc<Definition> {
         let compiled = Definition::compile(&self.doc, Permissions::default());
         Arc::new(compiled.expect("the test's workflow compiles"))
+    }
+
+    /// What is wrong with a workflow that should not compile.
+    pub(super) fn faults(self) -> Vec<Problem> {
+        let compiled = Definition::compile(&self.doc, Permissions::default());
+        compiled.expect_err("the test's workflow is faulty")
     }
 
     fn list(&mut self, key: &str) -> &mut Vec<Value> {

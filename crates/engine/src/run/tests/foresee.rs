@@ -22,6 +22,7 @@ fn decide(value: Value) -> Command {
         value,
         by: Some(Principal::new("ana")),
         by_link: false,
+        standing: Default::default(),
     }
 }
 

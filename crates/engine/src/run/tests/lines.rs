@@ -102,6 +102,54 @@ pub(super) fn event(recorded: &Recorded) -> String {
         Event::ApprovalQuestioned { node, question, .. } => {
             line.word("approval.questioned").word(node).word(question)
         }
+        Event::InterruptEscalated {
+            node,
+            level,
+            groups,
+            deadline,
+            ..
+        } => line
+            .word("interrupt.escalated")
+            .word(node)
+            .word(format!("level={level}"))
+            .words(groups)
+            .word(format!("due=+{}", deadline.ms_since(at))),
+        Event::InterruptReminded {
+            node, count, next, ..
+        } => line
+            .word("interrupt.reminded")
+            .word(node)
+            .word(format!("count={count}"))
+            .words(next.map(|next| format!("due=+{}", next.ms_since(at)))),
+        Event::DecisionDenied { node, by, why, .. } => line
+            .word("decision.denied")
+            .word(node)
+            .words(by)
+            .word(why.as_str()),
+        Event::ConversationOpened { node, turn, .. } => line
+            .word("conversation.opened")
+            .word(node)
+            .word(&turn["content"]),
+        Event::ConversationExchanged { node, turn, .. } => line
+            .word("conversation.exchanged")
+            .word(node)
+            .word(&turn["turnIndex"])
+            .word(&turn["content"]),
+        Event::ConversationClosed {
+            node,
+            turn,
+            outcome,
+            ..
+        } => line
+            .word("conversation.closed")
+            .word(node)
+            .word(&turn["turnIndex"])
+            .words(outcome),
+        Event::ExternalEventReceived {
+            event_id,
+            event_type,
+            ..
+        } => line.word("event.received").word(event_id).word(event_type),
         Event::NodeSuspended { node, status, .. } => {
             line.word("node.suspended").word(node).word(status.as_str())
         }

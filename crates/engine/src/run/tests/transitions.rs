@@ -4,8 +4,8 @@ use super::flow::{Flow, flow};
 use super::stage::Stage;
 use serde_json::json;
 use tandem_record::{
-    ChildOutcome, Command, DrainPolicy, EffectOutcome, InterruptId, NodeId, Principal, RunStatus,
-    TimerKey,
+    ChildOutcome, Command, Denial, DrainPolicy, EffectOutcome, InterruptId, NodeId, Principal,
+    RunStatus, Standing, TimerKey,
 };
 
 /// Waits for everything a run can wait for: the world, a time, a child.
@@ -131,6 +131,25 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
                 value: json!(true),
                 by: Some(Principal::new("p")),
                 by_link: false,
+                standing: Standing::default(),
+            },
+        ),
+        (
+            "deny decision",
+            Command::DenyDecision {
+                node: NodeId::new("sub"),
+                interrupt: None,
+                by: Some(Principal::new("p")),
+                why: Denial::NotEligible,
+            },
+        ),
+        (
+            "event from outside",
+            Command::DeliverEvent {
+                event_id: "e-1".to_owned(),
+                event_type: "paid".to_owned(),
+                payload: Default::default(),
+                by: None,
             },
         ),
         ("continue", Command::Continue),

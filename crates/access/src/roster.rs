@@ -1,0 +1,142 @@
+//! Who somebody is at this moment, as far as decisions go: roles, groups, and those who let them act
+//! in their place. Looked up when a decision is made, never earlier.
+
+use crate::Identity;
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_record::{Principal, TenantId, Timestamp};
+use tandem_store::{Fault, Keys, ReadPeople};
+
+/// Groups inside groups are followed this far.
+const MAX_NESTING: usize = 8;
+
+/// One entry of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Member {
+    Principal(String),
+    /// Everybody who holds the role.
+    Role(String),
+    /// Everybody in the group.
+    Group(String),
+}
+
+impl Member {
+    /// `ana`, `role:clerk` or `group:leads`; `None` when nobody is named.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, name) = match text.split_once(':') {
+            Some(("role", name)) => (Self::Role as fn(String) -> Self, name),
+            Some(("group", name)) => (Self::Group as fn(String) -> Self, name),
+            _ => (Self::Principal as fn(String) -> Self, text),
+        };
+        (!name.is_empty()).then(|| kind(name.to_owned()))
+    }
+}
+
+/// Groups by name: the tenant's own, over those the host's configuration gives everybody.
+#[derive(Clone, Debug, Default)]
+pub struct Groups(BTreeMap<String, Vec<Member>>);
+
+impl Groups {
+    pub fn from_names<'a>(groups: impl IntoIterator<Item = (&'a String, &'a Vec<String>)>) -> Self {
+        let read = |(name, members): (&String, &Vec<String>)| {
+            let members = members.iter().filter_map(|text| Member::parse(text));
+            (name.clone(), members.collect())
+        };
+        Self(groups.into_iter().map(read).collect())
+    }
+
+    /// Whether a person belongs to a group, directly, by a role or through other groups.
+    pub fn holds(&self, group: &str, person: &Person) -> bool {
+        let mut seen = BTreeSet::from([group]);
+        let mut level = vec![group];
+        for _ in 0..=MAX_NESTING {
+            let mut next = Vec::new();
+            for member in level.iter().filter_map(|name| self.0.get(*name)).flatten() {
+                match member {
+                    Member::Principal(name) if person.principal.as_str() == name => return true,
+                    Member::Role(role) if person.roles.contains(role) => return true,
+                    Member::Group(inner) if seen.insert(inner) => next.push(inner.as_str()),
+                    Member::Principal(_) | Member::Role(_) | Member::Group(_) => {}
+                }
+            }
+            level = next;
+        }
+        false
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    pub principal: Principal,
+    pub roles: Vec<String>,
+}
+
+/// Somebody about to decide, with everything the rules may ask about them.
+#[derive(Clone, Debug)]
+pub struct Decider {
+    pub person: Person,
+    pub groups: Groups,
+    /// Those who let them act in their place now.
+    pub delegators: Vec<Person>,
+    /// In whose place they say they act.
+    pub acting_for: Option<Principal>,
+}
+
+impl Decider {
+    /// Looks somebody up.
+    pub async fn look_up<S: ReadPeople + Keys + ?Sized>(
+        store: &S,
+        shared: &Groups,
+        caller: &Identity,
+        acting_for: Option<Principal>,
+        now: Timestamp,
+    ) -> Result<Self, Fault> {
+        let mut groups = shared.clone();
+        let own = store.groups(&caller.tenant).await?;
+        let own = Groups::from_names(own.iter().map(|group| (&group.name, &group.members)));
+        groups.0.extend(own.0);
+        let delegations = store.delegations(&caller.tenant, now).await?;
+        let from: BTreeSet<Principal> = delegations
+            .into_iter()
+            .filter(|d| d.to == caller.principal && d.starts_at <= now && now < d.ends_at)
+            .map(|d| d.from)
+            .collect();
+        Ok(Self {
+            person: Person {
+                principal: caller.principal.clone(),
+                roles: caller.roles.to_vec(),
+            },
+            groups,
+            delegators: with_roles(store, &caller.tenant, from, now).await?,
+            acting_for,
+        })
+    }
+}
+
+/// A principal's roles are those of its live keys.
+async fn with_roles<S: Keys + ?Sized>(
+    store: &S,
+    tenant: &TenantId,
+    principals: BTreeSet<Principal>,
+    now: Timestamp,
+) -> Result<Vec<Person>, Fault> {
+    if principals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut people: Vec<Person> = principals
+        .into_iter()
+        .map(|principal| Person {
+            principal,
+            roles: Vec::new(),
+        })
+        .collect();
+    for key in store.list_keys(Some(tenant)).await? {
+        let live = key.revoked_at.is_none() && key.expires_at.is_none_or(|at| now < at);
+        let found = people.iter_mut().find(|p| p.principal == key.principal);
+        if let Some(person) = found.filter(|_| live) {
+            let new = key.roles.into_iter();
+            let new: Vec<String> = new.filter(|r| !person.roles.contains(r)).collect();
+            person.roles.extend(new);
+        }
+    }
+    Ok(people)
+}

@@ -1,0 +1,207 @@
+//! Who may decide, as a table.
+
+use crate::{Decider, Groups, Person, may_decide, may_decide_by_link};
+use std::collections::BTreeMap;
+use tandem_record::{DecisionPolicy, Denial, Principal, Standing, Verdict};
+
+fn person(name: &str, roles: &[&str]) -> Person {
+    Person {
+        principal: Principal::new(name),
+        roles: roles.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn groups() -> Groups {
+    let written = [
+        ("desk", vec!["ana", "role:clerk"]),
+        ("leads", vec!["eva"]),
+        ("all", vec!["group:desk", "group:leads"]),
+        ("loop", vec!["group:pool"]),
+        ("pool", vec!["group:loop", "zoe"]),
+    ];
+    let named: BTreeMap<String, Vec<String>> = written
+        .into_iter()
+        .map(|(name, members)| {
+            let members = members.into_iter().map(str::to_owned).collect();
+            (name.to_owned(), members)
+        })
+        .collect();
+    Groups::from_names(&named)
+}
+
+fn decider(who: Person, delegators: Vec<Person>, acting_for: Option<&str>) -> Decider {
+    Decider {
+        person: who,
+        groups: groups(),
+        delegators,
+        acting_for: acting_for.map(Principal::new),
+    }
+}
+
+fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+fn of_groups(list: &[&str]) -> DecisionPolicy {
+    DecisionPolicy {
+        groups: names(list),
+        ..DecisionPolicy::default()
+    }
+}
+
+fn granted(acting_for: Option<&str>, groups: &[&str], roles: &[&str]) -> Verdict {
+    Verdict::Granted(Standing {
+        acting_for: acting_for.map(Principal::new),
+        groups: names(groups),
+        roles: names(roles),
+    })
+}
+
+#[test]
+fn names_roles_and_groups_make_eligible() {
+    let approvers = DecisionPolicy {
+        approvers: names(&["ana"]),
+        ..DecisionPolicy::default()
+    };
+    let roles = DecisionPolicy {
+        roles: names(&["clerk"]),
+        ..DecisionPolicy::default()
+    };
+    let nobody = DecisionPolicy::default();
+    let denied = Verdict::Denied(Denial::NotEligible);
+    let cases = [
+        (&nobody, person("eve", &[]), granted(None, &[], &[])),
+        (&approvers, person("ana", &[]), granted(None, &[], &[])),
+        (&approvers, person("eve", &["ana"]), denied.clone()),
+        (
+            &roles,
+            person("ben", &["clerk"]),
+            granted(None, &[], &["clerk"]),
+        ),
+        (&roles, person("clerk", &[]), denied.clone()),
+        (
+            &of_groups(&["desk"]),
+            person("ana", &[]),
+            granted(None, &["desk"], &[]),
+        ),
+        (
+            &of_groups(&["desk", "all", "leads"]),
+            person("ben", &["clerk"]),
+            granted(None, &["desk", "all"], &["clerk"]),
+        ),
+        (&of_groups(&["desk"]), person("eva", &[]), denied.clone()),
+        (&of_groups(&["absent"]), person("ana", &[]), denied.clone()),
+        // Groups that hold each other end somewhere.
+        (
+            &of_groups(&["loop"]),
+            person("zoe", &[]),
+            granted(None, &["loop"], &[]),
+        ),
+        (&of_groups(&["loop"]), person("eve", &[]), denied.clone()),
+    ];
+    for (policy, who, expected) in cases {
+        let verdict = may_decide(policy, &decider(who.clone(), Vec::new(), None));
+        assert_eq!(verdict, expected, "{who:?} on {policy:?}");
+    }
+}
+
+#[test]
+fn nesting_has_an_end() {
+    let deep: BTreeMap<String, Vec<String>> = (0..20)
+        .map(|n| (format!("g{n}"), vec![format!("group:g{}", n + 1)]))
+        .chain([("g20".to_owned(), vec!["ana".to_owned()])])
+        .collect();
+    let groups = Groups::from_names(&deep);
+    let ana = person("ana", &[]);
+    assert!(groups.holds("g13", &ana) && !groups.holds("g0", &ana));
+}
+
+#[test]
+fn acting_for_somebody_takes_their_word() {
+    let desk = of_groups(&["desk"]);
+    let ana = || vec![person("ana", &["senior"])];
+    let ben = || person("ben", &[]);
+    let cases = [
+        (
+            decider(ben(), ana(), None),
+            granted(Some("ana"), &["desk"], &["senior"]),
+        ),
+        (
+            decider(ben(), ana(), Some("ana")),
+            granted(Some("ana"), &["desk"], &["senior"]),
+        ),
+        (
+            decider(ben(), Vec::new(), Some("ana")),
+            Verdict::Denied(Denial::NotDelegated),
+        ),
+        // Told to speak for themselves, they do.
+        (
+            decider(ben(), ana(), Some("ben")),
+            Verdict::Denied(Denial::NotEligible),
+        ),
+        // One's own right comes first.
+        (
+            decider(person("kim", &["clerk"]), ana(), None),
+            granted(None, &["desk"], &["clerk"]),
+        ),
+        (
+            decider(ben(), vec![person("eva", &[])], None),
+            Verdict::Denied(Denial::NotEligible),
+        ),
+    ];
+    for (who, expected) in cases {
+        assert_eq!(may_decide(&desk, &who), expected, "{who:?}");
+    }
+}
+
+#[test]
+fn nobody_approves_their_own_run_nor_through_another() {
+    let policy = DecisionPolicy {
+        no_self_approval: true,
+        initiator: Some(Principal::new("ina")),
+        ..DecisionPolicy::default()
+    };
+    let denied = Verdict::Denied(Denial::SelfApproval);
+    let ina = || person("ina", &[]);
+    let ana = || person("ana", &[]);
+    let cases = [
+        (decider(ina(), Vec::new(), None), denied.clone()),
+        (decider(ana(), vec![ina()], Some("ina")), denied.clone()),
+        (decider(ina(), vec![ana()], Some("ana")), denied.clone()),
+        (decider(ina(), vec![ana()], None), denied.clone()),
+        (decider(ana(), vec![ina()], None), granted(None, &[], &[])),
+    ];
+    for (who, expected) in cases {
+        assert_eq!(may_decide(&policy, &who), expected, "{who:?}");
+    }
+    let unknown = DecisionPolicy {
+        initiator: None,
+        ..policy
+    };
+    let anybody = decider(ina(), Vec::new(), None);
+    assert_eq!(may_decide(&unknown, &anybody), granted(None, &[], &[]));
+}
+
+#[test]
+fn a_link_decides_only_where_no_name_is_asked_for() {
+    let free = DecisionPolicy::default();
+    assert_eq!(may_decide_by_link(&free), granted(None, &[], &[]));
+    for bound in [
+        DecisionPolicy {
+            auth_required: true,
+            ..free.clone()
+        },
+        DecisionPolicy {
+            no_self_approval: true,
+            ..free.clone()
+        },
+        of_groups(&["desk"]),
+        DecisionPolicy {
+            approvers: names(&["ana"]),
+            ..free
+        },
+    ] {
+        let verdict = may_decide_by_link(&bound);
+        assert_eq!(verdict, Verdict::Denied(Denial::LinkTooWeak), "{bound:?}");
+    }
+}

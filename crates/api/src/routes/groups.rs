@@ -1,0 +1,181 @@
+//! Groups of approvers of the caller's tenant. A member is a principal, `role:<role>` or
+//! `group:<group>`; who belongs is looked up when somebody decides, so a change holds at once.
+
+use crate::api::{Doors, Shared};
+use crate::at::At;
+use crate::caller::{Caller, Groups, RunsRead};
+use crate::mutation::{Begun, Mutation};
+use crate::problem::Problem;
+use crate::said::Said;
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_access::{Identity, Member};
+use tandem_runtime::GroupRecord;
+use tandem_wire::v1::time::rfc3339;
+use utoipa::ToSchema;
+
+const MAX_GROUPS: usize = 256;
+const MAX_MEMBERS: usize = 512;
+const MAX_NAME_CHARS: usize = 128;
+const MAX_MEMBER_CHARS: usize = 256;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Group)]
+pub(super) struct Wanted {
+    /// Principals, `role:<role>` or `group:<group>`.
+    members: Vec<String>,
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/groups", tag = "people", operation_id = "listGroups",
+    responses((status = 200, description = "Groups of the tenant, by name", body = Value))
+)]
+pub(super) async fn list(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+) -> Result<Json<Value>, Problem> {
+    let groups = doors.runtime.groups(&caller.tenant).await?;
+    let groups: Vec<Value> = groups.iter().map(shown).collect();
+    Ok(Json(json!({"groups": groups})))
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/groups/{name}", tag = "people", operation_id = "readGroup",
+    params(("name" = String, Path)),
+    responses((status = 200, description = "The group and its members as written", body = Value))
+)]
+pub(super) async fn read(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    At(name): At<String>,
+) -> Result<Json<Value>, Problem> {
+    let found = find(&doors, &caller, &name).await?;
+    let group = found.ok_or_else(|| Problem::not_found("group"))?;
+    Ok(Json(shown(&group)))
+}
+
+#[utoipa::path(
+    put, path = "/v1/host/tandem/groups/{name}", tag = "people", operation_id = "putGroup",
+    params(("name" = String, Path)), request_body = Wanted,
+    responses((status = 201, description = "New", body = Value),
+              (status = 200, description = "Changed", body = Value))
+)]
+pub(super) async fn put(
+    State(doors): State<Shared>,
+    caller: Caller<Groups>,
+    At(name): At<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    whole_tenant(&caller)?;
+    let Wanted { members } = request.json()?;
+    check(&name, &members)?;
+    let before = doors.runtime.groups(&caller.tenant).await?;
+    let known = before.iter().any(|group| group.name == name);
+    if !known && before.len() >= MAX_GROUPS {
+        let message = format!("would be one of more than {MAX_GROUPS} groups");
+        return Err(Problem::invalid("name", message));
+    }
+    let group = GroupRecord {
+        tenant: caller.tenant.clone(),
+        name,
+        members,
+        changed_at: doors.now(),
+    };
+    let body = shown(&group);
+    let runtime = doors.runtime_of(&caller);
+    doors
+        .to_the_end(async move { runtime.put_group(group).await })
+        .await??;
+    let said = if known {
+        Said::ok(body)
+    } else {
+        Said::created(body)
+    };
+    ticket.done(&doors, said).await
+}
+
+#[utoipa::path(
+    delete, path = "/v1/host/tandem/groups/{name}", tag = "people", operation_id = "deleteGroup",
+    params(("name" = String, Path)),
+    responses((status = 204, description = "Nobody belongs to it any more"))
+)]
+pub(super) async fn delete(
+    State(doors): State<Shared>,
+    caller: Caller<Groups>,
+    At(name): At<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    whole_tenant(&caller)?;
+    if find(&doors, &caller, &name).await?.is_none() {
+        return Err(Problem::not_found("group"));
+    }
+    let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
+    doors
+        .to_the_end(async move { runtime.drop_group(&tenant, &name).await })
+        .await??;
+    ticket.done(&doors, Said::nothing()).await
+}
+
+/// Groups hold for every workspace, so a key bound to one does not change them.
+pub(super) fn whole_tenant(caller: &Identity) -> Result<(), Problem> {
+    if caller.workspace.is_some() {
+        let message = "Groups and others' delegations hold for the whole tenant.";
+        return Err(Problem::forbidden(message));
+    }
+    Ok(())
+}
+
+fn check(name: &str, members: &[String]) -> Result<(), Problem> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(plain) {
+        let message = "must be 1 to 128 letters, digits, dots, dashes or underscores";
+        return Err(Problem::invalid("name", message));
+    }
+    if members.len() > MAX_MEMBERS {
+        let message = format!("must hold at most {MAX_MEMBERS}");
+        return Err(Problem::invalid("/members", message));
+    }
+    for (i, text) in members.iter().enumerate() {
+        let place = format!("/members/{i}");
+        if text.chars().count() > MAX_MEMBER_CHARS {
+            return Err(Problem::invalid(&place, "is too long for a name"));
+        }
+        match Member::parse(text) {
+            None => return Err(Problem::invalid(&place, "names nobody")),
+            Some(Member::Group(inner)) if inner == name => {
+                return Err(Problem::invalid(&place, "is the group itself"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn find(
+    doors: &Doors,
+    caller: &Identity,
+    name: &str,
+) -> Result<Option<GroupRecord>, Problem> {
+    let groups = doors.runtime.groups(&caller.tenant).await?;
+    Ok(groups.into_iter().find(|group| group.name == name))
+}
+
+fn shown(group: &GroupRecord) -> Value {
+    json!({
+        "name": group.name,
+        "members": group.members,
+        "changedAt": rfc3339(group.changed_at),
+    })
+}

@@ -1,0 +1,29 @@
+//! Decision receipts: proof of who decided what, to be kept and checked without this host.
+
+use super::inbox;
+use crate::api::Shared;
+use crate::at::At;
+use crate::caller::{Caller, RunsRead};
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde_json::Value;
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/receipts/{interruptId}", tag = "interrupts",
+    operation_id = "readReceipt", params(("interruptId" = String, Path)),
+    description = "What was shown, who decided, as what, when and how, signed with the audit key. \
+                   The same every time; 404 until the question is decided.",
+    responses((status = 200, description = "The receipt", body = Value))
+)]
+pub(super) async fn read(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    At(id): At<String>,
+) -> Result<Json<Value>, Problem> {
+    let row = inbox::find_question(&doors, &caller, id).await?;
+    let receipt = doors.notary.receipt(&row.tenant, &row.interrupt).await?;
+    receipt
+        .map(Json)
+        .ok_or_else(|| Problem::not_found("receipt"))
+}

@@ -1,0 +1,97 @@
+//! A supervised run from outside: what discovery promises, what its page shows, and a held decision
+//! in the inbox.
+
+use crate::console::{page, sign_in};
+use crate::stage::{Stage, chain, hour};
+use serde_json::{Value, json};
+
+fn supervised(plan: Value) -> Value {
+    let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "name": "lead",
+        "position": {"x": 0, "y": 0}, "config": {"mockDispatchPlan": plan}, "inputs": {}});
+    let send = json!({"id": "send", "typeId": "core.dispatch", "name": "send",
+        "position": {"x": 0, "y": 0}, "config": {}, "inputs": {}});
+    let mut document = chain("conformance-crew", &[lead, send]);
+    let back = json!({"id": "back", "sourceNodeId": "send", "targetNodeId": "lead"});
+    document["edges"].as_array_mut().unwrap().push(back);
+    document
+}
+
+async fn started(stage: &Stage, plan: Value) -> String {
+    stage.register("worker", &[hour("nap")]).await;
+    let path = "/v1/host/tandem/workflows/conformance-crew";
+    stage.put(path, supervised(plan)).await.ok(201);
+    stage.create("conformance-crew").await
+}
+
+#[tokio::test]
+async fn the_page_shows_decisions_handoffs_and_the_family() {
+    let stage = Stage::new().await;
+    let decision = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.8});
+    let run = started(&stage, json!([decision])).await;
+    let child = stage.get(&format!("/v1/runs/{run}")).await.json();
+    let child = child["childRuns"][0]["runId"].as_str().unwrap().to_owned();
+    let cookie = sign_in(&stage).await;
+    let shown = page(&stage, &cookie, &format!("/console/runs/{run}"))
+        .await
+        .text;
+    for text in [
+        "Turn 1",
+        "next-worker",
+        "at or above",
+        "dispatch.began",
+        "dispatch.succeeded",
+    ] {
+        assert!(shown.contains(text), "{text} is missing");
+    }
+    assert!(shown.contains(&child));
+    let below = page(&stage, &cookie, &format!("/console/runs/{child}"))
+        .await
+        .text;
+    assert!(below.contains("Family") && below.contains("conformance-crew"));
+    assert!(!below.contains("Decisions"), "a worker supervises nobody");
+}
+
+#[tokio::test]
+async fn a_held_decision_waits_in_the_inbox_with_the_workers_it_would_start() {
+    let stage = Stage::new().await;
+    let decision = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.2});
+    let run = started(&stage, json!([decision])).await;
+    let inbox = stage
+        .get("/v1/host/tandem/interrupts?status=open")
+        .await
+        .json();
+    let item = &inbox["interrupts"][0];
+    assert_eq!(item["runId"], run.as_str());
+    assert_eq!(item["data"]["workers"], json!(["worker"]));
+    assert_eq!(item["data"]["confidence"], 0.2);
+    assert_eq!(item["actions"], json!(["accept", "reject", "edit-accept"]));
+    let cookie = sign_in(&stage).await;
+    let path = format!("/console/inbox/{}", item["interruptId"].as_str().unwrap());
+    let card = page(&stage, &cookie, &path).await.text;
+    for text in ["Start worker?", "below the floor of 0.5"] {
+        assert!(card.contains(text), "{text} is missing");
+    }
+    let resolve = format!("/v1/runs/{run}/interrupts/send");
+    let accept = json!({"resumeValue": {"action": "accept"}});
+    stage.post(&resolve, accept).await.ok(200);
+    let run = stage.get(&format!("/v1/runs/{run}")).await.json();
+    assert_eq!(run["childRuns"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn discovery_tells_what_is_served() {
+    // R-0023-21, R-0023-22, R-0039-6, R-0044-8
+    let stage = Stage::new().await;
+    let told = stage.get("/.well-known/openwop").await.json();
+    let model = &told["multiAgent"]["executionModel"];
+    assert_eq!(model["supported"], true);
+    assert_eq!(model["confidenceEscalationInterruptKind"], "approval");
+    assert_eq!(model.get("confidenceEscalationFloor"), None);
+    assert_eq!(told["agents"]["supported"], true);
+    assert_eq!(told["conformance"]["mockAgent"], true);
+    assert_eq!(told["implementation"].get("vendorExtensionsUrl"), None);
+    let kinds = stage
+        .call_as("", "GET", "/v1/host/tandem/vendor-kinds", &[], "")
+        .await;
+    assert_eq!(kinds.ok(200), json!([]), "nothing of our own to explain");
+}

@@ -1,0 +1,158 @@
+//! A supervisor at work: its decisions, how sure it was, and what became of each worker.
+
+use maud::{Markup, html};
+
+use super::RunPageView;
+use crate::{links, status, time};
+
+/// What a supervised run shows beyond its graph.
+#[derive(Debug, Clone, Default)]
+pub struct CrewView {
+    /// Below this a decision is put to a person.
+    pub floor: f64,
+    pub turns: Vec<TurnView>,
+    /// Earlier turns the page leaves out.
+    pub omitted: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct TurnView {
+    pub iteration: u32,
+    pub agent: String,
+    /// `next-worker`, `ask-user` or `terminate`.
+    pub kind: String,
+    pub reason: Option<String>,
+    pub confidence: Option<f64>,
+    pub escalated: bool,
+    pub handoffs: Vec<HandoffView>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct HandoffView {
+    pub worker: String,
+    pub child: Option<String>,
+    /// Phase, then time.
+    pub steps: Vec<(String, String)>,
+    pub error: Option<String>,
+}
+
+/// One run of a family, with those it started.
+#[derive(Debug, Clone, Default)]
+pub struct FamilyView {
+    pub run_id: String,
+    pub workflow_id: String,
+    pub status: String,
+    /// The run whose page this is.
+    pub here: bool,
+    pub children: Vec<FamilyView>,
+    /// Children the page leaves out.
+    pub more: u64,
+}
+
+pub(super) fn panel(view: &RunPageView) -> Markup {
+    html! {
+        @if view.supervised {
+            section.panel.crew aria-labelledby="crew-title" {
+                div.panel-head { h2 #crew-title { "Decisions" } }
+                (part(view))
+            }
+        }
+    }
+}
+
+pub(super) fn part(view: &RunPageView) -> Markup {
+    html! {
+        @if view.supervised {
+            div data-part="crew" {
+                @if view.crew.turns.is_empty() {
+                    p.empty { "No decision yet." }
+                }
+                @if view.crew.omitted > 0 {
+                    p.trimmed { (view.crew.omitted) " earlier turns are not shown." }
+                }
+                ol.turns {
+                    @for turn in &view.crew.turns { (self::turn(turn, view.crew.floor)) }
+                }
+            }
+        }
+    }
+}
+
+fn turn(turn: &TurnView, floor: f64) -> Markup {
+    html! {
+        li.turn {
+            p.decision {
+                strong { "Turn " (turn.iteration) }
+                " " code { (turn.kind) }
+                @if let Some(reason) = &turn.reason { " " (reason) }
+                span.by { " by " (turn.agent) }
+            }
+            @if let Some(confidence) = turn.confidence { (self::confidence(confidence, floor)) }
+            @if turn.escalated { p.tone-held { "Held for a person before anything happened." } }
+            @for handoff in &turn.handoffs { (self::handoff(handoff)) }
+        }
+    }
+}
+
+/// The bar and the mark say the same as the words, for those who look.
+fn confidence(confidence: f64, floor: f64) -> Markup {
+    let word = if confidence < floor {
+        "below"
+    } else {
+        "at or above"
+    };
+    html! {
+        p.confidence {
+            meter min="0" max="1" low=(floor) value=(confidence) aria-hidden="true" {}
+            " confidence " (confidence) ", " (word) " the floor of " (floor)
+        }
+    }
+}
+
+fn handoff(handoff: &HandoffView) -> Markup {
+    html! {
+        div.handoff {
+            p {
+                (handoff.worker)
+                @if let Some(child) = &handoff.child { " " a.id href=(links::run(child)) { (child) } }
+            }
+            ol.steps {
+                @for (phase, at) in &handoff.steps { li { (phase) " " (time::offset(at)) } }
+            }
+            @if let Some(error) = &handoff.error { p.tone-bad { (error) } }
+        }
+    }
+}
+
+/// The family as it was when the page was loaded; each member's page is live.
+pub(super) fn family(view: &RunPageView) -> Markup {
+    html! {
+        @if let Some(root) = &view.family {
+            details.panel open {
+                summary.panel-head { h2 { "Family" } }
+                ul.family { (member(root)) }
+            }
+        }
+    }
+}
+
+fn member(run: &FamilyView) -> Markup {
+    html! {
+        li {
+            span {
+                @if run.here {
+                    strong aria-current="page" { (run.workflow_id) }
+                } @else {
+                    a href=(links::run(&run.run_id)) title=(run.run_id) { (run.workflow_id) }
+                }
+                " " (status::badge(&run.status))
+            }
+            @if !run.children.is_empty() || run.more > 0 {
+                ul {
+                    @for child in &run.children { (member(child)) }
+                    @if run.more > 0 { li.trimmed { "and " (run.more) " more" } }
+                }
+            }
+        }
+    }
+}

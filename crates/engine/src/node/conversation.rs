@@ -1,0 +1,81 @@
+//! `core.conversationGate`: a question that is talked over, turn by turn, until somebody closes it.
+
+use super::ParseContext;
+use super::asking::{Asking, Known};
+use crate::definition::{Problem, schema};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use tandem_record::Object;
+
+/// Turns a test conversation holds with itself at most.
+const MAX_MOCK_TURNS: u64 = 100;
+
+#[derive(Debug)]
+pub(crate) struct ConversationGate {
+    prompt: String,
+    schema: Option<Validator>,
+    pub(crate) schema_document: Option<Value>,
+    /// Agents that may speak, as the author listed them.
+    pub(crate) participants: Option<Value>,
+    /// Test only: holds this many turns with itself and closes.
+    pub(crate) mock_turns: Option<u64>,
+    pub(crate) asking: Asking,
+}
+
+impl ConversationGate {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        let schema_document = config.get("schema").filter(|s| !s.is_null()).cloned();
+        let schema = match schema_document.as_ref().map(jsonschema::validator_for) {
+            None => None,
+            Some(Ok(schema)) => Some(schema),
+            Some(Err(e)) => return cx.bad("schema", format!("not a JSON Schema: {e}")),
+        };
+        let participants = config.get("participants").filter(|p| !p.is_null()).cloned();
+        if let Some(listed) = &participants {
+            let named = |p: &Value| p.get("agentId").is_some_and(Value::is_string);
+            if !listed.as_array().is_some_and(|all| all.iter().all(named)) {
+                return cx.bad("participants", "must be a list of objects with an agentId");
+            }
+        }
+        let mock = cx.flag(config, "mockAutoResume", false)?;
+        if mock && !(cx.conformance || cx.conformance_role) {
+            return cx.bad("mockAutoResume", "is for conformance workflows only");
+        }
+        let turns = cx.whole(config, "turnCount", 1)?.unwrap_or(1);
+        let none = |_: &Value| Err((String::new(), "a conversation has no default".to_owned()));
+        let prompt = cx.text(config, "prompt")?.filter(|text| !text.is_empty());
+        Some(Self {
+            prompt: prompt.unwrap_or_else(|| "Your turn.".to_owned()),
+            schema,
+            schema_document,
+            participants,
+            mock_turns: mock.then(|| turns.min(MAX_MOCK_TURNS)),
+            asking: Asking::parse(config, Known::default(), none, cx)?,
+        })
+    }
+
+    pub(crate) fn data(&self, conversation: &str) -> Value {
+        let mut data = json!({"conversationId": conversation, "prompt": self.prompt});
+        if let Some(schema) = &self.schema_document {
+            data["outcomeSchema"] = schema.clone();
+        }
+        data
+    }
+
+    pub(crate) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    /// What is wrong with what somebody said.
+    pub(crate) fn complaints(&self, content: &Value, at: &str) -> Vec<Problem> {
+        let schema = self.schema.as_ref();
+        schema.map_or_else(Vec::new, |s| schema::problems(s, content, at))
+    }
+
+    /// Whether an agent may speak here.
+    pub(crate) fn seats(&self, speaker: &str) -> bool {
+        let listed = self.participants.as_ref().and_then(Value::as_array);
+        let is = |p: &Value| p.get("agentId").and_then(Value::as_str) == Some(speaker);
+        listed.is_none_or(|all| all.iter().any(is))
+    }
+}

@@ -1,0 +1,100 @@
+//! The kinds of question by name: what each needs to be asked, where a run stands while it waits for
+//! one, and what an answer to one may be. A kind of this host's own is `x-host-<host>-<kind>`.
+
+use serde_json::Value;
+use tandem_record::RunStatus;
+
+/// The run's status while a question of this kind is what it waits for.
+pub(crate) fn waiting_status(kind: &str) -> RunStatus {
+    match kind {
+        "approval"
+        | "low-confidence"
+        | "conversation.start"
+        | "conversation.exchange"
+        | "conversation.close" => RunStatus::WaitingApproval,
+        "external-event" => RunStatus::WaitingExternal,
+        // Somebody has to look at a decision the host did not dare to carry out.
+        vendor if is_vendor(vendor) => RunStatus::WaitingApproval,
+        _ => RunStatus::WaitingInput,
+    }
+}
+
+/// Why a node is suspended, where the kind alone does not say it.
+pub(crate) fn suspended_for(kind: &str) -> Option<&'static str> {
+    match kind {
+        "conversation.exchange" => Some("conversation-input"),
+        "low-confidence" => Some("low-confidence"),
+        _ => None,
+    }
+}
+
+/// `x-host-<host>-<kind>`, both parts lowercase and beginning with a letter.
+pub(crate) fn is_vendor(kind: &str) -> bool {
+    let Some(rest) = kind.strip_prefix("x-host-") else {
+        return false;
+    };
+    let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let begins = |part: &str| part.starts_with(|c: char| c.is_ascii_lowercase());
+    let mut cuts = rest.match_indices('-');
+    rest.chars().all(word) && begins(rest) && cuts.any(|(at, _)| at > 0 && begins(&rest[at + 1..]))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Text,
+    Number,
+    Object,
+}
+
+impl Shape {
+    pub(crate) fn holds(self, data: &Value, key: &str) -> bool {
+        let found = data.get(key);
+        match self {
+            Self::Text => found.is_some_and(Value::is_string),
+            Self::Number => found.is_some_and(Value::is_number),
+            Self::Object => found.is_some_and(Value::is_object),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Number => "a number",
+            Self::Object => "an object",
+        }
+    }
+}
+
+/// What `data` must hold for a question any node may ask; `None` for kinds that have a gate of their
+/// own or that this host does not know.
+pub(crate) fn data_needs(kind: &str) -> Option<&'static [(&'static str, Shape)]> {
+    match kind {
+        "external-event" => Some(&[("eventType", Shape::Text), ("correlation", Shape::Object)]),
+        "custom" => Some(&[("customKind", Shape::Text)]),
+        "low-confidence" => Some(&[
+            ("agentId", Shape::Text),
+            ("threshold", Shape::Number),
+            ("observed", Shape::Number),
+        ]),
+        vendor if is_vendor(vendor) => Some(&[]),
+        _ => None,
+    }
+}
+
+/// Why a value is no answer to a question of this kind, before any schema of its own is asked.
+pub(crate) fn refuses(kind: &str, value: &Value) -> Option<&'static str> {
+    let ratifies = kind == "low-confidence";
+    (ratifies && value.is_null()).then_some(
+        "ratify with {\"ratified\": true}, decide with {\"decision\": …}, or refuse with {\"rejected\": true}",
+    )
+}
+
+/// The name of what an answer decided.
+pub(crate) fn outcome(kind: &str, value: &Value) -> &'static str {
+    let says = |key: &str| value.get(key) == Some(&Value::Bool(true));
+    match kind {
+        "low-confidence" if says("rejected") => "rejected",
+        "low-confidence" => "ratified",
+        _ => "resolved",
+    }
+}

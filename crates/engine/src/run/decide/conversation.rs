@@ -1,0 +1,254 @@
+//! Talking a question over. Turns are facts of the run, numbered from 0 without gaps; exchanging
+//! leaves the question open, only closing ends it. Bounded in turns and in what one turn holds.
+
+use super::resolve::{Answer, Closed, Closing, close, invalid};
+use crate::node::{ConversationGate, Kind};
+use crate::run::finish::Done;
+use crate::run::refusal::Refusal;
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{Event, Object, Seq};
+
+/// The channel turns are folded into, where the workflow declares it.
+const CHANNEL: &str = "conversation";
+const MAX_TURNS: usize = 200;
+const MAX_CONTENT_BYTES: usize = 16 * 1024;
+
+/// Somebody speaks, or ends it.
+pub(super) fn resume(
+    turn: &mut Turn<'_>,
+    ix: usize,
+    gate: &ConversationGate,
+    answer: &Answer,
+) -> Result<Closed, Refusal> {
+    let given = answer.value.get("turn").filter(|turn| !turn.is_null());
+    match answer.value.get("operation").and_then(Value::as_str) {
+        Some("exchange") => {
+            let Some(given) = given else {
+                return invalid("/turn", "what is said is required");
+            };
+            if turns(turn, ix).len() >= MAX_TURNS {
+                return invalid("/operation", "has gone on too long; close the conversation");
+            }
+            let said = said(turn, ix, gate, given)?;
+            turn.exchange(ix, said);
+            Ok(Closed {
+                outcome: None,
+                votes: Vec::new(),
+            })
+        }
+        Some("close") => {
+            let last = match given {
+                Some(given) => said(turn, ix, gate, given)?,
+                None => turn.next_turn(
+                    ix,
+                    "system",
+                    "system",
+                    json!("The conversation was closed."),
+                ),
+            };
+            let outcome = answer.value.get("outcome").cloned();
+            turn.end_conversation(ix, last, outcome, answer);
+            Ok(Closed {
+                outcome: Some("closed".to_owned()),
+                votes: Vec::new(),
+            })
+        }
+        _ => invalid("/operation", "must be exchange or close"),
+    }
+}
+
+/// After the end nothing more is said; that is a fault of the request, not a lost race.
+pub(super) fn too_late(value: &Value) -> bool {
+    value.get("operation").and_then(Value::as_str) == Some("exchange")
+}
+
+fn turns<'t>(turn: &'t Turn<'_>, ix: usize) -> &'t [Value] {
+    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    open.map_or(&[], |open| &open.turns)
+}
+
+/// A turn as its sender gave it, with what the host adds.
+fn said(
+    turn: &Turn<'_>,
+    ix: usize,
+    gate: &ConversationGate,
+    given: &Value,
+) -> Result<Value, Refusal> {
+    let Some(content) = given.get("content") else {
+        return invalid("/turn/content", "is required");
+    };
+    if content.to_string().len() > MAX_CONTENT_BYTES {
+        return invalid(
+            "/turn/content",
+            format!("is larger than {MAX_CONTENT_BYTES} bytes"),
+        );
+    }
+    let text = |key: &str| given.get(key).and_then(Value::as_str);
+    let role = text("role").unwrap_or("user");
+    let from = match role {
+        "user" => "user",
+        "agent" => match text("speakerId").or_else(|| text("from")) {
+            Some(speaker) if gate.seats(speaker) => speaker,
+            Some(_) => return invalid("/turn/speakerId", "does not take part"),
+            None => return invalid("/turn/speakerId", "is required of an agent"),
+        },
+        _ => return invalid("/turn/role", "must be user or agent"),
+    };
+    let problems = gate.complaints(content, "/resumeValue/turn/content");
+    if !problems.is_empty() {
+        return Err(Refusal::Invalid(problems));
+    }
+    Ok(turn.next_turn(ix, role, from, content.clone()))
+}
+
+impl Turn<'_> {
+    fn conversation(&self, ix: usize) -> String {
+        let open = self.run.state.nodes[ix].suspended.as_ref();
+        let open = open.expect("a conversation is held while its question is open");
+        open.interrupt.key.clone()
+    }
+
+    fn next_turn(&self, ix: usize, role: &str, from: &str, content: Value) -> Value {
+        let index = turns(self, ix).len();
+        let conversation = self.conversation(ix);
+        let mut said = json!({
+            "messageId": format!("{conversation}:{index}:{role}"),
+            "from": from,
+            "content": content,
+            "ts": self.now.0.max(0),
+            "role": role,
+            "turnIndex": index,
+        });
+        if role == "agent" {
+            said["speakerId"] = json!(from);
+        }
+        said
+    }
+
+    /// Opens the conversation of a node that has just been suspended; a test conversation is held
+    /// at once.
+    pub(in crate::run) fn open_conversation(&mut self, ix: usize, suspended: Seq) {
+        let def = Arc::clone(&self.run.def);
+        let Kind::ConversationGate(gate) = &def.nodes[ix].kind else {
+            return;
+        };
+        let agent = def.doc_node(ix).agent.as_ref();
+        let agent = agent.and_then(|a| a.get("agentId")?.as_str());
+        let prompt = json!(gate.prompt());
+        let first = match agent {
+            Some(agent) => self.next_turn(ix, "agent", agent, prompt),
+            None => self.next_turn(ix, "system", "system", prompt),
+        };
+        let event = Event::ConversationOpened {
+            node: def.nodes[ix].id.clone(),
+            conversation: self.conversation(ix),
+            turn: first.clone(),
+            agent: agent.map(str::to_owned),
+            participants: gate.participants.clone(),
+            schema: gate.schema_document.clone(),
+        };
+        let opened = self.emit(event, Some(suspended));
+        self.write_turn(ix, first, opened);
+        if let Some(count) = gate.mock_turns {
+            for n in 1..=count {
+                let said = self.next_turn(ix, "user", "user", json!(format!("turn {n}")));
+                self.exchange(ix, said);
+            }
+            let last = self.next_turn(ix, "system", "system", json!("done"));
+            let answer = Answer::of(json!({"operation": "close"}), None);
+            self.end_conversation(ix, last, Some(json!("done")), &answer);
+        }
+    }
+
+    fn exchange(&mut self, ix: usize, said: Value) {
+        let event = Event::ConversationExchanged {
+            node: self.run.def.nodes[ix].id.clone(),
+            conversation: self.conversation(ix),
+            turn: said.clone(),
+        };
+        let cause = self.emit(event, self.run.state.nodes[ix].last);
+        self.write_turn(ix, said, cause);
+    }
+
+    /// Records the last turn. The question itself is closed by whoever calls.
+    pub(super) fn close_conversation(
+        &mut self,
+        ix: usize,
+        last: Value,
+        outcome: Option<Value>,
+    ) -> Seq {
+        let event = Event::ConversationClosed {
+            node: self.run.def.nodes[ix].id.clone(),
+            conversation: self.conversation(ix),
+            turn: last.clone(),
+            outcome,
+        };
+        let closed = self.emit(event, self.run.state.nodes[ix].last);
+        self.write_turn(ix, last, closed);
+        closed
+    }
+
+    /// Nobody came back to it.
+    pub(super) fn time_out_conversation(&mut self, ix: usize) -> Seq {
+        let text = json!("The conversation timed out.");
+        let last = self.next_turn(ix, "system", "system", text);
+        self.close_conversation(ix, last, Some(Value::Null))
+    }
+
+    fn end_conversation(
+        &mut self,
+        ix: usize,
+        last: Value,
+        outcome: Option<Value>,
+        answer: &Answer,
+    ) {
+        let closed = self.close_conversation(ix, last.clone(), outcome.clone());
+        let conversation = self.conversation(ix);
+        let held = turns(self, ix).to_vec();
+        let mut value = json!({"operation": "close", "turn": last});
+        let mut outputs = Object::from_iter([
+            ("conversationId".to_owned(), json!(conversation)),
+            ("turns".to_owned(), Value::Array(held)),
+        ]);
+        if let Some(outcome) = outcome {
+            value["outcome"] = outcome.clone();
+            outputs.insert("outcome".to_owned(), outcome);
+        }
+        let closing = Closing {
+            value,
+            ..answer.closing("closed")
+        };
+        let resumed = close(self, ix, closing, closed);
+        self.complete_node(ix, Done::with(outputs), resumed);
+    }
+
+    /// Folds a turn into the channel, under a name that a fork of the run gives it too.
+    fn write_turn(&mut self, ix: usize, mut said: Value, cause: Seq) {
+        let def = Arc::clone(&self.run.def);
+        let declared = def.channels.get(CHANNEL);
+        if declared.is_none_or(|c| c.declared.reducer != "message") {
+            return;
+        }
+        let node = &def.nodes[ix];
+        let round = self.run.state.nodes[ix].execution;
+        let (index, role) = (said["turnIndex"].clone(), said["role"].clone());
+        let role = role.as_str().unwrap_or_default();
+        said["messageId"] = json!(format!("{}:{round}:{index}:{role}", node.id));
+        let mock = matches!(&node.kind, Kind::ConversationGate(g) if g.mock_turns.is_some());
+        if mock {
+            said["ts"] = index;
+        }
+        // A channel that refuses the turn (its schema, its writers) does not silence the people.
+        if let Err(error) = self.write_channel(ix, CHANNEL, said, None, cause) {
+            let event = Event::LogAppended {
+                level: "warn".to_owned(),
+                message: format!("a turn did not fit its channel: {}", error.message),
+                node: Some(node.id.clone()),
+                fields: None,
+            };
+            self.emit(event, Some(cause));
+        }
+    }
+}

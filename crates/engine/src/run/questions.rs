@@ -1,0 +1,146 @@
+//! Open questions beyond the asking itself: who may decide one now, until when, what happened to it
+//! while it waited, and events from outside that nobody waited for yet.
+
+use super::state::{EarlyEvent, NodeState, Run, Suspension};
+use crate::node::OnTimeout;
+use tandem_record::{
+    Decision, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus, Recorded, Resolution,
+    Timestamp, Vote,
+};
+
+impl Run {
+    /// What the open question of a node demands of whoever decides it; `None` when the node has no
+    /// such question open.
+    pub fn decision_policy(
+        &self,
+        node: &NodeId,
+        interrupt: Option<&InterruptId>,
+    ) -> Option<DecisionPolicy> {
+        let ix = self.def.index(node)?;
+        let state = &self.state.nodes[ix];
+        let open = state.suspended.as_ref()?;
+        let own = state.status == NodeStatus::Suspended && open.mirrors.is_none();
+        let meant = interrupt.is_none_or(|wanted| *wanted == open.interrupt.id);
+        (own && meant).then(|| self.policy_at(ix, open))
+    }
+
+    pub(super) fn policy_at(&self, ix: usize, open: &Suspension) -> DecisionPolicy {
+        let request = self.state.request.as_ref();
+        let initiator = request.and_then(|r| r.owner.principal.as_ref());
+        let asking = self.def.nodes[ix].kind.asking();
+        asking
+            .filter(|_| open.mirrors.is_none())
+            .map(|asking| asking.policy(open.level, initiator))
+            .unwrap_or_default()
+    }
+
+    /// Until when those asked now can decide. Reminders alone are no deadline.
+    pub(super) fn deadline_at(&self, ix: usize, open: &Suspension) -> Option<Timestamp> {
+        let asking = self.def.nodes[ix].kind.asking();
+        match asking.map(|asking| &asking.on_timeout) {
+            Some(OnTimeout::Remind {
+                every_ms,
+                times,
+                then_reject,
+            }) => {
+                let left = u64::from(times.saturating_sub(open.reminders));
+                let ends = open.due.map(|due| due.plus_ms(every_ms * left));
+                ends.filter(|_| *then_reject)
+            }
+            _ => open.due,
+        }
+    }
+
+    /// Folds what happened to a question while it stayed open, and what came before its time.
+    pub(super) fn apply_to_questions(&mut self, event: &Event, recorded: &Recorded) {
+        match event {
+            Event::InterruptEscalated {
+                node,
+                level,
+                deadline,
+                ..
+            } => self.with_open(node, |open| {
+                open.level = *level;
+                open.due = Some(*deadline);
+            }),
+            Event::InterruptReminded {
+                node, count, next, ..
+            } => self.with_open(node, |open| {
+                open.reminders = *count;
+                open.due = *next;
+            }),
+            Event::DecisionDenied { node, .. } => self.with_open(node, |open| open.denials += 1),
+            Event::ConversationOpened { node, turn, .. }
+            | Event::ConversationExchanged { node, turn, .. }
+            | Event::ConversationClosed { node, turn, .. } => {
+                self.with_open(node, |open| open.turns.push(turn.clone()));
+            }
+            Event::ExternalEventReceived {
+                event_id,
+                event_type,
+                payload,
+                by,
+            } => {
+                self.state.event_ids.insert(event_id.clone());
+                self.state.early.push(EarlyEvent {
+                    id: event_id.clone(),
+                    kind: event_type.clone(),
+                    payload: payload.clone(),
+                    by: by.clone(),
+                    received: recorded.seq,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// An event that answered a question is used up.
+    pub(super) fn use_up_event(&mut self, resolution: &Resolution) {
+        if let Some(used) = &resolution.event_id {
+            self.state.early.retain(|event| event.id != *used);
+        }
+    }
+
+    /// One voice per person: a later vote replaces an earlier one, and whoever acts for another
+    /// speaks with that person's voice and has used up their own.
+    pub(super) fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
+        let acting = decision.standing.acting_for.as_ref();
+        let hands = decision.by.as_ref().map(ToString::to_string);
+        let voter = decision.voter.clone();
+        let voter = voter
+            .or_else(|| acting.map(ToString::to_string))
+            .or_else(|| hands.clone());
+        self.with_open(node, |open| {
+            // A voice without a name never merges with another.
+            let voter = voter.unwrap_or_else(|| format!("anonymous-{}", open.votes.len()));
+            let delegate = acting.and(hands);
+            let same = |vote: &Vote| {
+                let theirs = [Some(&vote.voter), vote.delegate.as_ref()];
+                let ours = [Some(&voter), delegate.as_ref()];
+                theirs
+                    .iter()
+                    .flatten()
+                    .any(|name| ours.contains(&Some(*name)))
+            };
+            open.votes.retain(|vote| !same(vote));
+            open.votes.push(Vote {
+                voter,
+                delegate,
+                action: decision.action.clone(),
+                at,
+                feedback: decision.feedback.clone(),
+            });
+        });
+    }
+
+    fn with_open(&mut self, node: &NodeId, change: impl FnOnce(&mut Suspension)) {
+        let found = self.def.index(node).map(|ix| &mut self.state.nodes[ix]);
+        if let Some(NodeState {
+            suspended: Some(open),
+            ..
+        }) = found
+        {
+            change(open);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Several questions at once, answered in any order, early and late, twice and by timers: whatever
+//! the order, the run ends the same.
+
+use super::flow::{Flow, flow};
+use super::gates::answer;
+use super::stage::{Stage, object};
+use crate::run::Refusal;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tandem_record::{Command, NodeId, NodeView, Object, RunStatus, TimerKey};
+
+/// How long one level of a question lasts.
+const LEVEL_MS: u64 = 1000;
+const ROUNDS: u64 = 4;
+
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Approval,
+    Escalating,
+    Reminding,
+    Clarification,
+    /// Goes on by itself when its time is up.
+    Defaulting,
+    External,
+}
+
+/// A question, in which round it is answered, and whether it is answered well.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    asked: Asked,
+    round: u64,
+}
+
+impl Plan {
+    fn config(self) -> (&'static str, Value) {
+        let question = json!([{"id": "q", "question": "?"}]);
+        let tandem = |policy: Value| json!({"onTimeout": policy});
+        match self.asked {
+            Asked::Approval => ("core.approvalGate", json!({})),
+            Asked::Escalating => {
+                let level = json!({"approverGroups": ["g"], "timeoutMs": LEVEL_MS});
+                let levels = vec![level; 8];
+                let tandem = tandem(json!({"policy": "escalate", "levels": levels}));
+                (
+                    "core.approvalGate",
+                    json!({"timeoutMs": LEVEL_MS, "tandem": tandem}),
+                )
+            }
+            Asked::Reminding => {
+                let tandem = tandem(json!({"policy": "remind", "everyMs": LEVEL_MS, "times": 2}));
+                (
+                    "core.approvalGate",
+                    json!({"timeoutMs": LEVEL_MS, "tandem": tandem}),
+                )
+            }
+            Asked::Clarification => ("core.clarificationGate", json!({"questions": question})),
+            Asked::Defaulting => {
+                let value = json!({"answers": {"q": "by default"}});
+                let tandem = tandem(json!({"policy": "default", "value": value}));
+                (
+                    "core.clarificationGate",
+                    json!({"questions": question, "timeoutMs": 2 * LEVEL_MS, "tandem": tandem}),
+                )
+            }
+            Asked::External => (
+                "core.interrupt",
+                json!({"kind": "external-event", "data": {"eventType": "e", "correlation": {}}}),
+            ),
+        }
+    }
+
+    fn answer(self, node: &str) -> Command {
+        match self.asked {
+            Asked::Approval | Asked::Escalating | Asked::Reminding => {
+                answer(node, json!({"action": "accept"}))
+            }
+            Asked::Clarification | Asked::Defaulting => {
+                answer(node, json!({"answers": {"q": node}}))
+            }
+            Asked::External => answer(node, json!({"from": node})),
+        }
+    }
+}
+
+fn workflow(plans: &[Plan]) -> Flow {
+    let start = flow("many").noops("root join");
+    let asked = plans.iter().enumerate().fold(start, |flow, (n, plan)| {
+        let (type_id, config) = plan.config();
+        flow.node(&name(n), type_id, config)
+    });
+    (0..plans.len()).fold(asked, |flow, n| {
+        flow.path(&format!("root {} join", name(n)))
+    })
+}
+
+fn name(n: usize) -> String {
+    format!("q{n}")
+}
+
+/// Plays the plans, in each round in the given order; every answer is given twice.
+fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>) {
+    let mut run = Stage::started(workflow(plans));
+    for round in 0..ROUNDS {
+        for n in order.iter().copied().filter(|n| plans[*n].round == round) {
+            let node = name(n);
+            if alarms {
+                let node = NodeId::new(node.as_str());
+                run.when(Command::TimerFired(TimerKey::InterruptDeadline { node }));
+            }
+            let first = run.try_when(plans[n].answer(&node));
+            let second = run.try_when(plans[n].answer(&node));
+            assert!(
+                matches!(second, Err(Refusal::AlreadyResolved(_))),
+                "{first:?}, then {second:?}"
+            );
+        }
+        run.elapse(LEVEL_MS);
+    }
+    assert_eq!(run.status(), RunStatus::Completed, "{plans:?}");
+    let view = run.run().view();
+    (view.variables, view.nodes)
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let asked = prop_oneof![
+        Just(Asked::Approval),
+        Just(Asked::Escalating),
+        Just(Asked::Reminding),
+        Just(Asked::Clarification),
+        Just(Asked::Defaulting),
+        Just(Asked::External),
+    ];
+    (asked, 0..ROUNDS).prop_map(|(asked, round)| Plan { asked, round })
+}
+
+/// Plans, and an order to answer them in.
+fn plans() -> impl Strategy<Value = (Vec<Plan>, Vec<usize>)> {
+    prop::collection::vec(plan(), 1..7).prop_flat_map(|plans| {
+        let order: Vec<usize> = (0..plans.len()).collect();
+        (Just(plans), Just(order).prop_shuffle())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_answers_ends_the_same((plans, order) in plans(), alarms: bool) {
+        let straight: Vec<usize> = (0..plans.len()).collect();
+        prop_assert_eq!(play(&plans, &order, alarms), play(&plans, &straight, false));
+    }
+}
+
+/// Events that come before, while or after others wait lead to the same end as well.
+#[test]
+fn the_place_of_an_event_does_not_matter() {
+    let event = |id: &str, n: u32| Command::DeliverEvent {
+        event_id: id.to_owned(),
+        event_type: "e".to_owned(),
+        payload: object(json!({"n": n})),
+        by: None,
+    };
+    let wait = |n: u32| json!({"kind": "external-event", "data": {"eventType": "e", "correlation": {"n": n}}});
+    let build = || {
+        flow("waits")
+            .delay("nap", 100)
+            .node("now", "core.interrupt", wait(1))
+            .node("then", "core.interrupt", wait(2))
+            .path("nap then")
+    };
+    let mut ends = Vec::new();
+    for early in [true, false] {
+        let mut run = Stage::started(build());
+        if early {
+            run.when(event("b", 2));
+            run.when(event("a", 1));
+            run.elapse(100);
+        } else {
+            run.elapse(100);
+            run.when(event("a", 1));
+            run.when(event("b", 2));
+        }
+        assert_eq!(run.status(), RunStatus::Completed);
+        let outputs = |node: &str| run.node(node).outputs.clone();
+        ends.push((outputs("now"), outputs("then")));
+    }
+    assert_eq!(ends[0], ends[1]);
+}

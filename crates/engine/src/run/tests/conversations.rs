@@ -1,0 +1,138 @@
+//! Questions that are talked over.
+
+use super::flow::{Flow, flow};
+use super::gates::answer;
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::{Value, json};
+use tandem_record::{Cause, Command, Event, RunStatus};
+
+fn talk(config: Value) -> Flow {
+    flow("talk")
+        .node("talk", "core.conversationGate", config)
+        .channel("conversation", json!({"reducer": "message"}))
+}
+
+fn say(text: Value) -> Command {
+    let turn = json!({"content": text});
+    answer("talk", json!({"operation": "exchange", "turn": turn}))
+}
+
+#[test]
+fn turns_are_exchanged_until_somebody_closes() {
+    let mut run = Stage::started(talk(json!({"prompt": "Which colour?"})));
+    run.then(
+        r#"
+        run.started
+        node.started talk
+        interrupt.requested talk
+        node.suspended talk waiting-approval
+        conversation.opened talk "Which colour?"
+        channel.written conversation message {"content":"Which colour?","from":"system","messageId":"talk:1:0:system","role":"system","ts":1000000,"turnIndex":0}
+        "#,
+    );
+    let opened = run.log().iter().find_map(|r| match &r.event {
+        Event::ConversationOpened { .. } => r.cause.clone(),
+        _ => None,
+    });
+    assert_eq!(
+        opened,
+        Some(Cause::Event(run.log()[3].seq)),
+        "the suspension"
+    );
+    let suspended = &run.log()[3].event;
+    assert!(
+        matches!(suspended, Event::NodeSuspended { reason: Some(why), .. } if why == "conversation-input")
+    );
+    let mut run = run.given();
+    run.when(say(json!("red")));
+    run.when(say(json!("no, blue")));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    let close = json!({"operation": "close", "outcome": {"colour": "blue"}});
+    run.when(answer("talk", close));
+    assert_eq!(run.status(), RunStatus::Completed);
+    let outputs = run.node("talk").outputs.clone().expect("it completed");
+    assert_eq!(outputs["conversationId"], "run-1:talk:1");
+    assert_eq!(outputs["outcome"], json!({"colour": "blue"}));
+    let turns = outputs["turns"].as_array().expect("turns are listed");
+    let indices: Vec<&Value> = turns.iter().map(|t| &t["turnIndex"]).collect();
+    assert_eq!(indices, [0, 1, 2, 3]);
+    let late = run.try_when(say(json!("wait")));
+    assert!(matches!(late, Err(Refusal::Invalid(_))), "{late:?}");
+    let again = run.try_when(answer("talk", json!({"operation": "close"})));
+    assert!(
+        matches!(again, Err(Refusal::AlreadyResolved(_))),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn what_is_said_must_fit() {
+    let config = json!({"schema": {"type": "string"}, "participants": [{"agentId": "host:cfo"}]});
+    let mut run = Stage::started(talk(config)).given();
+    let said = |turn: Value| answer("talk", json!({"operation": "exchange", "turn": turn}));
+    for bad in [
+        said(json!({"content": 1})),
+        said(json!({})),
+        said(json!({"content": "x", "role": "system"})),
+        said(json!({"content": "x", "role": "agent"})),
+        said(json!({"content": "x", "role": "agent", "speakerId": "host:cto"})),
+        said(json!({"content": "x".repeat(17 * 1024)})),
+        answer("talk", json!({"operation": "exchange"})),
+        answer("talk", json!({"operation": "shout"})),
+        answer("talk", json!("yes")),
+    ] {
+        let refused = run.try_when(bad);
+        assert!(matches!(refused, Err(Refusal::Invalid(_))), "{refused:?}");
+    }
+    run.then("");
+    run.when(said(
+        json!({"content": "no", "role": "agent", "speakerId": "host:cfo"}),
+    ));
+}
+
+#[test]
+fn silence_closes_it_for_everybody() {
+    let mut run = Stage::started(flow("talk").node(
+        "talk",
+        "core.conversationGate",
+        json!({"timeoutMs": 10}),
+    ))
+    .given();
+    run.when(say(json!("hello")));
+    run.elapse(10);
+    run.then(
+        r#"
+        conversation.exchanged talk 1 "hello"
+        conversation.closed talk 2 null
+        interrupt.resolved talk
+        node.resumed talk
+        node.failed talk interrupt_timeout
+        run.failed interrupt_timeout talk
+        "#,
+    );
+}
+
+#[test]
+fn a_test_conversation_is_held_alone_and_is_the_same_in_every_run() {
+    let config =
+        json!({"lifecycle": "open-exchange-close", "mockAutoResume": true, "turnCount": 2});
+    let build = |id: &str| {
+        flow(id)
+            .node("talk", "core.conversationGate", config.clone())
+            .channel("conversation", json!({"reducer": "message"}))
+    };
+    let held = |at: u64| {
+        let mut run = Stage::new(build("conformance-talk"));
+        run.now = run.now.plus_ms(at);
+        run.create(json!({}));
+        assert_eq!(run.status(), RunStatus::Completed);
+        run.run().view().channels.expect("it is declared")["conversation"].clone()
+    };
+    let entries = held(0);
+    assert_eq!(entries.as_array().map(Vec::len), Some(4));
+    assert_eq!(entries, held(5_000), "whenever it runs");
+    assert!(!entries.to_string().contains("run-1"));
+    let faults = build("ordinary").faults();
+    assert_eq!(faults[0].path, "/nodes/0/config/mockAutoResume");
+}

@@ -1,0 +1,176 @@
+//! Who decided: what is recorded of them, how their voices count, and that a denial is a fact that
+//! leaves the question open.
+
+use super::flow::flow;
+use super::gates::{answer, gate};
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::{Value, json};
+use tandem_record::{Command, Denial, Event, NodeId, Principal, Reply, RunStatus, Standing, Vote};
+
+fn by(who: &str, acting_for: Option<&str>, value: Value) -> Command {
+    Command::ResolveInterrupt {
+        node: NodeId::new("gate"),
+        interrupt: None,
+        value,
+        by: Some(Principal::new(who)),
+        by_link: false,
+        standing: Standing {
+            acting_for: acting_for.map(Principal::new),
+            groups: vec!["desk".to_owned()],
+            roles: vec!["clerk".to_owned()],
+        },
+    }
+}
+
+fn votes(reply: Reply) -> Vec<(String, Option<String>)> {
+    match reply {
+        Reply::Resolved { votes, .. } => votes
+            .into_iter()
+            .map(
+                |Vote {
+                     voter, delegate, ..
+                 }| (voter, delegate),
+            )
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_policy_of_a_question_is_data() {
+    let config = json!({
+        "approversList": ["ana"], "approverGroupRefs": ["desk"], "approverRoleRefs": ["clerk"],
+        "profile": "openwop-interrupt-auth-required",
+        "tandem": {"noSelfApproval": true, "approverGroups": ["leads"]},
+    });
+    let mut run = Stage::new(gate(config));
+    run.request.owner.principal = Some(Principal::new("ina"));
+    run.create(json!({}));
+    let node = NodeId::new("gate");
+    let policy = run.run().decision_policy(&node, None).expect("it is open");
+    assert_eq!(policy.approvers, ["ana"]);
+    assert_eq!(policy.groups, ["desk", "leads"]);
+    assert_eq!(policy.roles, ["clerk"]);
+    assert!(policy.auth_required && policy.no_self_approval);
+    assert_eq!(policy.initiator, Some(Principal::new("ina")));
+    let data = &run.run().open_questions()[0].interrupt.data;
+    assert_eq!(data["approverGroupRefs"], json!(["desk", "leads"]));
+    run.when(answer("gate", json!({"action": "accept"})));
+    assert_eq!(run.run().decision_policy(&node, None), None);
+}
+
+#[test]
+fn a_denial_is_recorded_and_the_question_stays_open() {
+    let deny = || Command::DenyDecision {
+        node: NodeId::new("gate"),
+        interrupt: None,
+        by: Some(Principal::new("eve")),
+        why: Denial::NotEligible,
+    };
+    let mut run = Stage::started(gate(json!({}))).given();
+    let reply = run.when(deny());
+    assert!(matches!(reply, Reply::Denied { .. }), "{reply:?}");
+    run.then("decision.denied gate eve not-eligible");
+    for _ in 0..100 {
+        run.when(deny());
+    }
+    assert_eq!(run.log().len(), 5 + 32, "knocking does not fill the log");
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    run.when(answer("gate", json!({"action": "accept"})));
+    let late = run.try_when(deny());
+    assert!(matches!(late, Err(Refusal::AlreadyResolved(_))));
+}
+
+#[test]
+fn what_made_somebody_eligible_is_part_of_the_decision() {
+    let mut run = Stage::started(gate(json!({"approverGroupRefs": ["desk"]})));
+    let claims = json!({"action": "accept", "voter": "somebody-else"});
+    run.when(by("ben", Some("ana"), claims));
+    assert_eq!(run.status(), RunStatus::Completed);
+    let decided = run.log().iter().find_map(|r| match &r.event {
+        Event::ApprovalReceived { decision, .. } => Some(decision.clone()),
+        _ => None,
+    });
+    let decided = decided.expect("it was decided");
+    assert_eq!(decided.by, Some(Principal::new("ben")));
+    assert_eq!(
+        decided.voter, None,
+        "a claim in the body counts for nothing"
+    );
+    assert_eq!(decided.standing.acting_for, Some(Principal::new("ana")));
+    assert_eq!(decided.standing.groups, ["desk"]);
+    assert_eq!(decided.standing.roles, ["clerk"]);
+    let resolved = run.log().iter().any(|r| {
+        matches!(&r.event, Event::InterruptResolved { resolution, .. }
+            if resolution.standing == decided.standing)
+    });
+    assert!(resolved, "the end of the question says it too");
+}
+
+#[test]
+fn a_delegate_and_the_one_they_act_for_are_one_voice() {
+    let quorum = json!({"requiredApprovals": 4, "approverGroupRefs": ["desk"]});
+    let accept = || json!({"action": "accept"});
+    let mut run = Stage::started(gate(quorum));
+    let own = |who: &str| (who.to_owned(), None);
+    let cast = [
+        (("ben", None), vec![own("ben")]),
+        // Acting for another uses up one's own voice.
+        (
+            ("ben", Some("ana")),
+            vec![("ana".to_owned(), Some("ben".to_owned()))],
+        ),
+        // The same hands for somebody else are still the same hands.
+        (
+            ("ben", Some("eva")),
+            vec![("eva".to_owned(), Some("ben".to_owned()))],
+        ),
+        // The one acted for speaks for themselves, and the hands are free again.
+        (("eva", None), vec![own("eva")]),
+        (("ben", None), vec![own("eva"), own("ben")]),
+        (("ben", None), vec![own("eva"), own("ben")]),
+    ];
+    for ((who, acting_for), expected) in cast {
+        let reply = run.when(by(who, acting_for, accept()));
+        assert_eq!(votes(reply), expected, "{who} for {acting_for:?}");
+    }
+}
+
+#[test]
+fn kinds_without_a_gate_wait_and_are_answered() {
+    let asks = |kind: &str, data: Value| {
+        flow("asks").node(
+            "gate",
+            "core.interrupt",
+            json!({"kind": kind, "data": data}),
+        )
+    };
+    let low = json!({"agentId": "a-1", "threshold": 0.7, "observed": 0.5});
+    let mut run = Stage::started(asks("low-confidence", low.clone()));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    let refused = run.try_when(answer("gate", Value::Null));
+    assert!(matches!(refused, Err(Refusal::Invalid(_))));
+    let reply = run.when(answer("gate", json!({"ratified": true})));
+    assert!(
+        matches!(reply, Reply::Resolved { outcome: Some(outcome), .. } if outcome == "ratified")
+    );
+    let mut run = Stage::started(asks("low-confidence", low));
+    let reply = run.when(answer("gate", json!({"rejected": true})));
+    assert!(
+        matches!(reply, Reply::Resolved { outcome: Some(outcome), .. } if outcome == "rejected")
+    );
+    let run = Stage::started(asks("x-host-tandem-low-confidence", json!({})));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    for (kind, place) in [
+        ("approval", "kind"),
+        ("x-host-", "kind"),
+        ("x-host-Acme-kind", "kind"),
+        ("x-host-acme", "kind"),
+        ("low-confidence", "data/agentId"),
+        ("custom", "data/customKind"),
+    ] {
+        let faults = asks(kind, json!({})).faults();
+        assert_eq!(faults[0].path, format!("/nodes/0/config/{place}"), "{kind}");
+    }
+}

@@ -1,0 +1,226 @@
+//! When nobody answers: what the author asked for, one decision a firing, and never an approval.
+
+use super::flow::{Flow, flow};
+use super::gates::{answer, gate};
+use super::stage::Stage;
+use serde_json::{Value, json};
+use tandem_record::{Command, NodeId, RunStatus, TimerKey};
+
+fn escalating() -> Flow {
+    gate(json!({
+        "timeoutMs": 1000,
+        "approverGroupRefs": ["desk"],
+        "tandem": {"onTimeout": {"policy": "escalate", "levels": [
+            {"approverGroups": ["leads"], "timeoutMs": 500},
+            {"approvers": ["boss"], "approverRoles": ["board"], "timeoutMs": 200},
+        ]}},
+    }))
+}
+
+fn fired(node: &str) -> Command {
+    Command::TimerFired(TimerKey::InterruptDeadline {
+        node: NodeId::new(node),
+    })
+}
+
+#[test]
+fn others_are_asked_level_by_level_and_then_it_fails_closed() {
+    let mut run = Stage::started(escalating()).given();
+    let asked = |run: &Stage| run.run().open_questions()[0].clone();
+    assert_eq!(asked(&run).policy.groups, ["desk"]);
+    assert_eq!(
+        asked(&run).interrupt.timeout_ms,
+        Some(1700),
+        "over no sooner"
+    );
+    run.elapse(1000);
+    run.then("interrupt.escalated gate level=1 leads due=+500");
+    assert_eq!(asked(&run).policy.groups, ["leads"]);
+    assert_eq!(asked(&run).level, 1);
+    assert_eq!(
+        asked(&run).deadline.map(|d| d.ms_since(run.now)),
+        Some(500),
+        "time of their own"
+    );
+    run.elapse(500);
+    run.then("interrupt.escalated gate level=2 due=+200");
+    assert_eq!(asked(&run).policy.approvers, ["boss"]);
+    assert_eq!(asked(&run).policy.roles, ["board"]);
+    assert!(asked(&run).policy.groups.is_empty());
+    run.elapse(200);
+    run.then(
+        "
+        approval.received gate timeout
+        interrupt.resolved gate
+        node.resumed gate
+        node.failed gate interrupt_rejected
+        run.failed interrupt_rejected gate
+        ",
+    );
+}
+
+#[test]
+fn an_escalated_question_is_still_answered_once() {
+    let mut run = Stage::started(escalating().noops("after").path("gate after"));
+    run.elapse(1200);
+    run.when(answer("gate", json!({"action": "accept"})));
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_clock_that_jumps_is_one_firing_and_one_decision() {
+    let mut run = Stage::started(escalating()).given();
+    run.now = run.now.plus_ms(1_000_000);
+    run.when(fired("gate"));
+    run.then("interrupt.escalated gate level=1 leads due=+500");
+    run.when(fired("gate"));
+    run.then("");
+    assert_eq!(run.timers(), ["interrupt gate +500"]);
+}
+
+#[test]
+fn reminders_are_bounded_and_the_question_waits_on() {
+    let reminding = |then: Value| {
+        let policy = json!({"policy": "remind", "everyMs": 2000, "times": 2, "then": then});
+        Stage::started(gate(
+            json!({"timeoutMs": 1000, "tandem": {"onTimeout": policy}}),
+        ))
+        .given()
+    };
+    let mut run = reminding(json!("wait"));
+    assert_eq!(run.run().open_questions()[0].deadline, None);
+    run.elapse(1_000_000);
+    run.then(
+        "
+        interrupt.reminded gate count=1 due=+2000
+        interrupt.reminded gate count=2
+        ",
+    );
+    assert!(
+        run.timers().is_empty(),
+        "nothing more will happen by itself"
+    );
+    assert_eq!(run.run().open_questions()[0].reminders, 2);
+    run.when(answer("gate", json!({"action": "accept"})));
+    assert_eq!(run.status(), RunStatus::Completed);
+
+    let mut run = reminding(json!("reject"));
+    let ends = run.run().open_questions()[0].deadline;
+    assert_eq!(ends.map(|d| d.ms_since(run.now)), Some(5000));
+    run.elapse(4999);
+    run.then(
+        "
+        interrupt.reminded gate count=1 due=+2000
+        interrupt.reminded gate count=2 due=+2000
+        ",
+    );
+    run.elapse(1);
+    assert_eq!(run.status(), RunStatus::Failed);
+}
+
+#[test]
+fn a_default_answers_what_is_no_approval() {
+    let questions = json!([{"id": "size", "question": "How big?", "schema": {"type": "integer"}}]);
+    let default = json!({"policy": "default", "value": {"answers": {"size": 3}}});
+    let asked = flow("asked").node(
+        "ask",
+        "core.clarificationGate",
+        json!({"questions": questions, "timeoutMs": 10, "tandem": {"onTimeout": default}}),
+    );
+    let mut run = Stage::started(asked).given();
+    run.elapse(10);
+    run.then(
+        r#"
+        clarification.resolved ask {"size":3}
+        interrupt.resolved ask
+        node.resumed ask
+        node.completed ask {"answers":{"size":3}}
+        run.completed {"answers":{"size":3}}
+        "#,
+    );
+    let default = json!({"policy": "default", "value": {"pin": "none"}});
+    let custom = flow("custom").node(
+        "pin",
+        "core.interrupt",
+        json!({"kind": "custom", "data": {"customKind": "pin"}, "timeoutMs": 10,
+               "tandem": {"onTimeout": default}}),
+    );
+    let mut run = Stage::started(custom);
+    run.elapse(10);
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_rule_that_would_guard_nothing_is_refused_with_its_place() {
+    let timed = |tandem: Value| json!({"timeoutMs": 10, "tandem": tandem});
+    let policy = |policy: Value| timed(json!({"onTimeout": policy}));
+    let cases = [
+        (json!({"tandem": 1}), "tandem"),
+        (
+            json!({"tandem": {"noSelfAproval": true}}),
+            "tandem/noSelfAproval",
+        ),
+        (json!({"tandem": {"priority": 10}}), "tandem/priority"),
+        (json!({"tandem": {"priority": "urgent"}}), "tandem/priority"),
+        (
+            json!({"tandem": {"approverGroups": ["a", 1]}}),
+            "tandem/approverGroups/1",
+        ),
+        (
+            json!({"tandem": {"noSelfApproval": "yes"}}),
+            "tandem/noSelfApproval",
+        ),
+        (
+            json!({"tandem": {"onTimeout": {"policy": "reject"}}}),
+            "tandem/onTimeout",
+        ),
+        (
+            policy(json!({"policy": "approve"})),
+            "tandem/onTimeout/policy",
+        ),
+        (
+            policy(json!({"policy": "default", "value": {"action": "accept"}})),
+            "tandem/onTimeout/value",
+        ),
+        (
+            policy(json!({"policy": "escalate", "levels": []})),
+            "tandem/onTimeout/levels",
+        ),
+        (
+            policy(json!({"policy": "escalate", "levels": [{"timeoutMs": 5}]})),
+            "tandem/onTimeout/levels/0",
+        ),
+        (
+            policy(json!({"policy": "escalate", "levels": [{"approvers": ["a"]}]})),
+            "tandem/onTimeout/levels/0/timeoutMs",
+        ),
+        (
+            policy(json!({"policy": "remind", "everyMs": 1, "times": 1})),
+            "tandem/onTimeout/everyMs",
+        ),
+        (
+            policy(json!({"policy": "remind", "everyMs": 1000, "times": 0})),
+            "tandem/onTimeout/times",
+        ),
+        (
+            policy(json!({"policy": "remind", "everyMs": 1000, "times": 1, "then": "accept"})),
+            "tandem/onTimeout/then",
+        ),
+        (
+            policy(json!({"policy": "reject", "levels": []})),
+            "tandem/onTimeout/levels",
+        ),
+    ];
+    for (config, place) in cases {
+        let problems = gate(config.clone()).faults();
+        let paths: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
+        assert_eq!(paths, [format!("/nodes/0/config/{place}")], "{config}");
+    }
+    let fine = gate(json!({"tandem": {"priority": "high"}}));
+    let run = Stage::started(fine);
+    assert_eq!(
+        run.run().open_questions()[0].interrupt.priority,
+        Some(8),
+        "words have numbers"
+    );
+}

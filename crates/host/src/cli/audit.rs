@@ -1,0 +1,63 @@
+//! Options of `tandem audit`.
+
+use super::ConnectionArgs;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use tandem_runtime::audit::PublicKey;
+
+#[derive(Subcommand)]
+pub(crate) enum AuditCommand {
+    Verify(Box<VerifyArgs>),
+    Export(ExportArgs),
+}
+
+/// Check the audit log of a server, an exported one, or a decision receipt
+#[derive(Args)]
+#[command(
+    long_about = "Check the audit log of a server, an exported one, or a decision receipt.\n\n\
+        Without a file the log is fetched from the server and checked here, entry by entry: the \
+        server is not asked whether it is in order, except about entries of other tenants. With a \
+        file no server is needed. Exits 1 when anything is not as it was signed.",
+    after_help = "\
+Examples:
+  tandem audit verify
+  tandem audit verify log.ndjson --public-key MCowBQYDK2VwAyEA…
+  tandem audit verify --receipt receipt.json --public-key MCowBQYDK2VwAyEA…
+
+The public key is `auth.auditLogIntegrity.checkpointPublicKey` of /.well-known/openwop. Keep a copy \
+of it elsewhere: a check without it shows only that a file agrees with itself."
+)]
+pub(crate) struct VerifyArgs {
+    /// An exported log, or - for stdin
+    #[arg(value_name = "FILE", conflicts_with = "receipt")]
+    pub(crate) file: Option<PathBuf>,
+    /// A decision receipt, or - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt: Option<PathBuf>,
+    /// The key to believe: base64 of DER SPKI
+    #[arg(long, value_name = "KEY", value_parser = public_key)]
+    pub(crate) public_key: Option<PublicKey>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// Export the audit log as lines of JSON, to be kept and checked elsewhere
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tandem audit export > log.ndjson
+  tandem audit export --out log.ndjson && tandem audit verify log.ndjson
+
+Entries of other tenants are told by their hash alone, which is enough to check the chain.")]
+pub(crate) struct ExportArgs {
+    /// Where to write it; stdout without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+fn public_key(text: &str) -> Result<PublicKey, String> {
+    PublicKey::from_spki(text.trim())
+        .ok_or_else(|| "not an Ed25519 public key as base64 of DER SPKI".to_owned())
+}

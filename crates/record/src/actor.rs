@@ -1,0 +1,57 @@
+//! Who does something, as far as it was established when they did it.
+
+use crate::Principal;
+use std::fmt;
+use std::sync::Arc;
+
+/// Free of secrets: it is written into the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    pub via: Via,
+    /// Who acts; nobody in particular behind a link.
+    pub principal: Option<Principal>,
+    /// What they were when they acted; a later change does not reach back.
+    pub roles: Arc<[String]>,
+    /// On whose behalf, when somebody stands in.
+    pub acting_for: Option<Principal>,
+}
+
+/// How an actor showed who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// The host itself: its timers, its configuration.
+    Host,
+    /// An API key, by its public id.
+    Key(Arc<str>),
+    /// A signed link: whoever holds it.
+    Link,
+}
+
+impl Actor {
+    pub fn host() -> Self {
+        Self::anonymous(Via::Host)
+    }
+
+    pub fn link() -> Self {
+        Self::anonymous(Via::Link)
+    }
+
+    fn anonymous(via: Via) -> Self {
+        Self {
+            via,
+            principal: None,
+            roles: Arc::default(),
+            acting_for: None,
+        }
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => f.write_str("host"),
+            Self::Key(id) => write!(f, "key:{id}"),
+            Self::Link => f.write_str("link"),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a started node is waiting for, and which bound a run met.
+
+use crate::{EffectId, HttpRequest, RunId, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+/// What a started node is waiting for. A node without work ended in the same decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum Work {
+    /// Asleep until the time given.
+    Sleep { until: Timestamp },
+    /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
+    /// carry credentials, which the log never holds.
+    Http {
+        effect: EffectId,
+        request: HttpRequest,
+        /// Variable that receives the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+    },
+    SecretEcho {
+        effect: EffectId,
+        secret_id: String,
+        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reveal: bool,
+    },
+    /// A child run. `outputs` maps parent variable to child variable.
+    Child {
+        child: RunId,
+        workflow_id: WorkflowId,
+        outputs: Vec<(String, String)>,
+        absorb_failure: bool,
+        propagate_cancel: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapKind {
+    NodeExecutions,
+    RunDuration,
+    LoopIterations,
+    DispatchIterations,
+    OrchestratorIterations,
+}
+
+impl CapKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NodeExecutions => "node-executions",
+            Self::RunDuration => "run-duration",
+            Self::LoopIterations => "loop-iterations",
+            Self::DispatchIterations => "dispatch-iterations",
+            Self::OrchestratorIterations => "orchestrator-iterations",
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Whoever changes the audit log behind the program's back is found out.
+
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Arc;
+use tandem_record::{Actor, Object, TenantId};
+use tandem_store::audit::{AuditKey, DECISION, Notary, Verdict};
+use tandem_store::battery::sample::{NOW, must};
+use tandem_store::{Audit, AuditDraft, Commit, Store};
+use tandem_store_sqlite::{Options, SqliteStore};
+
+fn open(path: &Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(path, Options::default()).expect("the database opens"))
+}
+
+fn notary(store: &Arc<dyn Store>) -> Notary {
+    let store: Arc<dyn Audit> = Arc::<dyn Store>::clone(store);
+    Notary::new(store, AuditKey::from_seed(&[7; 32]))
+}
+
+async fn tell(store: &Arc<dyn Store>, count: usize) {
+    let tenant = TenantId::new("t1");
+    for n in 0..count {
+        let target = format!("int-{n}");
+        let draft = AuditDraft::new(
+            NOW,
+            Some(&tenant),
+            &Actor::host(),
+            DECISION,
+            &target,
+            Object::new(),
+        );
+        let commit = Commit {
+            audit: vec![draft],
+            ..Commit::default()
+        };
+        must(store, commit).await;
+    }
+}
+
+/// Entries 1 to 4 under a seal, 5 and 6 not yet.
+async fn fill(path: &Path) {
+    let store = open(path);
+    tell(&store, 4).await;
+    notary(&store).seal_all().await.expect("a sound log");
+    tell(&store, 2).await;
+    store.close().await;
+}
+
+/// What a check finds after somebody with the file in hand ran `sql`.
+async fn after(sql: &str) -> Verdict {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    fill(&path).await;
+    let burglar = Connection::open(&path).unwrap();
+    let triggers: Vec<String> = burglar
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        .unwrap()
+        .query_map((), |row| row.get(0))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    for trigger in triggers {
+        burglar
+            .execute(&format!("DROP TRIGGER {trigger}"), ())
+            .unwrap();
+    }
+    burglar.execute_batch(sql).expect(sql);
+    burglar.close().unwrap();
+    let store = open(&path);
+    let verdict = notary(&store).verify(0, u64::MAX).await.unwrap();
+    store.close().await;
+    verdict
+}
+
+#[tokio::test]
+async fn changes_behind_the_back_are_found() {
+    assert!(after("").await.is_valid());
+    let replace = |seq: u64| {
+        format!("UPDATE audit SET body = replace(body, 'host', 'h0st') WHERE seq = {seq}")
+    };
+    for (sql, broken_at) in [
+        (replace(1), Some(2)),
+        (replace(4), Some(5)),
+        (replace(6), Some(7)),
+        (r#"UPDATE audit SET body = replace(body, '"seq":5', '"seq": 5') WHERE seq = 5"#.into(), Some(6)),
+        ("UPDATE audit SET body = CAST(x'7bff7d' AS TEXT) WHERE seq = 3".into(), Some(3)),
+        ("DELETE FROM audit WHERE seq = 3".into(), Some(3)),
+        ("DELETE FROM audit WHERE seq = 6".into(), Some(6)),
+        ("DELETE FROM audit WHERE seq = 1".into(), Some(1)),
+        ("UPDATE audit SET seq = 100 - seq WHERE seq IN (2, 3);
+          UPDATE audit SET seq = seq - 95 + CASE seq WHEN 98 THEN 0 ELSE -2 END WHERE seq > 90".into(), None),
+        ("UPDATE audit_head SET hash = zeroblob(32)".into(), Some(7)),
+        ("UPDATE audit_head SET seq = 9".into(), Some(7)),
+        ("DELETE FROM audit WHERE seq > 3; UPDATE audit_head SET seq = 3".into(), None),
+        ("UPDATE audit_checkpoints SET merkle_root = replace(merkle_root, substr(merkle_root, 1, 1), 'x')".into(), None),
+        ("UPDATE audit_checkpoints SET signature = 'A' || substr(signature, 2)".into(), None),
+        ("UPDATE audit_checkpoints SET signature = ''".into(), None),
+        ("UPDATE audit_checkpoints SET at_sequence = 3".into(), None),
+    ] {
+        let verdict = after(&sql).await;
+        assert!(!verdict.is_valid(), "{sql}");
+        if let Some(seq) = broken_at {
+            assert_eq!(verdict.breaks[0].at_seq, seq, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rewritten_chain_is_found_by_its_seal() {
+    // The burglar knows the rules and writes a chain of its own with the same length.
+    let directory = tempfile::tempdir().unwrap();
+    let forged = directory.path().join("forged.db");
+    let store = open(&forged);
+    let actor = Actor::link();
+    for _ in 0..6 {
+        let draft = AuditDraft::new(NOW, None, &actor, "run.create", "forged", Object::new());
+        let commit = Commit {
+            audit: vec![draft],
+            ..Commit::default()
+        };
+        must(&store, commit).await;
+    }
+    store.close().await;
+    let sql = format!(
+        "ATTACH '{}' AS forged; DELETE FROM main.audit; DELETE FROM main.audit_head;
+         INSERT INTO main.audit SELECT * FROM forged.audit;
+         INSERT INTO main.audit_head SELECT * FROM forged.audit_head",
+        forged.display()
+    );
+    let verdict = after(&sql).await;
+    assert_eq!(verdict.breaks, [], "its links are in order");
+    assert!(!verdict.checkpoints_valid && !verdict.is_valid());
+}
+
+#[tokio::test]
+async fn the_schema_lets_the_log_only_grow() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    fill(&path).await;
+    let clumsy = Connection::open(&path).unwrap();
+    for sql in [
+        "UPDATE audit SET body = '{}'",
+        "DELETE FROM audit",
+        "DELETE FROM audit_head",
+        "UPDATE audit_head SET seq = 1",
+        "UPDATE audit_checkpoints SET signature = ''",
+        "DELETE FROM audit_checkpoints",
+    ] {
+        clumsy.execute(sql, ()).expect_err(sql);
+    }
+}
+
+#[tokio::test]
+async fn what_is_broken_is_not_sealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    fill(&path).await;
+    let burglar = Connection::open(&path).unwrap();
+    let change = "DROP TRIGGER audit_is_not_changed;
+                  UPDATE audit SET body = replace(body, 'host', 'h0st') WHERE seq = 6";
+    burglar.execute_batch(change).unwrap();
+    burglar.close().unwrap();
+    let store = open(&path);
+    notary(&store)
+        .seal_all()
+        .await
+        .expect_err("entry 6 is not what it was");
+    assert_eq!(store.checkpoints(0, 10).await.unwrap().len(), 1);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_database_from_before_the_log_gets_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../src/schema/1.sql"))
+        .unwrap();
+    old.pragma_update(None, "application_id", 0x544E_444D)
+        .unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    old.close().unwrap();
+    fill(&path).await;
+    let store = open(&path);
+    assert_eq!(store.audit_head().await.unwrap().unwrap().seq, 6);
+    store.close().await;
+}

@@ -1,0 +1,77 @@
+//! The audit log: who changed what, as a chain of hashes that only grows, sealed by signatures.
+//!
+//! An entry is a JSON object in canonical form (RFC 8785) that carries the hash of the entry
+//! before it. The store assigns sequence and hash inside the commit that does what the entry
+//! tells, so there is no deed without its entry and no entry without its deed. A checkpoint signs
+//! the root of a hash tree over the entries since the checkpoint before it.
+//!
+//! This module owns the form of entries, the hashes, the signatures, and the one way of checking
+//! them, for rows of a store and for lines of an export alike. It does not know which deeds are
+//! worth an entry.
+//!
+//! Invariants:
+//! - Sequences start at 1 and have no gaps.
+//! - What is hashed is what is stored, byte for byte; a checker never trusts a stored hash.
+//! - Checkpoints are at most [`CHECKPOINT_ENTRIES`] entries apart, however late they are made.
+//! - The signing key signs nothing but roots and receipts.
+
+mod draft;
+mod export;
+mod hash;
+mod key;
+mod merkle;
+mod notary;
+mod receipt;
+mod transcript;
+mod verify;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use draft::{AuditDraft, DECISION, Entry};
+pub use export::Export;
+pub use hash::Hash;
+pub use key::{AuditKey, PublicKey};
+pub use merkle::Tree;
+pub use notary::{Broken, Notary};
+pub use receipt::{check_receipt, receipt};
+pub use transcript::{Transcript, TranscriptReport};
+pub use verify::Verdict;
+pub use walk::{Break, Walk};
+
+use serde::{Deserialize, Serialize};
+
+/// Entries one checkpoint covers at most.
+pub const CHECKPOINT_ENTRIES: u64 = 1000;
+/// How long an entry waits for its checkpoint at most, in seconds.
+pub const CHECKPOINT_SECONDS: u64 = 300;
+
+/// One entry as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    pub seq: u64,
+    /// Canonical JSON, as long as nobody tampered with it.
+    pub body: Vec<u8>,
+}
+
+/// Where the chain ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditHead {
+    pub seq: u64,
+    pub hash: Hash,
+}
+
+/// The seal over the entries after the checkpoint before it, up to `at_sequence`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Checkpoint {
+    /// `cp-1`, `cp-2`, …
+    #[serde(rename = "checkpoint")]
+    pub id: String,
+    pub at_sequence: u64,
+    /// Lowercase hex.
+    pub merkle_root: String,
+    /// Base64 of an Ed25519 signature over the 32 bytes of the root.
+    pub signature: String,
+}

@@ -1,0 +1,164 @@
+//! Checking a stretch of the stored chain, from what the rows say now.
+
+use super::hash::Hash;
+use super::key::PublicKey;
+use super::walk::{Break, Walk};
+use super::{AuditHead, AuditRow, Checkpoint};
+use crate::{Audit, Fault};
+use std::collections::VecDeque;
+
+/// Rows read at once.
+const PAGE: usize = 512;
+
+/// What became of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Those within the stretch, in order.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Whether each of them seals what is stored.
+    pub checkpoints_valid: bool,
+    pub breaks: Vec<Break>,
+}
+
+impl Verdict {
+    pub fn is_valid(&self) -> bool {
+        self.checkpoints_valid && self.breaks.is_empty()
+    }
+}
+
+/// Checks entries `from..=to` (from 1), the link into the stretch, the link out of it, and every
+/// checkpoint in it. Begins at the checkpoint before the stretch, because the first one inside
+/// seals entries from there on.
+pub(super) async fn verify(
+    store: &dyn Audit,
+    key: PublicKey,
+    from: u64,
+    to: u64,
+) -> Result<Verdict, Fault> {
+    let from = from.max(1);
+    let head = store.audit_head().await?;
+    let sealed = store.checkpoint_until(from - 1).await?;
+    let mut seals = Seals::after(sealed.map_or(0, |c| c.at_sequence), to);
+    let mut walk = begin(store, seals.read_until).await?;
+    let mut rows = Rows::after(walk.next_seq() - 1);
+    let end = head.map_or(0, |head| head.seq.min(to));
+    // One row further: its link shows whether the last one of the stretch is what it was.
+    let beyond = head.map_or(0, |head| head.seq.min(to.saturating_add(1)));
+    let mut valid = true;
+    while let Some(row) = rows.next(store).await?.filter(|row| row.seq <= beyond) {
+        valid &= seals.skipped(store, row.seq).await?;
+        walk.entry(row.seq, &row.body);
+        if let Some(seal) = seals.at(store, row.seq).await? {
+            valid &= walk.checkpoint(&seal, key);
+        }
+    }
+    match head {
+        Some(head) if end == head.seq && from <= end => walk.end(head),
+        _ => walk.missing_until(beyond),
+    }
+    valid &= seals.skipped(store, u64::MAX).await?;
+    let within = |at: u64| at >= from && at <= to.saturating_add(1);
+    let breaks = walk.breaks().iter().filter(|b| within(b.at_seq));
+    Ok(Verdict {
+        checkpoints_valid: valid,
+        breaks: breaks.cloned().collect(),
+        checkpoints: seals.met,
+    })
+}
+
+/// A walk from the entry after a checkpoint on.
+pub(super) async fn begin(store: &dyn Audit, sealed: u64) -> Result<Walk, Fault> {
+    let Some(before) = sealed.checked_sub(1) else {
+        return Ok(Walk::new());
+    };
+    let rows = store.audit_entries(before, 1).await?;
+    let row = rows.first().filter(|row| row.seq == sealed);
+    Ok(Walk::after(sealed, row.map(|row| Hash::of(&row.body))))
+}
+
+/// The stored entries in order, page by page.
+pub(super) struct Rows {
+    after: u64,
+    page: VecDeque<AuditRow>,
+    ended: bool,
+}
+
+impl Rows {
+    pub(super) fn after(after: u64) -> Self {
+        Self {
+            after,
+            page: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    pub(super) async fn next(&mut self, store: &dyn Audit) -> Result<Option<AuditRow>, Fault> {
+        if self.page.is_empty() && !self.ended {
+            self.page = store.audit_entries(self.after, PAGE).await?.into();
+            self.ended = self.page.len() < PAGE;
+            self.after = self.page.back().map_or(self.after, |row| row.seq);
+        }
+        Ok(self.page.pop_front())
+    }
+}
+
+/// The stored checkpoints in order, page by page, beside the entries.
+pub(super) struct Seals {
+    read_until: u64,
+    to: u64,
+    page: VecDeque<Checkpoint>,
+    ended: bool,
+    pub(super) met: Vec<Checkpoint>,
+}
+
+impl Seals {
+    pub(super) fn after(after: u64, to: u64) -> Self {
+        Self {
+            read_until: after,
+            to,
+            page: VecDeque::new(),
+            ended: false,
+            met: Vec::new(),
+        }
+    }
+
+    async fn peek(&mut self, store: &dyn Audit) -> Result<Option<&Checkpoint>, Fault> {
+        if self.page.is_empty() && !self.ended {
+            self.page = store.checkpoints(self.read_until, PAGE).await?.into();
+            self.ended = self.page.len() < PAGE;
+            let last = self.page.back().map(|c| c.at_sequence);
+            self.read_until = last.unwrap_or(self.read_until);
+        }
+        Ok(self.page.front().filter(|c| c.at_sequence <= self.to))
+    }
+
+    /// The checkpoint at this very entry.
+    pub(super) async fn at(
+        &mut self,
+        store: &dyn Audit,
+        seq: u64,
+    ) -> Result<Option<Checkpoint>, Fault> {
+        if self.peek(store).await?.is_none_or(|c| c.at_sequence != seq) {
+            return Ok(None);
+        }
+        let seal = self.page.pop_front();
+        self.met.extend(seal.clone());
+        Ok(seal)
+    }
+
+    /// Passes checkpoints before `seq`, which seal entries that are gone. `false` if there are any.
+    async fn skipped(&mut self, store: &dyn Audit, seq: u64) -> Result<bool, Fault> {
+        let mut none = true;
+        while self.peek(store).await?.is_some_and(|c| c.at_sequence < seq) {
+            self.met.extend(self.page.pop_front());
+            none = false;
+        }
+        Ok(none)
+    }
+}
+
+/// Whether the chain ends where the store says it does.
+pub(super) fn ends_at(walk: &Walk, head: AuditHead) -> bool {
+    walk.last()
+        .is_none_or(|last| last.seq != head.seq || last.hash == head.hash)
+}

@@ -1,0 +1,133 @@
+//! People and the world outside: they answer what runs ask, well and badly, twice and too late, and
+//! send events before anybody waits for them.
+
+use super::Simulation;
+use super::client::tenant;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{Command, DecisionPolicy, Denial, Principal, Reply, RunId, Standing, Verdict};
+use tandem_runtime::{
+    Fault, InterruptFilter, InterruptRow, Judge, Page, Proposal, Runtime, SubmitError,
+};
+
+pub(super) const EVENT: &str = "happened";
+
+/// Every open question of every run.
+pub(super) async fn open_questions(runtime: &Runtime) -> Result<Vec<InterruptRow>, Fault> {
+    let filter = InterruptFilter {
+        open: Some(true),
+        ..InterruptFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: usize::MAX,
+    };
+    let listing = runtime.questions(&tenant(), &filter, &page).await?;
+    Ok(listing.rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Somebody answers a question, perhaps several at once, perhaps one who may not.
+pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    let Ok(open) = open_questions(runtime).await else {
+        return;
+    };
+    let Some(row) = open.get(rng.random_range(0..open.len().max(1))) else {
+        return;
+    };
+    let value = match rng.random_range(0..10) {
+        0 => json!({"nonsense": true}),
+        1 => json!({"action": "reject"}),
+        _ => fitting(&row.kind),
+    };
+    let many = if rng.random_bool(0.3) { 10 } else { 1 };
+    let allowed = rng.random_bool(0.9);
+    let judge: Judge = Arc::new(move |policy: &DecisionPolicy| {
+        if allowed {
+            Verdict::Granted(Standing {
+                groups: policy.groups.clone(),
+                ..Standing::default()
+            })
+        } else {
+            Verdict::Denied(Denial::NotEligible)
+        }
+    });
+    // Named as it was shown, so that the answer to one question never reaches the next.
+    let deciding = (0..many).map(|n| {
+        let proposal = Proposal {
+            node: row.node.clone(),
+            interrupt: Some(row.interrupt.clone()),
+            value: value.clone(),
+            by: Some(Principal::new(format!("person-{n}"))),
+        };
+        decide(sim, runtime, &row.run_id, proposal, Arc::clone(&judge))
+    });
+    futures_util::future::join_all(deciding).await;
+}
+
+async fn decide(
+    sim: &Simulation,
+    runtime: &Runtime,
+    run: &RunId,
+    proposal: Proposal,
+    judge: Judge,
+) {
+    let reply = runtime.decide(&tenant(), run, proposal, judge, None).await;
+    if let Ok(reply) = reply {
+        sim.knowledge.lock().replies.push((run.clone(), reply));
+    }
+}
+
+pub(super) fn fitting(kind: &str) -> Value {
+    match kind {
+        "approval" => json!({"action": "accept"}),
+        "clarification" => json!({"answers": {"q": "so"}}),
+        _ => json!({"n": 1}),
+    }
+}
+
+/// Something happens outside, perhaps before anybody waits for it, perhaps told twice.
+pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: &mut SmallRng) {
+    let command = Command::DeliverEvent {
+        event_id: format!("e{}", rng.random_range(0..4)),
+        event_type: EVENT.to_owned(),
+        payload: [("n".to_owned(), json!(rng.random_range(1..3)))]
+            .into_iter()
+            .collect(),
+        by: None,
+    };
+    for _ in 0..rng.random_range(1..3) {
+        let told = runtime.submit(&tenant(), &run, command.clone(), None).await;
+        if let Ok(reply) = told {
+            sim.knowledge.lock().replies.push((run.clone(), reply));
+        }
+    }
+}
+
+/// Answers everything that is still open, so that every run can end.
+pub(super) async fn answer_everything(runtime: &Runtime) -> Result<(), String> {
+    let open = open_questions(runtime)
+        .await
+        .map_err(|fault| format!("a healed store failed: {fault}"))?;
+    // Two people, because some questions want two voices.
+    let asked = open.iter().flat_map(|row| [(row, "ana"), (row, "ben")]);
+    for (row, who) in asked {
+        let proposal = Proposal {
+            node: row.node.clone(),
+            interrupt: Some(row.interrupt.clone()),
+            value: fitting(&row.kind),
+            by: Some(Principal::new(who)),
+        };
+        let judge: Judge = Arc::new(|_: &DecisionPolicy| Verdict::Granted(Standing::default()));
+        let reply = runtime
+            .decide(&tenant(), &row.run_id, proposal, judge, None)
+            .await;
+        match reply {
+            Ok(Reply::Resolved { .. }) | Err(SubmitError::Refused(_)) => {}
+            Ok(other) => return Err(format!("an answer was answered {other:?}")),
+            Err(error) => return Err(format!("nobody could answer: {error}")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Checks an exported audit log and decision receipts, written from docs/audit.md and not from the Rust code.
+
+    verify_audit.py --public-key KEY log.ndjson
+    verify_audit.py --public-key KEY --receipt receipt.json
+
+Standard library, and the package `cryptography` for Ed25519. Exits 1 when anything is not as it was signed.
+"""
+import argparse
+import base64
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+RECEIPT_DOMAIN = b"tandem:receipt:v1\x00"
+SPACING = 1000  # entries one checkpoint covers at most
+
+
+class Wrong(Exception):
+    """What is wrong with the thing checked."""
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def canonical(value):
+    """RFC 8785, as far as entries and receipts need it: text, whole numbers, true, false, null, lists, objects."""
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return b"{" + b",".join(canonical(key) + b":" + canonical(value[key]) for key in keys) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(canonical, value)) + b"]"
+    if isinstance(value, float):
+        raise Wrong("a fraction where none belongs")
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def parse(text):
+    def closed(pairs):
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise Wrong("a name twice in one object")
+        return dict(pairs)
+    try:
+        return json.loads(text, object_pairs_hook=closed)
+    except ValueError as error:
+        raise Wrong(f"not JSON: {error}") from None
+
+
+def unbase64(text):
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        raise Wrong("not base64") from None
+    if base64.b64encode(raw).decode() != text:
+        raise Wrong("base64 with stray bits")
+    return raw
+
+
+def load_key(spki):
+    try:
+        key = load_der_public_key(unbase64(spki))
+    except ValueError:
+        raise Wrong("not a public key") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise Wrong("not an Ed25519 key")
+    return key
+
+
+def check_signature(key, signature, message):
+    try:
+        key.verify(unbase64(signature), message)
+    except InvalidSignature:
+        raise Wrong("the signature does not match") from None
+
+
+def merkle_root(leaves):
+    while len(leaves) > 1:
+        pairs = [leaves[i:i + 2] for i in range(0, len(leaves), 2)]
+        leaves = [sha256("".join(pair).encode()) if len(pair) == 2 else pair[0] for pair in pairs]
+    return leaves[0]
+
+
+def only(value, *names):
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise Wrong(f"an object that should have exactly {', '.join(names)}")
+    return [value[name] for name in names]
+
+
+def check_log(lines, trusted):
+    """Checks an export, given as bytes split into lines; returns what it contains."""
+    key, before, seq, sealed, leaves, seals, withheld, ended = None, None, 0, 0, [], 0, 0, False
+    entries = []
+    for raw in lines:
+        if ended:
+            raise Wrong("something follows after the end")
+        if not (raw.startswith(b"{") and raw.endswith(b"}")):
+            raise Wrong("a line that is not an object")
+        try:
+            (kind, value), = parse(raw.decode()).items()
+        except (ValueError, AttributeError):
+            raise Wrong("a line that is not an object with one member") from None
+        if (key is None) != (kind == "audit"):
+            raise Wrong("the title is not the first line")
+        if kind == "audit":
+            form, named = only(value, "format", "publicKey")
+            if form != "tandem-audit-1" or named != trusted:
+                raise Wrong("not an export, or signed with another key")
+            key = load_key(named)
+        elif kind in ("entry", "withheld"):
+            seq += 1
+            if kind == "entry":
+                if value.get("seq") != seq or "prevHash" not in value or value["prevHash"] != before:
+                    raise Wrong(f"the chain is broken at entry {seq}")
+                if canonical({"entry": value}) != raw:
+                    raise Wrong(f"entry {seq} is not in canonical form")
+                before = sha256(canonical(value))
+                entries.append(value)
+            else:
+                before, number = only(value, "hash", "seq")
+                if number != seq:
+                    raise Wrong(f"entry {number} stands where entry {seq} belongs")
+                withheld += 1
+            leaves.append(before)
+        elif kind == "checkpoint":
+            name, at, root, signature = only(value, "checkpoint", "atSequence", "merkleRoot", "signature")
+            seals += 1
+            if name != f"cp-{seals}" or at != seq or len(leaves) != at - sealed or not 0 < len(leaves) <= SPACING:
+                raise Wrong(f"checkpoint {name} is out of place")
+            if merkle_root(leaves) != root:
+                raise Wrong(f"checkpoint {name} does not seal these entries")
+            check_signature(key, signature, bytes.fromhex(root))
+            sealed, leaves = at, []
+        elif kind == "end":
+            count, last = only(value, "entries", "hash")
+            if (count, last) != (seq, before):
+                raise Wrong("it does not end where it says it does")
+            ended = True
+        else:
+            raise Wrong(f"a line of an unknown kind {kind!r}")
+    if not ended:
+        raise Wrong("it was cut off")
+    return {"entries": entries, "count": seq, "withheld": withheld, "checkpoints": seals, "sealed": sealed}
+
+
+def check_log_bytes(data, trusted):
+    if not data.endswith(b"\n"):
+        raise Wrong("it was cut off")
+    return check_log(data[:-1].split(b"\n"), trusted)
+
+
+def check_receipt(data, trusted):
+    """Checks a receipt, given as bytes; returns it."""
+    try:
+        receipt = parse(data.decode())
+    except UnicodeDecodeError:
+        raise Wrong("not text") from None
+    if not isinstance(receipt, dict) or not isinstance(receipt.get("signature"), str):
+        raise Wrong("no signature")
+    if receipt.get("format") != "tandem-receipt-1" or receipt.get("publicKey") != trusted:
+        raise Wrong("not a receipt, or signed with another key")
+    signed = {name: value for name, value in receipt.items() if name != "signature"}
+    check_signature(load_key(trusted), receipt["signature"], RECEIPT_DOMAIN + canonical(signed))
+    return receipt
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--public-key", required=True, help="base64 of DER SPKI, from a source you trust")
+    options.add_argument("--receipt", action="store_true", help="the file is a decision receipt")
+    options.add_argument("file", type=Path)
+    given = options.parse_args()
+    try:
+        if given.receipt:
+            receipt = check_receipt(given.file.read_bytes(), given.public_key)
+            print(f"ok: {receipt['interruptId']} {receipt['decision']['outcome']}, entry {receipt['auditSequence']}")
+        else:
+            report = check_log_bytes(given.file.read_bytes(), given.public_key)
+            print(f"ok: {report['count']} entries, {report['checkpoints']} checkpoints, "
+                  f"sealed up to {report['sealed']}")
+    except Wrong as wrong:
+        print(f"WRONG: {wrong}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
