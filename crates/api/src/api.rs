@@ -198,6 +198,15 @@ impl Doors {
         caller: &Identity,
         run: &RunId,
     ) -> Result<StoredRun, Problem> {
+        let stored = self.known(caller, run).await?;
+        if self.runtime.is_past_retention(&stored) {
+            return Err(Problem::run_expired());
+        }
+        Ok(stored)
+    }
+
+    /// The same, though nothing but the row may be left of it.
+    pub(crate) async fn known(&self, caller: &Identity, run: &RunId) -> Result<StoredRun, Problem> {
         let found = self.runtime.find_run(&caller.tenant, run).await?;
         let stored = found.ok_or_else(|| Problem::not_found("run"))?;
         if caller.workspace.is_some() && caller.workspace != stored.row.workspace {

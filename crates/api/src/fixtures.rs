@@ -7,8 +7,6 @@ use tandem_runtime::{Definition, Fault, Runtime};
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
 const PROBES_OF_PACKS: &str = "conformance-agent-pack-";
-/// A test hook on a pass-through node that acts on agent memory.
-const MEMORY_HOOK: &str = "memoryAction";
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -30,10 +28,8 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
 }
 
 fn is_served(definition: &Definition) -> bool {
-    let nodes = &definition.document.nodes;
-    let probes_memory = nodes.iter().any(|n| n.config.contains_key(MEMORY_HOOK));
     let probes_packs = definition.id().as_str().starts_with(PROBES_OF_PACKS);
-    definition.gated().is_none() && !probes_memory && !probes_packs
+    definition.gated().is_none() && !probes_packs
 }
 
 #[cfg(test)]
@@ -56,8 +52,8 @@ mod tests {
     fn only_fixtures_whose_whole_behaviour_is_served_are_named() {
         let hook = json!({"memoryAction": "write-then-read"});
         assert!(served("conformance-identity", "core.identity", json!({})));
-        assert!(!served(
-            "conformance-agent-memory-ttl",
+        assert!(served(
+            "conformance-agent-memory-roundtrip",
             "core.identity",
             hook
         ));

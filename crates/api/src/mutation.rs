@@ -16,13 +16,14 @@ use axum::extract::{FromRequest, MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::Identity;
 use tandem_record::{Command, Reply, RunId};
 use tandem_runtime::{
-    Answer, Answering, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal, StoredResponse,
-    SubmitError,
+    Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal,
+    StoredResponse, StoredRun, SubmitError,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -210,6 +211,38 @@ impl Ticket {
         let runtime = doors.runtime_of(caller);
         self.carry_out(doors, async move {
             let run = runtime.create_run(new, answering).await?;
+            Ok(say(&run).into_response())
+        })
+        .await
+    }
+
+    /// Forks a run and answers.
+    pub(crate) async fn fork(
+        self,
+        doors: &Shared,
+        source: StoredRun,
+        asked: ForkRequest,
+    ) -> Result<Response, Problem> {
+        let (source_run, from_seq, mode) = (source.row.run_id.clone(), asked.from_seq, asked.mode);
+        let say = move |run: &RunId| {
+            Said::created(json!({
+                "runId": run,
+                "sourceRunId": source_run,
+                "fromSeq": from_seq,
+                "mode": mode.as_str(),
+                "status": "pending",
+                "eventsUrl": format!("/v1/runs/{run}/events"),
+            }))
+        };
+        let stored = say.clone();
+        let answering = self.answering(move |answer| match answer {
+            Answer::Created(run) => Some(stored(run).stored()),
+            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            Answer::Replied(..) => None,
+        });
+        let runtime = doors.runtime.clone();
+        self.carry_out(doors, async move {
+            let run = runtime.fork_run(&source, asked, answering).await?;
             Ok(say(&run).into_response())
         })
         .await

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use tandem_access::Scope;
-use tandem_record::{Object, RunId, RunStatus, Timestamp};
+use tandem_record::{Object, RunId, RunStatus, Seq, Timestamp};
 use tandem_runtime::StoredResponse;
 use tandem_wire::v1::error::ErrorEnvelope;
 use tandem_wire::v1::{stream, time::rfc3339};
@@ -271,6 +271,15 @@ impl Problem {
         )
     }
 
+    /// The run is known, its log is not kept any more.
+    pub(crate) fn run_expired() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "run_expired",
+            "The run ended so long ago that its log is not kept any more.",
+        )
+    }
+
     pub(crate) fn link_expired() -> Self {
         Self::new(
             StatusCode::GONE,
@@ -295,6 +304,30 @@ impl Problem {
             format!("The body is larger than {limit} bytes."),
         )
         .with("maxRequestBodyBytes", limit as u64)
+    }
+
+    // --- 422 ---
+
+    pub(crate) fn beyond_end(from_seq: Seq, last: Seq) -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_from_seq",
+            format!("The run has no event {from_seq}; its last one is {last}."),
+        )
+        .with("fromSeq", from_seq.0)
+        .with("lastSequence", last.0)
+    }
+
+    fn snapshot_unavailable(source: &RunId, from_seq: Seq, reason: &str) -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "replay_memory_snapshot_unavailable",
+            "The run's log, and what it remembered then, are not kept any more.",
+        )
+        .with("fromSeq", from_seq.0)
+        .with("sourceRunId", source.as_str())
+        .with("reason", reason)
+        .with("oldestAvailableIdx", Value::Null)
     }
 
     // --- 501, 503, 500 ---

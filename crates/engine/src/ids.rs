@@ -51,6 +51,13 @@ pub(crate) fn interrupt_id(run: &RunId, node: &NodeId, round: u32) -> InterruptI
     InterruptId::from(format!("int-{}", hex(&digest[..16])))
 }
 
+/// Id of the entry a node writes as the `ordinal`-th of one execution.
+pub(crate) fn memory_id(run: &RunId, node: &NodeId, execution: u32, ordinal: usize) -> String {
+    let text = format!("tandem:memory:v1\0{run}\0{node}\0{execution}\0{ordinal}");
+    let digest = Sha256::digest(text.as_bytes());
+    format!("mem-{}", hex(&digest[..16]))
+}
+
 /// Id of the n-th tool call an agent makes at a node.
 pub(crate) fn tool_call_id(run: &RunId, node: &NodeId, execution: u32, index: usize) -> String {
     let text = format!("tandem:tool:v1\0{run}\0{node}\0{execution}\0{index}");

@@ -22,6 +22,9 @@ impl Performer {
     pub async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
         match &effect.kind {
             EffectKind::Http { request, .. } => self.http.call(request, &effect.id, trace).await,
+            EffectKind::SecretEcho {
+                secret_id, reveal, ..
+            } if *reveal => self.secrets.reveal(secret_id),
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
             EffectKind::StartChild(_)
             | EffectKind::NotifyParent { .. }

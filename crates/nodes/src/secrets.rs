@@ -22,10 +22,7 @@ impl Secrets {
     /// resolved, without the secret. Two names for each fact, because hosts have used both.
     pub fn echo(&self, secret_id: &str) -> EffectOutcome {
         let Some(value) = self.0.get(secret_id) else {
-            let message = format!("The secret `{secret_id}` is not configured on this host.");
-            return EffectOutcome::Failed {
-                error: ErrorInfo::new("credential_unavailable", message),
-            };
+            return unknown(secret_id);
         };
         let hash: String = Sha256::digest(value)
             .iter()
@@ -39,6 +36,26 @@ impl Secrets {
                 ("byteLength".to_owned(), json!(value.len())),
             ]),
         }
+    }
+}
+
+impl Secrets {
+    /// The secret itself, for the test-only node that tries to write it into memory. What it
+    /// writes passes the redactor, which is what the test is about.
+    pub(crate) fn reveal(&self, secret_id: &str) -> EffectOutcome {
+        match self.0.get(secret_id) {
+            Some(value) => EffectOutcome::Done {
+                outputs: Object::from_iter([("secret".to_owned(), json!(value))]),
+            },
+            None => unknown(secret_id),
+        }
+    }
+}
+
+fn unknown(secret_id: &str) -> EffectOutcome {
+    let message = format!("The secret `{secret_id}` is not configured on this host.");
+    EffectOutcome::Failed {
+        error: ErrorInfo::new("credential_unavailable", message),
     }
 }
 

@@ -29,6 +29,9 @@ pub enum EffectKind {
         node: NodeId,
         attempt: u32,
         secret_id: String,
+        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reveal: bool,
     },
     /// Create a child run. Harmless when repeated: the child's id is fixed.
     StartChild(Box<StartChild>),

@@ -5,8 +5,8 @@
 
 use crate::{
     AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, ErrorInfo,
-    EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, NodeId, Object, Principal,
-    Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Work, WorkflowId,
+    EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry, NodeId, Object,
+    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -345,6 +345,29 @@ pub enum Event {
         iterations: u32,
         limit: u32,
     },
+    /// An entry went into the run's memory scope. Told to clients without its content.
+    MemoryWritten {
+        node: NodeId,
+        entry: Box<MemoryEntry>,
+    },
+    /// A key was taken out of memory, for every run that begins later.
+    MemoryForgotten {
+        node: NodeId,
+        memory_ref: String,
+        /// The key. Named so because it is the author's text, cleaned like every other.
+        forgotten: String,
+        /// The entry the run saw under the key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
+    /// A replay did something else than its source. For information; the replay goes on.
+    ReplayDiverged {
+        source: RunId,
+        /// The source's event that was not repeated.
+        sequence: Seq,
+        /// `output`, `missing`, `extra` or `type-mismatch`.
+        kind: String,
+    },
     /// A trigger waits for its debounce window.
     TriggerArmed {
         trigger: String,
@@ -428,6 +451,8 @@ impl Event {
             | Self::ArtifactCreated { node, .. }
             | Self::ModelCapabilityInsufficient { node, .. }
             | Self::LoopbackLimitReached { node, .. }
+            | Self::MemoryWritten { node, .. }
+            | Self::MemoryForgotten { node, .. }
             | Self::OrchestratorDecided { node, .. }
             | Self::ConfidenceEscalated { node, .. }
             | Self::FanOut { node, .. }
@@ -446,6 +471,7 @@ impl Event {
             | Self::RunCompleted { .. }
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. }
+            | Self::ReplayDiverged { .. }
             | Self::ExternalEventReceived { .. }
             | Self::TriggerArmed { .. } => None,
         }

@@ -125,6 +125,31 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
+    /// UTC with milliseconds. Years beyond 9999 are cut off: no reader understands them.
+    pub fn rfc3339(self) -> String {
+        const DAY_MS: i64 = 86_400_000;
+        const END_OF_9999: i64 = 253_402_300_799_999;
+        let ms = self.0.clamp(-62_135_596_800_000, END_OF_9999);
+        let (days, in_day) = (ms.div_euclid(DAY_MS), ms.rem_euclid(DAY_MS));
+        // Counted in eras of 400 years that begin on the first of March.
+        let shifted = days + 719_468;
+        let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+        let year_of_era =
+            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+        let month = if from_march < 10 {
+            from_march + 3
+        } else {
+            from_march - 9
+        };
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        let (seconds, ms) = (in_day / 1000, in_day % 1000);
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    }
+
     pub fn ms_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }

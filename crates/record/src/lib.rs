@@ -14,6 +14,7 @@ mod effect;
 mod event;
 mod id;
 mod interrupt;
+mod memory;
 mod run;
 mod timer;
 mod view;
@@ -31,6 +32,7 @@ pub use id::{
     Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
+pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,

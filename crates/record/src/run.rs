@@ -1,6 +1,9 @@
 //! What belongs to a run as a whole: who owns it, how it was asked for, where it stands.
 
-use crate::{NodeId, Object, Principal, RunId, Seq, TenantId, WorkflowId, WorkspaceId};
+use crate::{
+    ForkedFrom, MemoryOrigin, NodeId, Object, Principal, RunId, Seq, TenantId, WorkflowId,
+    WorkspaceId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,6 +109,19 @@ pub struct RunRequest {
     pub transport: Transport,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// From where it reads memory; absent in logs older than memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryOrigin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
+}
+
+impl RunRequest {
+    /// Whether the run repeats another with what was recorded, and must not act.
+    pub fn is_replay(&self) -> bool {
+        let fork = self.forked_from.as_ref();
+        fork.is_some_and(|f| f.mode == crate::ForkMode::Replay)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 //! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
 
 use crate::{
-    ClaimedParent, DecisionPolicy, DefinitionHash, ErrorInfo, Interrupt, InterruptId, NodeId,
-    Object, Owner, ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp,
+    ClaimedParent, DecisionPolicy, DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId,
+    NodeId, Object, Owner, ParentLink, Principal, RunId, RunOptions, RunStatus, Seq, Timestamp,
     TraceContext, Vote, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,7 @@ pub struct RunView {
     pub error: Option<ErrorInfo>,
     pub options: RunOptions,
     pub parent: Option<ParentLink>,
+    pub forked_from: Option<ForkedFrom>,
     pub children: Vec<ChildView>,
     pub interrupts: Vec<InterruptView>,
     pub agent: Option<Value>,

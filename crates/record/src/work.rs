@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum Work {
     /// Asleep until the time given.
-    Sleep {
-        until: Timestamp,
-    },
+    Sleep { until: Timestamp },
     /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
     /// carry credentials, which the log never holds.
     Http {
@@ -23,6 +21,9 @@ pub enum Work {
     SecretEcho {
         effect: EffectId,
         secret_id: String,
+        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reveal: bool,
     },
     /// A child run. `outputs` maps parent variable to child variable.
     Child {

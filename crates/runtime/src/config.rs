@@ -41,6 +41,8 @@ pub struct RuntimeConfig {
     pub max_effects: usize,
     /// Runs whose state is kept in memory.
     pub cached_runs: usize,
+    /// How long an ended run keeps its log.
+    pub retention_ms: u64,
 }
 
 impl RuntimeConfig {
@@ -58,6 +60,7 @@ impl RuntimeConfig {
             alone: true,
             max_effects: 256,
             cached_runs: 2048,
+            retention_ms: 30 * 24 * 3600 * 1000,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::definition::Permissions;
-use tandem_engine::run::{Definitions, Lookup};
+use tandem_engine::run::{Definitions, Lookup, Memory, MemoryRead, Recalled};
 use tandem_record::{DefinitionHash, TenantId, WorkflowId};
 use tandem_store::{Fault, Store};
 
@@ -95,16 +95,25 @@ impl CompiledDefinitions {
     }
 }
 
-/// The definitions one decision has asked for so far.
+/// What one decision has asked for so far.
 #[derive(Default)]
-pub(crate) struct Seen(pub(crate) HashMap<WorkflowId, Option<Arc<Definition>>>);
+pub(crate) struct Seen {
+    pub(crate) workflows: HashMap<WorkflowId, Option<Arc<Definition>>>,
+    pub(crate) memory: HashMap<MemoryRead, Recalled>,
+}
 
 impl Definitions for Seen {
     fn current(&self, workflow: &WorkflowId) -> Lookup {
-        match self.0.get(workflow) {
+        match self.workflows.get(workflow) {
             Some(Some(definition)) => Lookup::Known(Arc::clone(definition)),
             Some(None) => Lookup::Unknown,
             None => Lookup::NotLoaded,
         }
+    }
+}
+
+impl Memory for Seen {
+    fn recall(&self, read: &MemoryRead) -> Option<Recalled> {
+        self.memory.get(read).cloned()
     }
 }

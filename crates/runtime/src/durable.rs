@@ -4,10 +4,11 @@
 use crate::deeds;
 use crate::live::Slot;
 use crate::questions;
+use crate::remember;
 use crate::runtime::Runtime;
 use crate::submit::Delivery;
 use tandem_engine::run::{Decision, Run, TimerWish, wanted_timers};
-use tandem_record::{Recorded, Seq, StreamId, TimerKey};
+use tandem_record::{Recorded, Seq, StreamId, TimerKey, Timestamp};
 use tandem_store::{
     Append, Commit, Error, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
     TimerChange,
@@ -39,6 +40,7 @@ impl Runtime {
             ..Commit::default()
         };
         commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
+        remember::project(&decision, &mut commit);
         commit.timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
         let now = self.clock().now();
         let deed = delivery.deed.as_ref();
@@ -170,6 +172,9 @@ impl Runtime {
 /// Rows of the listing follow from the run alone.
 fn row(run: &Run) -> RunRow {
     let request = run.request();
+    // A fork is as old as its making, whatever time its events are told in.
+    let forked = request.forked_from.as_ref().map(|f| f.at);
+    let real = |at: Timestamp| at.max(forked.unwrap_or(at));
     RunRow {
         run_id: run.id().clone(),
         tenant: request.owner.tenant.clone(),
@@ -179,8 +184,8 @@ fn row(run: &Run) -> RunRow {
         status: run.status(),
         parent: request.parent.as_ref().map(|p| p.run_id.clone()),
         scope: request.scope_id.clone(),
-        created_at: run.created_at(),
-        ended_at: run.ended_at(),
+        created_at: real(run.created_at()),
+        ended_at: run.ended_at().map(real),
         error_code: run.error().map(|e| e.code.clone()),
     }
 }

@@ -21,6 +21,7 @@ mod deeds;
 mod definitions;
 mod durable;
 mod effects;
+mod fork;
 mod live;
 mod metrics;
 mod people;
@@ -29,6 +30,8 @@ mod query;
 mod questions;
 mod redact;
 mod registry;
+mod remember;
+mod retention;
 mod runtime;
 mod scrub;
 mod settle;
@@ -41,11 +44,13 @@ pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
 pub use deciding::{Judge, Proposal};
+pub use fork::{ForkRequest, Unforkable};
 pub use metrics::Metrics;
 pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
+pub use remember::Remembered;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
@@ -53,7 +58,9 @@ pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, Webhoo
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
-pub use tandem_engine::run::{AgentPolicy, Ahead, Limits, REASONING_TOKEN_LIMIT, Refusal, Run};
+pub use tandem_engine::run::{
+    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
+};
 pub use tandem_engine::{
     ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,
     MAX_FAN_OUT, Problem, advertised_types, node_type,

@@ -133,6 +133,9 @@ impl Runtime {
 
     /// From memory when it is there and as new as the row, else from the store.
     async fn folded(&self, run: &RunId, stored: StoredRun) -> Result<Option<Run>, Fault> {
+        if self.is_past_retention(&stored) {
+            return Ok(None);
+        }
         if !stored.row.status.is_terminal() {
             let slot = self.inner.live.slot(run);
             // A command under way holds the slot; reading must not wait for it.
@@ -148,7 +151,8 @@ impl Runtime {
 
     /// The run folded from the store, and where its snapshot was.
     pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(Run, Option<Seq>)>, Fault> {
-        let Some(stored) = self.store().run_of_any_tenant(run).await? else {
+        let stored = self.store().run_of_any_tenant(run).await?;
+        let Some(stored) = stored.filter(|s| s.tombstone.is_none()) else {
             return Ok(None);
         };
         let definition = self.pinned(&stored).await?;

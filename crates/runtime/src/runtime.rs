@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub(crate) webhooks: Webhooks,
     /// A timer was set that may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
+    /// The clock was moved: runs may have become old at once.
+    pub(crate) retention_bell: Notify,
     pub(crate) stopping: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -68,6 +70,7 @@ impl Runtime {
                 metrics: Metrics::default(),
                 crash: CrashPoints::default(),
                 timer_bell: Notify::new(),
+                retention_bell: Notify::new(),
                 stopping: watch::Sender::new(false),
                 tasks: Mutex::default(),
             }),
@@ -76,6 +79,7 @@ impl Runtime {
         let loops = [
             tokio::spawn(runtime.clone().fire_timers()),
             tokio::spawn(runtime.clone().pick_up_effects()),
+            tokio::spawn(runtime.clone().bury_old_runs()),
         ];
         runtime.inner.tasks.lock().extend(loops);
         Ok(runtime)

@@ -5,7 +5,7 @@ use crate::runtime::Runtime;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_engine::run::{self, Decision, Run};
-use tandem_record::{ChildOutcome, EffectKind, Object};
+use tandem_record::{ChildOutcome, EffectKind, Event, Object, Seq, Timestamp};
 use tandem_store::{NewEvent, StoredEvent};
 
 impl Runtime {
@@ -52,6 +52,22 @@ impl Runtime {
             self.scrub_effects(decision);
         }
         bodies
+    }
+
+    /// An event as it is kept.
+    pub(crate) fn cleaned(&self, event: &Event) -> Event {
+        let body = codec::encode(&None, event);
+        let Some(clean) = self.inner.config.redactor.scrub_event(&body) else {
+            return event.clone();
+        };
+        let stored = StoredEvent {
+            seq: Seq(0),
+            at: Timestamp::default(),
+            body: clean,
+        };
+        codec::decode(&stored)
+            .expect("replacing text inside JSON strings keeps an event readable")
+            .event
     }
 
     /// Effects follow from the clean run, as they would after a restart. A call keeps the headers

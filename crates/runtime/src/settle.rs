@@ -16,6 +16,7 @@ impl Runtime {
         self.store().set(CLOCK_OFFSET, &offset).await?;
         self.inner.timer_bell.notify_one();
         self.inner.effects.bell.notify_one();
+        self.inner.retention_bell.notify_one();
         Ok(now)
     }
 

@@ -3,14 +3,15 @@
 
 use crate::deeds::Deed;
 use crate::definitions::Seen;
+use crate::fork::Unforkable;
 use crate::live::Slot;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::run::{self, Context, Decision, Refusal, Run, Undecided};
+use tandem_engine::run::{self, Context, Decision, Need, Refusal, Run, Undecided};
 use tandem_record::{
-    Cause, Command, Denial, EffectId, Principal, Reply, RunId, RunRequest, TenantId, TimerKey,
-    WorkflowId,
+    Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
+    TimerKey, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -18,8 +19,8 @@ use tandem_store::{
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
 const MAX_CONFLICTS: usize = 16;
-/// Definitions one decision may ask for, one after the other.
-const MAX_LOOKUPS: usize = 64;
+/// Things one decision may ask for, one after the other. A replay asks anew after each child.
+const MAX_LOOKUPS: usize = 512;
 
 /// A run to create.
 pub struct NewRun {
@@ -58,6 +59,9 @@ pub enum SubmitError {
     /// The key was answered meanwhile; the stored answer is the answer.
     #[error("the request was answered before")]
     AnsweredBefore,
+    /// A fork was asked for that cannot be made.
+    #[error(transparent)]
+    Unforkable(#[from] Unforkable),
     /// Another live run holds the scope.
     #[error("run {0:?} is active in this scope")]
     ScopeBusy(Option<RunId>),
@@ -116,6 +120,10 @@ impl Runtime {
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
+        let mut new = new;
+        let start = self.store().memory_position().await?;
+        let scope_id = new.request.scope_id.as_deref();
+        new.request.memory = Some(MemoryOrigin::of_request(scope_id, start));
         let guard = match (&new.request.scope_id, new.exclusive_scope) {
             (Some(scope), true) => Some(Guard::ScopeFree {
                 tenant: tenant.clone(),
@@ -314,7 +322,7 @@ impl Runtime {
     }
 
     /// Decides, loading each definition the engine turns out to need.
-    async fn with_definitions(
+    pub(crate) async fn with_definitions(
         &self,
         tenant: &TenantId,
         decide: impl Fn(&Context<'_>) -> Result<Decision, Undecided>,
@@ -327,23 +335,31 @@ impl Runtime {
                 limits: self.limits(),
                 agents: &self.inner.config.agents,
                 definitions: &seen,
+                memory: &seen,
             };
             match decide(&context) {
                 Ok(decision) => return Ok(decision),
                 Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
-                Err(Undecided::Needs(workflow)) => {
+                Err(Undecided::Needs(Need::Workflow(workflow))) => {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
                     let found = definitions.current(store, tenant, &workflow).await?;
-                    seen.0.insert(workflow, found);
+                    seen.workflows.insert(workflow, found);
+                }
+                Err(Undecided::Needs(Need::Memory(need))) => {
+                    self.look_up_memory(tenant, *need, &mut seen).await?;
                 }
             }
         }
-        let message = format!("a decision needs more than {MAX_LOOKUPS} workflows");
+        let message = format!("a decision needs more than {MAX_LOOKUPS} lookups");
         Err(Fault::permanent("too_many_lookups", message).into())
     }
 
-    fn answer(&self, answering: &Answering, answer: &Answer<'_>) -> Option<IdempotencyRecord> {
+    pub(crate) fn answer(
+        &self,
+        answering: &Answering,
+        answer: &Answer<'_>,
+    ) -> Option<IdempotencyRecord> {
         Some(IdempotencyRecord {
             key: answering.key.clone(),
             digest: answering.digest.clone(),
@@ -353,7 +369,7 @@ impl Runtime {
     }
 
     /// A refusal that should be repeated word for word is stored on its own.
-    async fn record_refusal<T>(
+    pub(crate) async fn record_refusal<T>(
         &self,
         refusal: Refusal,
         answering: Option<&Answering>,

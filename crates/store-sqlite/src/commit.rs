@@ -4,11 +4,12 @@
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
 use crate::{
-    SqliteStore, audit, definitions, idempotency, interrupts, outbox, people, runs, timers,
+    SqliteStore, audit, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
     webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
+use std::sync::atomic::Ordering;
 use tandem_record::Seq;
 use tandem_store::{Commit, Conflict, Error, Guard, Log};
 
@@ -16,13 +17,17 @@ use tandem_store::{Commit, Conflict, Error, Guard, Log};
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         commit.check()?;
-        self.writer
+        let written = self
+            .writer
             .write(move |ledger| {
                 let places = validate(ledger, &commit)?;
-                write(&ledger.connection, &commit, &places)?;
-                Ok(())
+                Ok(write(&ledger.connection, &commit, &places)?)
             })
-            .await
+            .await?;
+        if let Some(position) = written {
+            self.memory_position.fetch_max(position, Ordering::AcqRel);
+        }
+        Ok(())
     }
 }
 
@@ -88,7 +93,12 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
     Ok(())
 }
 
-fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite::Result<()> {
+/// The last place taken in the memory journal, if any was.
+fn write(
+    connection: &Connection,
+    commit: &Commit,
+    places: &[Place],
+) -> rusqlite::Result<Option<u64>> {
     for (append, place) in commit.appends.iter().zip(places) {
         events::append(connection, *place, append)?;
         if let Some(row) = &append.run {
@@ -116,5 +126,13 @@ fn write(connection: &Connection, commit: &Commit, places: &[Place]) -> rusqlite
     for change in &commit.webhooks {
         webhooks::change(connection, change)?;
     }
-    audit::append(connection, &commit.audit)
+    audit::append(connection, &commit.audit)?;
+    for join in &commit.joins {
+        memory::join(connection, join)?;
+    }
+    let mut position = None;
+    for row in &commit.memory {
+        position = Some(memory::append(connection, row)?);
+    }
+    Ok(position)
 }

@@ -42,7 +42,7 @@ pub(crate) fn find(connection: &Connection, stream: &StreamId) -> Result<Option<
         .optional()
 }
 
-/// Every stream has an event, so the last event belongs to the newest stream.
+/// Every stream with a number of its own has an event, so the last event belongs to the newest.
 pub(crate) fn last_stream_no(connection: &Connection) -> Result<i64> {
     let last: Option<i64> =
         connection.query_row("SELECT max(stream_no) FROM events", (), |row| row.get(0))?;
@@ -82,6 +82,24 @@ pub(crate) fn append(connection: &Connection, place: Place, append: &Append) -> 
                 snapshot.body
             ])?;
     }
+    Ok(())
+}
+
+/// Takes away what a stream holds. Its head stays; its number does not, so that a later stream may
+/// have it.
+pub(crate) fn remove(connection: &Connection, stream: &StreamId) -> Result<()> {
+    let Some(Place { stream_no, .. }) = find(connection, stream)? else {
+        return Ok(());
+    };
+    for sql in [
+        "DELETE FROM events WHERE stream_no = ?1",
+        "DELETE FROM snapshots WHERE stream_no = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([stream_no])?;
+    }
+    connection
+        .prepare_cached("UPDATE streams SET stream_no = 0 WHERE stream = ?1")?
+        .execute([stream.as_str()])?;
     Ok(())
 }
 

@@ -23,6 +23,7 @@ mod inbox;
 mod interrupts;
 mod keys;
 mod lock;
+mod memory;
 mod migrations;
 mod options;
 mod outbox;
@@ -42,7 +43,8 @@ use lock::Lock;
 use readers::Readers;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
-use tandem_record::Timestamp;
+use std::sync::atomic::AtomicU64;
+use tandem_record::{RunId, StreamId, Timestamp};
 use tandem_store::{Fault, Upkeep};
 use writer::Writer;
 
@@ -53,6 +55,8 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
     path: PathBuf,
+    /// Of the memory journal. Known without a read, because nobody else writes the file.
+    memory_position: AtomicU64,
 }
 
 impl SqliteStore {
@@ -64,6 +68,8 @@ impl SqliteStore {
         let mut connection = connection::create(path)?;
         migrations::prepare(&mut connection, path, &options)?;
         connection::set_up_writer(&connection, path, &options)?;
+        let position =
+            memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
         let checkpointer = Checkpointer::start(path)?;
         let readers = Readers::open(path, &options)?;
         let writer = Writer::start(connection, checkpointer, lock)
@@ -72,6 +78,7 @@ impl SqliteStore {
             readers,
             writer,
             path: path.to_owned(),
+            memory_position: AtomicU64::new(position),
         })
     }
 
@@ -121,6 +128,22 @@ impl Upkeep for SqliteStore {
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
         self.writer
             .amend(move |ledger| Ok(idempotency::expire(&ledger.connection, before, limit)?))
+            .await
+    }
+
+    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+        self.readers
+            .read(move |connection| runs::ended_before(connection, before, limit))
+            .await
+    }
+
+    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
+        let (run, tombstone) = (run.clone(), tombstone.to_owned());
+        self.writer
+            .amend(move |ledger| {
+                events::remove(&ledger.connection, &StreamId::of_run(&run))?;
+                Ok(runs::mark_buried(&ledger.connection, &run, &tombstone)?)
+            })
             .await
     }
 

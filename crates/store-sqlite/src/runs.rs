@@ -29,7 +29,8 @@ const LIVE: &str = "SELECT run_id FROM runs INDEXED BY runs_by_scope
 const FIND: &str = concat!(
     "SELECT ",
     columns!(),
-    ", (SELECT head FROM streams WHERE stream = 'run:' || run_id) FROM runs WHERE run_id = ?1"
+    ", (SELECT head FROM streams WHERE stream = 'run:' || run_id), tombstone FROM runs \
+     WHERE run_id = ?1"
 );
 
 pub(crate) fn project(connection: &Connection, row: &RunRow) -> Result<()> {
@@ -73,6 +74,32 @@ pub(crate) fn live_in_scope(
         .optional()
 }
 
+/// Must repeat the condition of the index it names.
+pub(crate) fn ended_before(
+    connection: &Connection,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<RunId>> {
+    connection
+        .prepare_cached(
+            "SELECT run_id FROM runs INDEXED BY runs_by_end
+             WHERE ended_at IS NOT NULL AND tombstone IS NULL AND ended_at < ?1
+             ORDER BY ended_at LIMIT ?2",
+        )?
+        .query_map(
+            params![before.0, i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| Ok(RunId::new(row.get_ref(0)?.as_str()?)),
+        )?
+        .collect()
+}
+
+pub(crate) fn mark_buried(connection: &Connection, run: &RunId, tombstone: &str) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE runs SET tombstone = ?2 WHERE run_id = ?1")?
+        .execute([run.as_str(), tombstone])
+        .map(drop)
+}
+
 fn from_row(row: &Row<'_>) -> Result<RunRow> {
     let text = |column: usize| -> Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
     let maybe =
@@ -104,6 +131,7 @@ fn find(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>> {
             Ok(StoredRun {
                 row: from_row(row)?,
                 head: seq(row.get(COLUMNS)?),
+                tombstone: row.get(COLUMNS + 1)?,
             })
         })
         .optional()

@@ -24,6 +24,10 @@ pub struct Commit {
     /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
     /// later ones change `deadline`, `closed` and `body` only.
     pub interrupts: Vec<InterruptRow>,
+    /// Writes to memory scopes, in order.
+    pub memory: Vec<MemoryRow>,
+    /// Ends of children, from which on their parents see what they wrote.
+    pub joins: Vec<MemoryJoin>,
     /// What the audit log tells about it. The store gives each entry its place in the chain.
     pub audit: Vec<AuditDraft>,
     /// Groups and delegations.
@@ -133,6 +137,29 @@ pub struct InterruptRow {
     pub closed: Option<String>,
     /// What is shown, as JSON, opaque to the store.
     pub body: String,
+}
+
+/// One write to a memory scope, or one key taken out of it. Kept as long as anybody may look back
+/// at it; its place in the journal is its order among all writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryRow {
+    pub tenant: TenantId,
+    pub scope: String,
+    pub memory_ref: String,
+    pub key: String,
+    pub run: RunId,
+    /// The event of that run that tells the write.
+    pub seq: Seq,
+    /// The entry as JSON, opaque to the store; `None` takes the key out.
+    pub body: Option<String>,
+}
+
+/// `run` saw at `seq` that `child` had ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryJoin {
+    pub run: RunId,
+    pub seq: Seq,
+    pub child: RunId,
 }
 
 impl InterruptRow {

@@ -24,16 +24,18 @@ pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
-    OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
+    MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
+    StoredResponse, TimerChange,
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, Page, Registered,
-    RunFilter, RunPosition, StoredEvent, StoredRun, StreamSlice,
+    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
+    MemorySegment, MemoryView, Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun,
+    StreamSlice,
 };
 pub use webhooks::{
     DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
@@ -126,6 +128,36 @@ pub trait ReadInterrupts: Send + Sync {
         tenant: &TenantId,
         workspace: Option<&WorkspaceId>,
     ) -> Result<InboxChoices, Fault>;
+}
+
+/// Reads of the memory journal.
+#[async_trait]
+pub trait ReadMemory: Send + Sync {
+    /// The place of the newest write; 0 when there is none. What a caller was told is written is
+    /// never beyond it.
+    async fn memory_position(&self) -> Result<u64, Fault>;
+
+    /// What a reader sees: the newest write of each key among those in its view, oldest first,
+    /// keys taken out left out. Among runs of a view the newest write wins, as it does in the
+    /// scope. Bound to the view's tenant and scope, whatever runs it names. The cost follows the
+    /// entries of the scope and the writes of the runs named, whatever position is asked for.
+    async fn memory_entries(
+        &self,
+        view: &MemoryView,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRow>, Fault>;
+
+    /// How many keys a scope has now under a name, counted up to `limit`.
+    async fn memory_count(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+        memory_ref: &str,
+        limit: u64,
+    ) -> Result<u64, Fault>;
+
+    /// Children whose end a run saw, before one of its events if one is given, in that order.
+    async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault>;
 }
 
 /// Workflow documents, content-addressed, and which version an id means now.
@@ -231,6 +263,13 @@ pub trait Upkeep: Send + Sync {
     /// Forgets answers older than `before`, oldest first, at most `limit`.
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
 
+    /// Runs that ended before `before` and still have their log, longest ended first.
+    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault>;
+
+    /// Removes a run's log and its snapshot and leaves its row with `tombstone`. Its sequence
+    /// stays taken, and what it wrote into memory stays. Harmless when repeated.
+    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault>;
+
     /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
     /// Later calls get a fault with code `closed`.
     async fn close(&self);
@@ -242,6 +281,7 @@ pub trait Store:
     + ReadLog
     + ReadRuns
     + ReadInterrupts
+    + ReadMemory
     + ReadDefinitions
     + ReadTimers
     + Outbox
@@ -260,6 +300,7 @@ impl<T> Store for T where
         + ReadLog
         + ReadRuns
         + ReadInterrupts
+        + ReadMemory
         + ReadDefinitions
         + ReadTimers
         + Outbox

@@ -9,6 +9,7 @@
 
 mod access;
 mod audit;
+mod journal;
 mod outbox;
 mod people;
 mod reads;
@@ -26,7 +27,7 @@ use async_trait::async_trait;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tandem_record::{Seq, StreamId, Timestamp};
+use tandem_record::{RunId, Seq, StreamId, Timestamp};
 
 /// Cloning gives another handle on the same open store.
 #[derive(Clone, Default)]
@@ -128,6 +129,24 @@ impl Upkeep for MemoryStore {
             state.idempotency.remove(key);
         }
         Ok(old.len() as u64)
+    }
+
+    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+        let state = self.state()?;
+        let mut ended: Vec<_> = state
+            .runs
+            .iter()
+            .filter(|run| !state.tombstones.contains_key(&run.run_id))
+            .filter_map(|run| Some((run.ended_at.filter(|at| *at < before)?, run.run_id.clone())))
+            .collect();
+        ended.sort();
+        ended.truncate(limit);
+        Ok(ended.into_iter().map(|(_, run)| run).collect())
+    }
+
+    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
+        self.state()?.bury(run, tombstone);
+        Ok(())
     }
 
     async fn close(&self) {

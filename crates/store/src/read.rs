@@ -3,7 +3,8 @@
 use crate::commit::{InterruptRow, RunRow};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, RunId, RunStatus, Seq, StreamId, TimerKey, Timestamp, WorkflowId, WorkspaceId,
+    DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+    WorkspaceId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct StreamSlice {
 pub struct StoredRun {
     pub row: RunRow,
     pub head: Seq,
+    /// What is left of a run whose log was removed.
+    pub tombstone: Option<String>,
 }
 
 /// All conditions hold together; `None` means any.
@@ -147,3 +150,31 @@ pub struct LeaseRequest {
 /// Names one request of one tenant to one operation. The caller's key is stored hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IdempotencyKey(pub String);
+
+/// Whose writes a reader sees: a scope as it was at one position of the journal, and the writes
+/// of some runs since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryView {
+    pub tenant: TenantId,
+    pub scope: String,
+    /// Position of the journal up to which everything is seen.
+    pub start: u64,
+    pub segments: Vec<MemorySegment>,
+}
+
+/// Writes of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySegment {
+    pub run: RunId,
+    /// Only those told before this event.
+    pub below: Option<Seq>,
+    /// Whether keys it took out are gone for the reader. A run still sees what it took out itself.
+    pub forgets: bool,
+}
+
+/// All conditions hold together; `None` means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryQuery {
+    pub memory_ref: Option<String>,
+    pub key: Option<String>,
+}

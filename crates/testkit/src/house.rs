@@ -105,6 +105,8 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             isolated_memory: false,
             transport: Transport::Rest,
             trace: None,
+            memory: None,
+            forked_from: None,
         },
         exclusive_scope: false,
     }

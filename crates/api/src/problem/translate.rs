@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
 use tandem_record::{Denial, Principal};
-use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, WebhookError};
+use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
 impl From<Unauthenticated> for Problem {
     fn from(why: Unauthenticated) -> Self {
@@ -121,8 +121,22 @@ impl From<SubmitError> for Problem {
             // `Ticket` answers these two itself, with the stored answer and the host's name.
             SubmitError::AnsweredBefore => Self::key_in_flight(),
             SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
+            SubmitError::Unforkable(why) => why.into(),
             SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
             SubmitError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<Unforkable> for Problem {
+    fn from(why: Unforkable) -> Self {
+        match why {
+            Unforkable::BeyondEnd { from_seq, last } => Self::beyond_end(from_seq, last),
+            Unforkable::NotKept {
+                source_run,
+                from_seq,
+                reason,
+            } => Self::snapshot_unavailable(&source_run, from_seq, reason),
         }
     }
 }

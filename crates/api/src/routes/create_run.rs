@@ -157,6 +157,8 @@ impl Asked {
                 isolated_memory: false,
                 transport,
                 trace: Some(trace.for_run()),
+                memory: None,
+                forked_from: None,
             },
             exclusive_scope,
         })

@@ -33,6 +33,8 @@ const INTERRUPT_KINDS: [&str; 6] = [
     "conversation.exchange",
 ];
 
+const FORK_MODES: [&str; 2] = ["replay", "branch"];
+
 #[utoipa::path(
     get, path = "/.well-known/openwop", tag = "discovery", operation_id = "discover",
     responses((status = 200, description = "The capabilities document", body = Value),
@@ -98,7 +100,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         max_loop_iterations: limits.max_loop_iterations,
         reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
         mock_agent: tandem_runtime::node_type("core.conformance.mock-agent").is_some(),
-        memory: false,
+        memory: true,
     });
     capabilities::document(&Wired {
         host_version: doors.host.version,
@@ -126,6 +128,12 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         interrupt_kinds: &kinds,
         webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
+        memory_entry_bytes: may(Scope::RunsRead).then_some(tandem_runtime::MAX_ENTRY_BYTES),
+        fork_modes: if may(Scope::RunsCreate) && may(Scope::RunsRead) {
+            &FORK_MODES
+        } else {
+            &[]
+        },
         agents,
     })
 }

@@ -10,8 +10,10 @@ mod control;
 mod create_run;
 mod debug_bundle;
 mod delegations;
+mod diff;
 mod discovery;
 mod events;
+mod fork;
 mod groups;
 mod health;
 mod inbox;
@@ -19,6 +21,7 @@ mod interrupts;
 mod keys;
 mod links;
 mod list_runs;
+mod memory;
 mod outside_events;
 mod parent_claim;
 mod poll;
@@ -61,6 +64,9 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(bulk_cancel::bulk_cancel))
         .routes(inside(routes!(control::pause)))
         .routes(inside(routes!(control::resume)))
+        .routes(inside(routes!(fork::fork)))
+        .routes(inside(routes!(diff::diff_runs)))
+        .routes(routes!(memory::read_memory))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
         .routes(routes!(ancestry::read_ancestry))

@@ -48,6 +48,7 @@ pub(super) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
                 .unwrap_or_else(|| "conformance.artifact".to_owned()),
             content: config.get("content").cloned().unwrap_or(Value::Null),
         }),
+        "core.conformance.side-effect" => Some(Kind::SideEffect),
         other => unreachable!("{other} is not in the catalog of test-only types"),
     }
 }

@@ -1,6 +1,6 @@
 //! Flow primitives: sleeping, failing, variables, channels, loops.
 
-use super::{Kind, ParseContext};
+use super::{Kind, MemoryHook, ParseContext};
 use crate::expression::Expression;
 use serde_json::Value;
 use tandem_record::Object;
@@ -10,12 +10,18 @@ const MAX_DELAY_MS: u64 = 366 * 24 * 3600 * 1000;
 /// Rounds of a loop that names no bound of its own.
 const DEFAULT_ITERATIONS: u64 = 1000;
 
-pub(super) fn identity(config: &Object, cx: &ParseContext<'_>) -> Kind {
-    // Fixtures hang test hooks on this type; elsewhere the key means nothing.
-    if cx.conformance && config.get("emitDuplicateMessageId") == Some(&Value::Bool(true)) {
-        return Kind::DuplicateMessage;
+pub(super) fn identity(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    // Fixtures hang test hooks on this type; elsewhere the keys mean nothing.
+    if !cx.conformance {
+        return Some(Kind::Passthrough);
     }
-    Kind::Passthrough
+    if config.contains_key("memoryAction") {
+        return MemoryHook::parse(config, cx).map(Kind::MemoryHook);
+    }
+    if config.get("emitDuplicateMessageId") == Some(&Value::Bool(true)) {
+        return Some(Kind::DuplicateMessage);
+    }
+    Some(Kind::Passthrough)
 }
 
 pub(super) fn delay(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {

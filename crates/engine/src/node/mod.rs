@@ -10,6 +10,7 @@ mod flow;
 mod gate;
 mod http;
 pub(crate) mod interrupt_kind;
+mod memory;
 mod mock_agent;
 mod sub_workflow;
 mod supervisor;
@@ -28,6 +29,7 @@ pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
+pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemorySource};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
@@ -58,6 +60,11 @@ pub(crate) enum Kind {
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
+    Memory(MemoryConfig),
+    /// Test only: acts on memory the way a fixture wants to see it.
+    MemoryHook(MemoryHook),
+    /// Test only: stands for a node that acts outside.
+    SideEffect,
     ConversationGate(ConversationGate),
     Supervisor(Supervisor),
     Dispatch(Dispatch),
@@ -161,6 +168,7 @@ const CATALOG: &[NodeType] = &[
     served("core.orchestrator.supervisor"),
     served("core.dispatch"),
     served("vendor.tandem.http"),
+    served("vendor.tandem.memory"),
     gated("core.openwop.governance.approvalGate", "authorization"),
     test_only("core.conformance.mock-agent"),
     test_only("conformance.requiresMissing"),
@@ -168,6 +176,7 @@ const CATALOG: &[NodeType] = &[
     test_only("conformance.secret.echo"),
     test_only("conformance.cost.emit"),
     test_only("conformance.artifact.emit"),
+    test_only("core.conformance.side-effect"),
 ];
 
 pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
@@ -243,6 +252,42 @@ impl ParseContext<'_> {
     }
 }
 
+impl Kind {
+    /// Whether the node does again what it did, given the same run: a replay executes it. Of every
+    /// other node a replay repeats what was recorded. Listed one by one, so that a new kind has to
+    /// say which it is.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Passthrough
+            | Self::Fail { .. }
+            | Self::SetVariable { .. }
+            | Self::GetVariable { .. }
+            | Self::ChannelWrite(_)
+            | Self::Loop(_)
+            | Self::CostEmit { .. }
+            | Self::ArtifactEmit { .. }
+            | Self::DuplicateMessage => true,
+            Self::Memory(config) => config.action.only_reads(),
+            Self::Delay { .. }
+            | Self::SubWorkflow(_)
+            | Self::Http(_)
+            | Self::ApprovalGate(_)
+            | Self::ClarificationGate(_)
+            | Self::OpenInterrupt(_)
+            | Self::ConversationGate(_)
+            | Self::Supervisor(_)
+            | Self::Dispatch(_)
+            | Self::MockAgent(_)
+            | Self::MemoryHook(_)
+            | Self::SideEffect
+            | Self::Gated { .. }
+            | Self::RequiresMissing { .. }
+            | Self::ModelCapabilityMissing
+            | Self::SecretEcho { .. } => false,
+        }
+    }
+}
+
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
@@ -276,7 +321,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         Availability::TestOnly | Availability::Served => {}
     }
     match type_id {
-        "core.identity" => Some(flow::identity(config, cx)),
+        "core.identity" => flow::identity(config, cx),
         "core.delay" => flow::delay(config, cx),
         "core.fail" => flow::fail(config, cx),
         "core.setVariable" => flow::set_variable(config, cx),
@@ -294,6 +339,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
         "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
+        "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {
             conformance::parse(type_id, config, cx)
         }

@@ -7,7 +7,7 @@ use crate::ids::interrupt_id;
 use crate::node::{Asking, Kind, interrupt_kind, waiting_status};
 use serde_json::Value;
 use std::sync::Arc;
-use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, Seq};
+use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, NodeStatus, Seq};
 
 impl Run {
     /// The question this run as a whole waits for, if it waits.
@@ -24,13 +24,18 @@ impl Turn<'_> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         let round = self.run.state.nodes[ix].execution;
+        let mut id = interrupt_id(self.run.id(), &node.id, round);
+        if self.run.closed_question(&id).is_some() {
+            // A fork asks again what its source had answered.
+            id = interrupt_id(self.run.id(), &node.id, u32::MAX - round);
+        }
         let asking = node.kind.asking();
         let simply = question.timeout_ms.map(|ms| self.now.plus_ms(ms));
         let due = asking
             .and_then(Asking::first_ms)
             .map(|ms| self.now.plus_ms(ms));
         let interrupt = Interrupt {
-            id: interrupt_id(self.run.id(), &node.id, round),
+            id,
             key: format!("{}:{}:{round}", self.run.id(), node.id),
             kind: question.kind.clone(),
             data: question.data,
@@ -89,6 +94,20 @@ impl Turn<'_> {
         );
         self.open_conversation(ix, suspended);
         self.take_early(ix);
+    }
+
+    /// Takes back a mirrored wait before the node goes on.
+    pub(super) fn resume_mirror(&mut self, ix: usize, cause: Seq) -> Seq {
+        if self.run.state.nodes[ix].status != NodeStatus::Suspended {
+            return cause;
+        }
+        let node = self.run.def.nodes[ix].id.clone();
+        let event = Event::NodeResumed {
+            node,
+            interrupt: None,
+            value: None,
+        };
+        self.emit(event, Some(cause))
     }
 
     /// Tells the parent when this run begins or stops to wait as a whole.

@@ -201,12 +201,19 @@ impl Run {
                 node,
                 child,
                 workflow_id,
-            } => self.state.children.push(Child {
-                run_id: child.clone(),
-                workflow_id: workflow_id.clone(),
-                node: node.clone(),
-                status: RunStatus::Running,
-            }),
+            } => {
+                let request = self.state.request.as_ref();
+                let replay = request.is_some_and(|r| r.is_replay());
+                let inherited = replay || recorded.seq < self.fork_point();
+                self.state.children.push(Child {
+                    run_id: child.clone(),
+                    workflow_id: workflow_id.clone(),
+                    node: node.clone(),
+                    status: RunStatus::Running,
+                    ended: None,
+                    inherited,
+                });
+            }
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
                 n.suspended = Some(Suspension::new((**interrupt).clone(), recorded.seq));
             }),
@@ -373,6 +380,9 @@ impl Run {
             | Event::ClarificationResolved { .. }
             | Event::ApprovalQuestioned { .. }
             | Event::ModelCapabilityInsufficient { .. }
+            | Event::MemoryWritten { .. }
+            | Event::MemoryForgotten { .. }
+            | Event::ReplayDiverged { .. }
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -414,6 +424,9 @@ impl Run {
         let children = self.state.children.iter_mut().rev();
         if let Some(known) = children.into_iter().find(|c| c.run_id == *child) {
             known.status = status;
+            if status.is_terminal() {
+                known.ended = self.state.head;
+            }
         }
     }
 
@@ -424,6 +437,9 @@ impl Run {
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
         {
             child.status = status;
+            if status.is_terminal() {
+                child.ended = self.state.head;
+            }
         }
     }
 

@@ -186,7 +186,7 @@ impl Turn<'_> {
             Event::RunFailed {
                 error,
                 failed_node,
-                duration_ms: self.now.ms_since(self.run.state.created_at),
+                duration_ms: self.now.ms_since(self.run.begun_at()),
             },
             cause,
         );
@@ -211,7 +211,7 @@ impl Turn<'_> {
                 reason,
                 by,
                 by_parent,
-                duration_ms: self.now.ms_since(self.run.state.created_at),
+                duration_ms: self.now.ms_since(self.run.begun_at()),
             },
             None,
         );
@@ -233,7 +233,7 @@ impl Turn<'_> {
         self.emit(
             Event::RunCompleted {
                 outputs,
-                duration_ms: self.now.ms_since(self.run.state.created_at),
+                duration_ms: self.now.ms_since(self.run.begun_at()),
             },
             cause,
         );

@@ -65,7 +65,7 @@ impl Run {
             ms => ms,
         };
         let limit = asked.min(authored).min(limits.max_run_duration_ms);
-        (limit, self.state.created_at.plus_ms(limit))
+        (limit, self.begun_at().plus_ms(limit))
     }
 
     pub(crate) fn loopback_limit(&self) -> u32 {

@@ -1,5 +1,6 @@
 //! Why a command is not carried out. Each is a legitimate answer with a protocol code, not a fault.
 
+use super::remember::MemoryNeed;
 use crate::definition::Problem;
 use tandem_record::{ClosedInterrupt, NodeId, RunStatus, Timestamp, WorkflowId};
 
@@ -50,8 +51,17 @@ fn summary(problems: &[Problem]) -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Undecided {
     Refused(Refusal),
-    /// The engine must see what this workflow id means before it can go on.
-    Needs(WorkflowId),
+    /// The engine must see this before it can go on.
+    Needs(Need),
+}
+
+/// What a decision has to have looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Need {
+    /// What a workflow id means.
+    Workflow(WorkflowId),
+    /// What a run remembers.
+    Memory(Box<MemoryNeed>),
 }
 
 impl From<Refusal> for Undecided {

@@ -1,5 +1,6 @@
 //! Child runs: whether one may start, what it gets, and telling the outbox to create it.
 
+use super::refusal::Need;
 use super::turn::{Lookup, Turn};
 use crate::definition::Definition;
 use crate::ids::child_run_id;
@@ -60,7 +61,7 @@ impl Turn<'_> {
             Lookup::Known(def) => def,
             Lookup::Unknown => return unknown(format!("there is no workflow {workflow}")),
             Lookup::NotLoaded => {
-                self.needs = Some(workflow.clone());
+                self.needs = Some(Need::Workflow(workflow.clone()));
                 return unknown(String::new());
             }
         };
@@ -95,6 +96,28 @@ impl Turn<'_> {
         let mut lineage = parent.map(|p| p.lineage.clone()).unwrap_or_default();
         lineage.push(self.run.def.id().clone());
         lineage
+    }
+
+    /// A fork's own child in place of the one its source waited for.
+    pub(super) fn start_child_again(
+        &mut self,
+        ix: usize,
+        child: RunId,
+        workflow_id: WorkflowId,
+        cause: Seq,
+    ) {
+        match self.cx.definitions.current(&workflow_id) {
+            Lookup::Known(_) => {
+                let cause = self.resume_mirror(ix, cause);
+                self.dispatch_child(ix, child, workflow_id, cause);
+            }
+            Lookup::Unknown => {
+                let message = format!("there is no workflow {workflow_id}");
+                let error = ErrorInfo::new("unknown_child_workflow", message);
+                self.fail_node(ix, error, Some(cause), None);
+            }
+            Lookup::NotLoaded => self.needs = Some(Need::Workflow(workflow_id)),
+        }
     }
 
     pub(super) fn dispatch_child(
@@ -145,6 +168,7 @@ impl Turn<'_> {
                 None => erased_defaults.push(theirs.clone()),
             }
         }
+        let memory = self.child_memory(&new.child, new.isolated_memory, new.dispatched);
         let request = self.run.request();
         let child = new.child;
         let start = StartChild {
@@ -172,6 +196,8 @@ impl Turn<'_> {
                 isolated_memory: new.isolated_memory,
                 transport: request.transport,
                 trace: request.trace.clone(),
+                memory: Some(memory),
+                forked_from: None,
             },
         };
         self.once(

@@ -4,7 +4,7 @@ use super::finish::Done;
 use super::rounds::Round;
 use super::turn::Turn;
 use crate::ids::logical_invocation_id;
-use crate::node::{self, Kind};
+use crate::node::{self, Kind, MemoryHook};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{Doubt, ErrorInfo, Event, NodeId, Object, RunStatus, Seq, Work};
@@ -194,6 +194,12 @@ impl Turn<'_> {
                 provider,
             )
         };
+        if self.replaying && !self.is_repeatable(ix) {
+            return Err(ErrorInfo::new(
+                "replay_source_missing",
+                format!("the source recorded nothing for node {}", node.id),
+            ));
+        }
         match &node.kind {
             Kind::Delay { configured } => {
                 let ms = node::delay_ms(inputs, &self.run.request().inputs, *configured)
@@ -217,7 +223,17 @@ impl Turn<'_> {
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
                 effect: effect(self, "tandem:secret"),
                 secret_id: secret_id.clone(),
+                reveal: false,
             })),
+            Kind::MemoryHook(MemoryHook::Redaction { secret_id }) => Ok(Some(Work::SecretEcho {
+                effect: effect(self, "tandem:secret"),
+                secret_id: secret_id.clone(),
+                reveal: true,
+            })),
+            Kind::Memory(_) | Kind::MemoryHook(_) => {
+                self.recollect(ix);
+                Ok(None)
+            }
             Kind::Supervisor(config) => {
                 let asked = self.supervisor_request(ix, config);
                 Ok(asked.map(|request| Work::Http {
@@ -235,7 +251,7 @@ impl Turn<'_> {
     }
 
     /// What a node does on the spot.
-    fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> Step {
+    pub(super) fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> Step {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         match &node.kind {
@@ -306,6 +322,9 @@ impl Turn<'_> {
                 status: None,
                 doubt: None,
             })),
+            Kind::Memory(config) => self.remember(ix, config, started),
+            Kind::MemoryHook(hook) => self.memory_hook(ix, hook, started),
+            Kind::SideEffect => Step::Complete(inputs),
             Kind::ConversationGate(gate) => {
                 let round = self.run.state.nodes[ix].execution;
                 let conversation = format!("{}:{}:{round}", self.run.id(), node.id);

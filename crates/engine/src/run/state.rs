@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
+    ClosedInterrupt, ErrorInfo, ForkMode, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
     RunRequest, RunStatus, Seq, Timestamp, Vote, Work, WorkflowId,
 };
 
@@ -350,6 +350,12 @@ pub(crate) struct Child {
     pub(crate) workflow_id: WorkflowId,
     pub(crate) node: NodeId,
     pub(crate) status: RunStatus,
+    /// The event that told its end; from the next one on its writes are seen.
+    #[serde(default)]
+    pub(crate) ended: Option<Seq>,
+    /// Started by the run this one was forked from; not ours to stop.
+    #[serde(default)]
+    pub(crate) inherited: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -438,6 +444,15 @@ impl Run {
         self.state.created_at
     }
 
+    /// From when the run's time counts. A branch has the time of a new run, though its log begins
+    /// with its source's; a replay takes the source's time.
+    pub(crate) fn begun_at(&self) -> Timestamp {
+        let request = self.state.request.as_ref();
+        let fork = request.and_then(|r| r.forked_from.as_ref());
+        let branched = fork.filter(|f| f.mode == ForkMode::Branch).map(|f| f.at);
+        self.state.created_at.max(branched.unwrap_or_default())
+    }
+
     pub fn ended_at(&self) -> Option<Timestamp> {
         self.state.ended_at
     }
@@ -458,7 +473,23 @@ impl Run {
         self.state
             .children
             .iter()
-            .filter(|c| !c.status.is_terminal())
+            .filter(|c| !c.status.is_terminal() && !c.inherited)
+    }
+
+    /// Children whose end was told at `floor` or later, with the event that told it.
+    pub fn children_ended_since(&self, floor: Seq) -> impl Iterator<Item = (&RunId, Seq)> {
+        let children = self.state.children.iter();
+        children.filter_map(move |c| Some((&c.run_id, c.ended.filter(|seq| *seq >= floor)?)))
+    }
+
+    /// Where the run's own events begin: below it a fork tells what its source did.
+    pub fn fork_point(&self) -> Seq {
+        let fork = self
+            .state
+            .request
+            .as_ref()
+            .and_then(|r| r.forked_from.as_ref());
+        fork.map_or(Seq(0), |f| f.from_seq)
     }
 
     /// Whether a node waits for this child and nobody has asked the run to stop.

@@ -3,6 +3,8 @@
 
 use super::agents::AgentPolicy;
 use super::limits::Limits;
+use super::refusal::{Need, Undecided};
+use super::remember::Memory;
 use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
@@ -19,6 +21,7 @@ pub struct Context<'a> {
     pub limits: &'a Limits,
     pub agents: &'a AgentPolicy,
     pub definitions: &'a dyn Definitions,
+    pub memory: &'a dyn Memory,
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.
@@ -59,8 +62,18 @@ pub(crate) struct Turn<'a> {
     /// Triggers whose channel was written in this turn, in order.
     pub(crate) written: VecDeque<String>,
     pub(crate) starts: u32,
-    /// A definition the engine has not seen; ends the turn without a decision.
-    pub(crate) needs: Option<WorkflowId>,
+    /// Something the engine has not seen; ends the turn without a decision.
+    pub(crate) needs: Option<Need>,
+    /// Where this turn's own events begin; those before it are stored, or copied from a source.
+    pub(crate) floor: Seq,
+    /// Events a fork has already, for what it does again: each takes the place of a drafted one.
+    pub(crate) already: VecDeque<Recorded>,
+    /// The run repeats another: what cannot be repeated by doing it again is refused.
+    pub(crate) replaying: bool,
+    /// Nodes a replay will have read memory at, and before which event.
+    pub(crate) ahead: Vec<(usize, Seq)>,
+    /// The event before which the node being started reads memory.
+    pub(crate) read_at: Seq,
 }
 
 impl<'a> Turn<'a> {
@@ -78,6 +91,11 @@ impl<'a> Turn<'a> {
             written: VecDeque::new(),
             starts: 0,
             needs: None,
+            floor: run.next_seq(),
+            already: VecDeque::new(),
+            replaying: false,
+            ahead: Vec::new(),
+            read_at: Seq(0),
         }
     }
 
@@ -91,16 +109,26 @@ impl<'a> Turn<'a> {
             !self.run.state.phase.is_terminal(),
             "nothing follows a terminal event"
         );
-        let recorded = Recorded {
+        let drafted = Recorded {
             seq: self.run.next_seq(),
             at: self.now,
             cause,
             event,
         };
+        let recorded = self.already.pop_front().unwrap_or(drafted);
+        self.adopt(recorded)
+    }
+
+    /// Takes a fact as it is and folds it.
+    pub(crate) fn adopt(&mut self, recorded: Recorded) -> Seq {
         self.run.evolve(&recorded);
         let seq = recorded.seq;
         self.events.push(recorded);
         seq
+    }
+
+    pub(crate) fn drafted(&self) -> &[Recorded] {
+        &self.events
     }
 
     /// An effect that is not the work of a node and is done once.
@@ -112,7 +140,15 @@ impl<'a> Turn<'a> {
         });
     }
 
-    pub(crate) fn finish(mut self, reply: Reply) -> Decision {
+    /// The decision, unless something has to be looked up first.
+    pub(crate) fn decided(mut self, reply: Reply) -> Result<Decision, Undecided> {
+        match self.needs.take() {
+            Some(need) => Err(Undecided::Needs(need)),
+            None => Ok(self.finish(reply)),
+        }
+    }
+
+    fn finish(mut self, reply: Reply) -> Decision {
         self.mirror_to_parent();
         let timers_after = wanted_timers(&self.run, self.cx.limits);
         let mut effects_after = wanted_effects(&self.run);
@@ -126,6 +162,11 @@ impl<'a> Turn<'a> {
         effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
         let mut effects: Vec<Effect> = effects_after.into_values().collect();
         effects.extend(self.one_shots);
+        let request = self.run.state.request.as_ref();
+        if request.is_some_and(|r| r.is_replay()) {
+            // A replay acts on nothing, whatever its nodes may be.
+            effects.clear();
+        }
         Decision {
             events: self.events,
             timers,

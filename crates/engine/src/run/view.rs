@@ -34,6 +34,7 @@ impl Run {
             error: state.error.clone(),
             options: request.options.clone(),
             parent: request.parent.clone(),
+            forked_from: request.forked_from.as_deref().cloned(),
             children: state
                 .children
                 .iter()

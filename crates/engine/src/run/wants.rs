@@ -104,12 +104,17 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                 };
                 (effect, kind)
             }
-            Some(Work::SecretEcho { effect, secret_id }) => (
+            Some(Work::SecretEcho {
+                effect,
+                secret_id,
+                reveal,
+            }) => (
                 effect,
                 EffectKind::SecretEcho {
                     node: id,
                     attempt: node.attempt,
                     secret_id: secret_id.clone(),
+                    reveal: *reveal,
                 },
             ),
             Some(Work::Sleep { .. } | Work::Child { .. }) | None => continue,

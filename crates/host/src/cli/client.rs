@@ -110,6 +110,47 @@ Examples:
     },
     /// Resume a paused run
     Resume(ReasonArgs),
+    /// Make a new run that shares the beginning of another
+    #[command(after_help = "\
+Examples:
+  tandem runs fork RUN                          replay it with what was recorded
+  tandem runs fork RUN --branch --from 12       go on for real from event 12
+  tandem runs fork RUN --branch --from 12 --tag second-try")]
+    Fork(ForkArgs),
+    /// Show where two runs differ
+    #[command(after_help = "\
+Exit codes:
+  0  they do not differ
+  1  they differ, or could not be compared")]
+    Diff(DiffArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ForkArgs {
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Go on for real: questions are asked again, calls are made again
+    #[arg(long, requires = "from")]
+    pub(crate) branch: bool,
+    /// Keep the events below this sequence; without it a replay does everything again
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) from: Option<u64>,
+    /// Tag of the fork, besides those of its source; repeatable
+    #[arg(long = "tag", value_name = "TAG", requires = "branch")]
+    pub(crate) tags: Vec<String>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct DiffArgs {
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// The run to compare it with
+    #[arg(value_name = "OTHER")]
+    pub(crate) against: String,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
 }
 
 #[derive(Args)]

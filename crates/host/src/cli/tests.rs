@@ -56,7 +56,6 @@ fn capabilities_that_are_not_here_have_no_commands() {
     for absent in ["chat", "audit", "backup", "export", "import"] {
         assert!(Cli::try_parse_from(["tandem", absent]).is_err(), "{absent}");
     }
-    assert!(Cli::try_parse_from(["tandem", "runs", "fork", "run-1"]).is_err());
 }
 
 #[test]
@@ -97,4 +96,19 @@ fn commands_parse_as_documented() {
         let parsed = Cli::try_parse_from(wrong.split_whitespace());
         assert!(parsed.is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn a_branch_says_where_it_begins_and_a_replay_takes_no_tags() {
+    let parses = |line: &str| Cli::try_parse_from(line.split_whitespace()).is_ok();
+    assert!(parses("tandem runs fork run-1"));
+    assert!(parses("tandem runs fork run-1 --from 3"));
+    assert!(parses(
+        "tandem runs fork run-1 --branch --from 3 --tag again"
+    ));
+    assert!(!parses("tandem runs fork run-1 --branch"));
+    assert!(!parses("tandem runs fork run-1 --tag again"));
+    assert!(!parses("tandem runs fork run-1 --from -1"));
+    assert!(parses("tandem runs diff run-1 run-2"));
+    assert!(!parses("tandem runs diff run-1"));
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod check;
+mod forks;
 mod given;
 pub(crate) mod groups;
 pub(crate) mod inbox;

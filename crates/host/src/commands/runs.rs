@@ -1,5 +1,6 @@
 //! `tandem runs`: looking at runs and steering them.
 
+use super::forks;
 use super::table::{table, unlabelled};
 use super::timeline::{Timeline, fault, seconds};
 use crate::cli::{EventsArgs, ListArgs, RunsCommand, StreamMode};
@@ -41,6 +42,8 @@ pub(crate) async fn runs(command: RunsCommand) -> anyhow::Result<ExitCode> {
                 .await?;
             report(&answer, args.connection.json)?;
         }
+        RunsCommand::Fork(args) => forks::fork(args).await?,
+        RunsCommand::Diff(args) => return forks::diff(args).await,
         RunsCommand::Resume(args) => {
             let client = Client::connect(&args.connection)?;
             let path = format!("{}:resume", run_path(&args.run));
@@ -51,7 +54,7 @@ pub(crate) async fn runs(command: RunsCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_path(run: &str) -> String {
+pub(super) fn run_path(run: &str) -> String {
     format!("/v1/runs/{}", segment(run))
 }
 
@@ -62,7 +65,7 @@ fn reason(reason: Option<String>) -> Value {
     }
 }
 
-fn report(answer: &Value, as_json: bool) -> anyhow::Result<()> {
+pub(super) fn report(answer: &Value, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         output::json(answer)?;
     } else {

@@ -38,6 +38,7 @@ impl Environment<'_> {
             groups: None,
             secrets: self.secrets()?,
             otel: self.otel()?,
+            retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
             confidence_floor: self.number("TANDEM_CONFIDENCE_FLOOR")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
         })
@@ -52,6 +53,16 @@ impl Environment<'_> {
         let seconds = text.parse::<i64>().ok().filter(|seconds| *seconds >= 0);
         seconds
             .and_then(|seconds| seconds.checked_mul(1000))
+            .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
+    }
+
+    fn seconds(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let seconds = text.parse().ok();
+        seconds
+            .map(Some)
             .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
     }
 

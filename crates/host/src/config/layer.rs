@@ -20,6 +20,7 @@ pub(crate) struct Layer {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
+    pub(crate) retention_seconds: Option<u64>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) confidence_floor: Option<f64>,
@@ -53,6 +54,7 @@ impl Layer {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
             },
+            retention_seconds: self.retention_seconds.or(below.retention_seconds),
             groups: self.groups.or(below.groups),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
@@ -74,6 +76,7 @@ impl Layer {
             log_format: args.log_format,
             secrets: None,
             otel: None,
+            retention_seconds: None,
             groups: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,

@@ -27,6 +27,8 @@ use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
+const DEFAULT_RETENTION_SECONDS: u64 = 30 * 24 * 3600;
+const MAX_RETENTION_SECONDS: u64 = 100 * 31_557_600;
 const DEFAULT_HOST_ID: &str = "tandem";
 
 /// A checked configuration.
@@ -52,6 +54,8 @@ pub(crate) struct Settings {
     /// Signs the audit log instead of a key kept in the store.
     pub(crate) audit_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
+    /// How long an ended run keeps its log.
+    pub(crate) retention_ms: u64,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
@@ -142,6 +146,7 @@ pub(crate) fn resolve(
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
+        retention_ms: retention_ms(layer.retention_seconds)?,
         groups: groups(layer.groups.unwrap_or_default())?,
     })
 }
@@ -199,6 +204,17 @@ fn host_id(given: Option<String>) -> Result<String, Failure> {
         format!("the host id {id:?} cannot be used"),
         "It has up to 64 characters: a lower-case letter, then lower-case letters, digits and \
          hyphens.",
+    ))
+}
+
+fn retention_ms(seconds: Option<u64>) -> Result<u64, Failure> {
+    let seconds = seconds.unwrap_or(DEFAULT_RETENTION_SECONDS);
+    if (1..=MAX_RETENTION_SECONDS).contains(&seconds) {
+        return Ok(seconds * 1000);
+    }
+    Err(Failure::new(
+        format!("ended runs cannot be kept for {seconds} seconds"),
+        "Set TANDEM_RETENTION_SECONDS to a number from 1 to 3155760000, a century.",
     ))
 }
 

@@ -127,6 +127,23 @@ fn unknown_variables_of_ours_are_left_alone() {
 }
 
 #[test]
+fn ended_runs_are_kept_for_as_long_as_told() {
+    let kept = |text| {
+        resolved(
+            Layer::default(),
+            &[("TANDEM_RETENTION_SECONDS", text)],
+            None,
+        )
+    };
+    assert_eq!(kept("3600").unwrap().retention_ms, 3_600_000);
+    let month = resolved(Layer::default(), &[], None).unwrap().retention_ms;
+    assert_eq!(month, 30 * 24 * 3_600_000);
+    for bad in ["0", "-1", "1.5", "a while", "99999999999"] {
+        assert!(kept(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn agent_settings_out_of_range_stop_the_start() {
     // R-0039-5, R-0039-7, R-0044-1, R-0044-2
     let floor = |text| resolved(Layer::default(), &[("TANDEM_CONFIDENCE_FLOOR", text)], None);

@@ -104,6 +104,8 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             isolated_memory: false,
             transport: Transport::Ui,
             trace: None,
+            memory: None,
+            forked_from: None,
         },
     }
 }

@@ -20,6 +20,7 @@ fn effect(kind: EffectKind) -> Effect {
 
 fn echo(secret_id: &str) -> Effect {
     effect(EffectKind::SecretEcho {
+        reveal: false,
         node: "n".into(),
         attempt: 0,
         secret_id: secret_id.to_owned(),

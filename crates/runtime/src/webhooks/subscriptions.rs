@@ -135,22 +135,23 @@ impl Runtime {
         Ok(read)
     }
 
-    /// Deliveries of a decision's own events. History that is copied into a new run was told when
-    /// it happened and does not pass here.
+    /// Deliveries of a decision's own events. History that is copied into a fork, and all that a
+    /// replay repeats, was told when it happened.
     pub(crate) async fn told(&self, decision: &Decision, now: Timestamp) -> Result<Told, Fault> {
         let mut told = Told::default();
         let Some(courier) = &self.inner.config.courier else {
             return Ok(told);
         };
-        if decision.events.is_empty() {
+        if decision.events.is_empty() || decision.run.request().is_replay() {
             return Ok(told);
         }
+        let own = decision.run.fork_point();
         let tenant = &decision.run.request().owner.tenant;
         let subscriptions = self.subscriptions(tenant).await?;
         for subscription in subscriptions.iter().filter(|s| s.follows(&decision.run)) {
             let hook = &subscription.webhook;
             let before = told.changes.len();
-            for recorded in &decision.events {
+            for recorded in decision.events.iter().filter(|r| r.seq >= own) {
                 let name = courier.event_type(&recorded.event);
                 if hook.events.iter().any(|wanted| wanted == name) {
                     told.changes.push(WebhookChange::Deliver {

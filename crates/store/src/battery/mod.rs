@@ -18,6 +18,7 @@ pub mod idempotency;
 pub mod inbox;
 pub mod interrupts;
 pub mod keys;
+pub mod memory;
 pub mod outbox;
 pub mod people;
 pub mod runs;
@@ -92,6 +93,10 @@ macro_rules! battery {
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
                 a_secret_belongs_to_one_key, changes_are_told;
+            memory: a_scope_is_readable_as_of_every_position, a_run_is_seen_up_to_one_of_its_events,
+                bound_to_tenant_and_scope, counts_what_is_there_now,
+                joins_in_order, a_refused_commit_remembers_nothing,
+                a_buried_run_leaves_its_row_and_its_memory;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
             webhooks: listed_by_tenant, a_change_keeps_health_tenant_and_log,
                 deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,

@@ -24,7 +24,12 @@ fn stored(state: &State, run: &RunId) -> Option<StoredRun> {
         .get(&StreamId::of_run(run))
         .and_then(|log| log.head())
         .expect("a run is projected by an append to its stream");
-    Some(StoredRun { row, head })
+    let tombstone = state.tombstones.get(run).cloned();
+    Some(StoredRun {
+        row,
+        head,
+        tombstone,
+    })
 }
 
 fn matches(filter: &RunFilter, row: &RunRow) -> bool {

@@ -3,8 +3,9 @@
 use super::audit::AuditLog;
 use super::webhooks::Subscription;
 use crate::commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, NewEvent,
-    OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord, TimerChange,
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
+    MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
+    TimerChange,
 };
 use crate::fault::Conflict;
 use crate::keys::KeyRecord;
@@ -26,6 +27,10 @@ pub(super) struct State {
     /// In order of asking; a question's place is its position.
     pub(super) interrupts: Vec<InterruptRow>,
     pub(super) interrupt_places: HashMap<InterruptId, usize>,
+    /// In order of writing; a write's place is its position.
+    pub(super) journal: Vec<MemoryRow>,
+    pub(super) joins: Vec<MemoryJoin>,
+    pub(super) tombstones: HashMap<RunId, String>,
     pub(super) timers: BTreeMap<(StreamId, TimerKey), Timestamp>,
     /// The same timers, by when they are due.
     pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
@@ -45,12 +50,14 @@ pub(super) struct State {
 pub(super) struct StreamLog {
     pub(super) events: Vec<NewEvent>,
     pub(super) snapshot: Option<SnapshotRecord>,
+    /// The log was removed; this was its last event.
+    pub(super) buried_at: Option<Seq>,
 }
 
 impl StreamLog {
     pub(super) fn head(&self) -> Option<Seq> {
-        let last = self.events.len().checked_sub(1)?;
-        Some(Seq(last as u64))
+        let last = self.events.len().checked_sub(1);
+        last.map(|last| Seq(last as u64)).or(self.buried_at)
     }
 }
 
@@ -152,6 +159,8 @@ impl State {
         for row in commit.interrupts {
             self.project_interrupt(row);
         }
+        self.journal.extend(commit.memory);
+        self.joins.extend(commit.joins);
         for change in commit.registry {
             self.change_registry(change);
         }

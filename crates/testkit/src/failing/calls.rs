@@ -13,9 +13,10 @@ use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
     DeliveryRow, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    KeyRecord, Keys, LeaseRequest, Listing, Log, Outbox, OutboxEntry, Page, ReadDefinitions,
-    ReadIdempotency, ReadInterrupts, ReadLog, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks,
-    Registered, RunFilter, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    KeyRecord, Keys, LeaseRequest, Listing, Log, MemoryQuery, MemoryRow, MemoryView, Outbox,
+    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadMemory,
+    ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, Settings,
+    SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -97,6 +98,41 @@ impl ReadInterrupts for FailingStore {
     ) -> Result<InboxChoices, Fault> {
         self.faults.of_read().await?;
         self.inner.inbox_choices(tenant, workspace).await
+    }
+}
+
+#[async_trait]
+impl ReadMemory for FailingStore {
+    async fn memory_position(&self) -> Result<u64, Fault> {
+        self.faults.of_read().await?;
+        self.inner.memory_position().await
+    }
+
+    async fn memory_entries(
+        &self,
+        view: &MemoryView,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRow>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.memory_entries(view, query).await
+    }
+
+    async fn memory_count(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+        memory_ref: &str,
+        limit: u64,
+    ) -> Result<u64, Fault> {
+        self.faults.of_read().await?;
+        self.inner
+            .memory_count(tenant, scope, memory_ref, limit)
+            .await
+    }
+
+    async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.memory_joins(run, below).await
     }
 }
 
@@ -349,6 +385,14 @@ impl Upkeep for FailingStore {
 
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
         self.inner.expire_idempotency(before, limit).await
+    }
+
+    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+        self.inner.ended_before(before, limit).await
+    }
+
+    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
+        self.inner.bury(run, tombstone).await
     }
 
     async fn close(&self) {

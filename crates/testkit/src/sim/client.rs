@@ -146,6 +146,8 @@ fn request(rng: &mut SmallRng) -> RunRequest {
         isolated_memory: false,
         transport: Transport::Rest,
         trace: None,
+        memory: None,
+        forked_from: None,
     }
 }
 

@@ -36,6 +36,10 @@ pub struct Wired<'a> {
     /// Run events are delivered to subscribers.
     pub webhooks: bool,
     pub test_seams: bool,
+    /// Bytes of one memory entry; absent when there is no memory.
+    pub memory_entry_bytes: Option<usize>,
+    /// Ways a run can be forked; empty for a reader who may not fork any.
+    pub fork_modes: &'a [&'a str],
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
 }
@@ -156,6 +160,19 @@ pub fn document(wired: &Wired<'_>) -> Value {
         "subWorkflow",
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
+    if let Some(bytes) = wired.memory_entry_bytes {
+        out.set("memory", memory(bytes));
+    }
+    if !wired.fork_modes.is_empty() {
+        out.set(
+            "replay",
+            json!({
+                "supported": true,
+                "modes": wired.fork_modes,
+                "sideEffectSuppression": "recorded-outcome",
+            }),
+        );
+    }
     let talks = wired.node_types.contains(&"core.conversationGate");
     out.set("conversationPrimitive", talks);
     if let Some(agents) = &wired.agents {
@@ -256,6 +273,16 @@ const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-external-event",
     "openwop-interrupt-cascade-cancel",
 ];
+
+fn memory(max_entry_bytes: usize) -> Value {
+    json!({
+        "supported": true,
+        "maxEntrySizeBytes": max_entry_bytes,
+        "ttlSupported": true,
+        "writable": true,
+        "attribution": {"supported": true, "emitsWriteEvents": true},
+    })
+}
 
 fn auth(wired: &Wired<'_>) -> Option<Value> {
     let grace = wired.key_rotation_grace_seconds?;

@@ -3,11 +3,13 @@
 mod agent;
 pub mod bundle;
 pub mod capabilities;
+pub mod diff;
 pub mod error;
 mod mask;
 mod payload;
 pub mod project;
 mod question;
+mod recorded;
 pub mod spans;
 pub mod stream;
 pub mod time;

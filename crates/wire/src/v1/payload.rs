@@ -3,11 +3,10 @@
 use super::agent;
 use super::mask::{masked, masked_entries};
 use super::question::{question_payload, standing};
+use super::recorded::{forked_from, memory_payload, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
-use tandem_record::{
-    DrainPolicy, ErrorInfo, Event, NodeId, Object, Owner, RunId, Sensitivity, Timestamp,
-};
+use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
 
 /// The event type clients see. Names under `tandem.` are ours; the rest is the catalogue's.
 pub(super) fn type_name(event: &Event) -> &'static str {
@@ -49,6 +48,9 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::ArtifactCreated { .. } => "artifact.created",
         Event::ModelCapabilityInsufficient { .. } => "model.capability.insufficient",
         Event::LoopbackLimitReached { .. } => "workflow.loopback-limit",
+        Event::MemoryWritten { .. } => "memory.written",
+        Event::MemoryForgotten { .. } => "tandem.memory.deleted",
+        Event::ReplayDiverged { .. } => "replay.diverged",
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
         Event::Agent(fact) => agent::type_name(&fact.said),
         Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
@@ -85,6 +87,10 @@ pub(super) fn payload(
             out.set("owner", owner(&request.owner));
             out.opt("tags", request.options.tags.as_ref());
             out.opt("metadata", request.options.metadata.as_ref());
+            out.opt(
+                "forkedFrom",
+                request.forked_from.as_deref().map(forked_from),
+            );
         }
         Event::RunPauseRequested { reason } | Event::RunResumed { reason } => {
             out.opt("reason", reason.as_ref());
@@ -358,6 +364,9 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
             out.set("iterations", iterations);
             out.set("limit", limit);
         }
+        Event::MemoryWritten { .. }
+        | Event::MemoryForgotten { .. }
+        | Event::ReplayDiverged { .. } => memory_payload(event, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);
             out.set("dueAt", rfc3339(*due));
@@ -418,14 +427,6 @@ fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) ->
         Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
         None => outputs.clone(),
     }
-}
-
-pub(super) fn owner(owner: &Owner) -> Value {
-    let mut out = Fields::default();
-    out.set("tenant", &owner.tenant);
-    out.opt("workspace", owner.workspace.as_ref());
-    out.opt("principal", owner.principal.as_ref());
-    Value::Object(out.0)
 }
 
 fn error(error: &ErrorInfo) -> Value {

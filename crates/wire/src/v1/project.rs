@@ -2,7 +2,8 @@
 
 use super::agent;
 use super::mask::masked_entries;
-use super::payload::{Fields, owner, payload, type_name};
+use super::payload::{Fields, payload, type_name};
+use super::recorded::{forked_from, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{
@@ -137,6 +138,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
         out.set("parentRunId", &parent.run_id);
         out.set("parentNodeId", &parent.node_id);
     }
+    out.opt("forkedFrom", view.forked_from.as_ref().map(forked_from));
     let children = children(view, extras);
     out.opt("childRuns", (!children.is_empty()).then_some(children));
     out.opt(

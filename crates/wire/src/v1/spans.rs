@@ -118,6 +118,11 @@ impl Tracer<'_> {
             attributes.opt("openwop.parent.workflow_id", parent.lineage.last());
             attributes.set("openwop.parent.node_id", &parent.node_id);
         }
+        if let Some(fork) = &request.forked_from {
+            attributes.set("openwop.replay.source_run_id", &fork.run_id);
+            attributes.set("openwop.replay.from_seq", fork.from_seq);
+            attributes.set("openwop.replay.mode", fork.mode.as_str());
+        }
         span.attributes = attributes.0;
         span.parent_span_id = match &request.parent {
             Some(parent) => Some(dispatching_span(parent)),

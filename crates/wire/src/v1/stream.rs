@@ -101,6 +101,9 @@ fn is_update(event: &Event) -> bool {
         | Event::CapBreached { .. }
         | Event::ModelCapabilityInsufficient { .. }
         | Event::LoopbackLimitReached { .. }
+        | Event::MemoryWritten { .. }
+        | Event::MemoryForgotten { .. }
+        | Event::ReplayDiverged { .. }
         | Event::TriggerArmed { .. }
         | Event::Agent(_)
         | Event::OrchestratorDecided { .. }

@@ -3,8 +3,7 @@
 use tandem_record::Timestamp;
 
 pub fn rfc3339(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
-    format!("{at:.3}")
+    at.rfc3339()
 }
 
 /// Reads what a client sends.
@@ -23,6 +22,10 @@ mod tests {
             rfc3339(Timestamp(1_767_225_600_120)),
             "2026-01-01T00:00:00.120Z"
         );
+        for ms in (-62_135_596_800_000..253_402_300_799_999).step_by(7_777_777_777_777) {
+            let known = jiff::Timestamp::from_millisecond(ms).expect("in range");
+            assert_eq!(rfc3339(Timestamp(ms)), format!("{known:.3}"), "{ms}");
+        }
         assert_eq!(rfc3339(Timestamp(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(
             parse("2026-01-01T00:00:00.120Z"),

@@ -123,6 +123,25 @@ impl Turn<'_> {
         });
     }
 
+    /// A fork's own workers in place of those its source waited for.
+    pub(in crate::run) fn hand_over_again(
+        &mut self,
+        ix: usize,
+        workers: &[(usize, WorkerState)],
+        decided: Seq,
+    ) {
+        while self.run.state.nodes[ix].status == NodeStatus::Suspended {
+            self.resume_mirror(ix, decided);
+        }
+        for (index, worker) in workers {
+            if self.needs.is_some() || self.run.state.nodes[ix].status != NodeStatus::Running {
+                return;
+            }
+            self.hand_over(ix, *index, &worker.workflow, decided);
+        }
+        self.go_on_dispatching(ix);
+    }
+
     pub(super) fn step(
         &mut self,
         ix: usize,

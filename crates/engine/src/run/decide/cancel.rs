@@ -11,6 +11,14 @@ pub(super) fn cancel(
     by: Option<Principal>,
     by_parent: Option<RunId>,
 ) -> Reply {
+    let parent = turn.run.request().parent.as_ref();
+    if by_parent.is_some() && by_parent.as_ref() != parent.map(|p| &p.run_id) {
+        // A fork may remember children that are its source's, not its own.
+        return Reply::Cancel {
+            status: turn.run.status(),
+            already_terminal: false,
+        };
+    }
     match turn.run.state.phase {
         Phase::Completed | Phase::Failed | Phase::Cancelled => Reply::Cancel {
             status: turn.run.status(),

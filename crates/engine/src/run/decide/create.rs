@@ -31,10 +31,7 @@ pub fn create(
         cause,
     );
     turn.advance();
-    match turn.needs.take() {
-        Some(workflow) => Err(Undecided::Needs(workflow)),
-        None => Ok(turn.finish(Reply::Accepted)),
-    }
+    turn.decided(Reply::Accepted)
 }
 
 fn check(def: &Definition, request: &RunRequest, cx: &Context<'_>) -> Result<(), Refusal> {

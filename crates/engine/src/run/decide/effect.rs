@@ -1,7 +1,7 @@
 //! The world answered. A result nobody waits for any more (repeated, cancelled, cut off) changes
 //! nothing.
 
-use crate::node::Kind;
+use crate::node::{Kind, MemoryHook};
 use crate::run::agents::Statement;
 use crate::run::finish::Done;
 use crate::run::state::Phase;
@@ -34,6 +34,11 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
             turn.follow(ix, step, cause);
         }
         EffectOutcome::Done { outputs } => {
+            if let Kind::MemoryHook(MemoryHook::Redaction { .. }) = &turn.run.def.nodes[ix].kind {
+                turn.try_to_remember_secret(ix, &outputs, cause);
+                turn.advance();
+                return Reply::Accepted;
+            }
             let node = turn.run.def.nodes[ix].id.clone();
             let mut cause = cause;
             if let Some(name) = output {

@@ -67,10 +67,7 @@ pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision,
         } => event::deliver(&mut turn, event_id, event_type, payload, by)?,
         Command::Continue => go_on(&mut turn),
     };
-    match turn.needs.take() {
-        Some(workflow) => Err(Undecided::Needs(workflow)),
-        None => Ok(turn.finish(reply)),
-    }
+    turn.decided(reply)
 }
 
 fn go_on(turn: &mut Turn<'_>) -> Reply {

@@ -40,7 +40,7 @@ fn run_deadline(turn: &mut Turn<'_>) -> bool {
         return false;
     }
     // Strictly more than the limit, even when the timer fired on the very millisecond.
-    let observed = turn.now.ms_since(turn.run.state.created_at).max(limit + 1);
+    let observed = turn.now.ms_since(turn.run.begun_at()).max(limit + 1);
     let event = Event::CapBreached {
         kind: CapKind::RunDuration,
         limit,

@@ -161,17 +161,23 @@ fn while_paused_with_a_child_under_way() {
 
 #[test]
 fn by_its_parent() {
-    let mut run = Stage::started(busy()).given();
-    run.when(Command::Cancel {
+    let mut run = Stage::new(busy()).child_under(&["root"], &[]);
+    run.create(json!({}));
+    let mut run = run.given();
+    let by = |parent: &str| Command::Cancel {
         reason: Some("ignored".to_owned()),
         by: None,
-        by_parent: Some(RunId::new("run-parent")),
-    });
+        by_parent: Some(RunId::new(parent)),
+    };
+    run.when(by("run-stranger"));
+    run.then("");
+    run.when(by("run-parent"));
     run.then(
         "
             node.cancelled call run-cancelled
             node.cancelled nap run-cancelled
             run.cancelled parent-cancelled by run-parent
+            > tell parent call cancelled {}
         ",
     );
 }

@@ -1,8 +1,8 @@
 //! Decisions as such: cut short, repeated, and asked for what they cannot know yet.
 
 use super::flow::flow;
-use super::stage::Stage;
-use crate::run::{Context, Definitions, Limits, Lookup, Refusal, Undecided, create};
+use super::stage::{Empty, Stage};
+use crate::run::{Context, Definitions, Limits, Lookup, Need, Refusal, Undecided, create};
 use serde_json::json;
 use tandem_record::{Command, EffectKind, NodeId, Reply, RunId, RunStatus, Timestamp, WorkflowId};
 
@@ -88,11 +88,12 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
         limits: &Limits::default(),
         agents: &Default::default(),
         definitions: &Unread,
+        memory: &Empty,
     };
     let undecided = create(&def, RunId::new("run-1"), request, None, &context);
     assert_eq!(
         undecided.expect_err("cannot know"),
-        Undecided::Needs("child".into())
+        Undecided::Needs(Need::Workflow("child".into()))
     );
 }
 

@@ -208,6 +208,16 @@ pub(super) fn event(recorded: &Recorded) -> String {
             .word("loopback-limit")
             .word(node)
             .word(format!("iterations={iterations}")),
+        Event::MemoryWritten { node, entry } => line
+            .word("memory.written")
+            .word(node)
+            .word(format!("{}={}", entry.key, entry.value)),
+        Event::MemoryForgotten {
+            node, forgotten, ..
+        } => line.word("memory.forgotten").word(node).word(forgotten),
+        Event::ReplayDiverged { sequence, kind, .. } => line
+            .word("replay.diverged")
+            .word(format!("{sequence} {kind}")),
         Event::TriggerArmed { trigger, due } => line
             .word("trigger.armed")
             .word(trigger)

@@ -6,6 +6,7 @@ mod acts;
 mod agents;
 mod flow;
 mod foresee;
+mod forks;
 mod gates;
 mod lines;
 mod stage;

@@ -2,13 +2,14 @@
 //! checks its invariants after each step; here: every run comes to exactly one end.
 
 use super::flow::flow;
+use super::forks::assert_same_course;
 use super::random_graphs::{RandomFlow, random_flow};
 use super::stage::Stage;
 use proptest::prelude::*;
 use serde_json::json;
 use tandem_record::{
-    ChildOutcome, Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, RunId,
-    RunStatus, TimerKey, WorkflowId,
+    ChildOutcome, Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, ForkMode,
+    RunId, RunStatus, TimerKey, WorkflowId,
 };
 
 /// One thing that happens; numbers choose among what is possible then.
@@ -156,6 +157,21 @@ fn check(random: &RandomFlow, steps: &[Step], starts: u32) {
     assert_eq!(terminal, 1);
     assert!(run.log().last().expect("a log").event.is_terminal());
     assert_eq!(run.run().definition().id(), &WorkflowId::new("random"));
+    fork_everywhere(&run);
+}
+
+/// A replay from anywhere is the same run again; a branch from anywhere comes to an end.
+fn fork_everywhere(run: &Stage) {
+    let length = run.log().len();
+    for from in (0..length).step_by(1 + length / 12) {
+        let from = from as u64;
+        assert_same_course(run, &run.fork(ForkMode::Replay, from));
+        if from.is_multiple_of(2) {
+            let mut branch = run.fork(ForkMode::Branch, from);
+            drop(branch.resume());
+            play_out(&mut branch);
+        }
+    }
 }
 
 proptest! {

@@ -8,16 +8,17 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::run::{
-    AgentPolicy, Context, Decision, Definitions, Limits, Lookup, Refusal, Run, State, TimerWish,
-    Undecided, create, decide, wanted_effects, wanted_timers,
+    AgentPolicy, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall,
+    Recalled, Refusal, Run, Source, State, TimerWish, Undecided, create, decide, fork,
+    wanted_effects, wanted_timers,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{
-    Command, Effect, EffectId, EffectKind, NodeId, Object, Owner, ParentLink, Recorded, Reply,
-    RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey, Timestamp, Transport,
-    WorkflowId,
+    Command, Effect, EffectId, EffectKind, ForkMode, ForkedFrom, NodeId, Object, Owner, ParentLink,
+    Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey, Timestamp,
+    Transport, WorkflowId,
 };
 
 const START: Timestamp = Timestamp(1_000_000);
@@ -41,6 +42,18 @@ impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
     fn current(&self, workflow: &WorkflowId) -> Lookup {
         self.get(workflow)
             .map_or(Lookup::Unknown, |def| Lookup::Known(Arc::clone(def)))
+    }
+}
+
+/// A memory nobody wrote into.
+pub(super) struct Empty;
+
+impl Memory for Empty {
+    fn recall(&self, read: &MemoryRead) -> Option<Recalled> {
+        Some(match read.what {
+            Recall::Count => Recalled::Count(0),
+            Recall::Key(_) | Recall::All => Recalled::Entries(Vec::new()),
+        })
     }
 }
 
@@ -77,6 +90,8 @@ impl Stage {
                 isolated_memory: false,
                 transport: Transport::Rest,
                 trace: None,
+                memory: None,
+                forked_from: None,
             },
             run: None,
             log: Vec::new(),
@@ -132,7 +147,7 @@ impl Stage {
                 Ok(())
             }
             Err(Undecided::Refused(refusal)) => Err(refusal),
-            Err(Undecided::Needs(id)) => panic!("{id} was looked up already"),
+            Err(Undecided::Needs(need)) => panic!("{need:?} was looked up already"),
         }
     }
 
@@ -155,7 +170,7 @@ impl Stage {
                 Ok(reply)
             }
             Err(Undecided::Refused(refusal)) => Err(refusal),
-            Err(Undecided::Needs(id)) => panic!("{id} was looked up already"),
+            Err(Undecided::Needs(need)) => panic!("{need:?} was looked up already"),
         }
     }
 
@@ -250,7 +265,42 @@ impl Stage {
             limits: &self.limits,
             agents: &self.agents,
             definitions: &self.known,
+            memory: &Empty,
         }
+    }
+
+    /// A fork of this run as a run of its own, on a stage of its own.
+    pub(super) fn fork(&self, mode: ForkMode, from: u64) -> Self {
+        let mut request = self.run().request().clone();
+        request.parent = None;
+        request.forked_from = Some(Box::new(ForkedFrom {
+            run_id: RunId::new("run-1"),
+            from_seq: Seq(from),
+            mode,
+            at: self.now,
+        }));
+        let source = Source {
+            log: &self.log,
+            request: request.clone(),
+            clean: &Clone::clone,
+        };
+        let id = RunId::new("run-fork");
+        let decision = fork(&self.def, id, &source, &self.context()).expect("it can be forked");
+        let mut forked = Self {
+            def: Arc::clone(&self.def),
+            known: self.known.clone(),
+            limits: self.limits,
+            agents: self.agents.clone(),
+            now: self.now,
+            request,
+            run: None,
+            log: Vec::new(),
+            timers: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            unread: Vec::new(),
+        };
+        forked.take(decision);
+        forked
     }
 
     fn take(&mut self, decision: Decision) {

@@ -1,0 +1,69 @@
+//! `GET /v1/runs/{runId}:diff?against=`.
+
+use super::poll::events_up_to;
+use super::runs::{observe, snapshot_extras};
+use crate::api::{Doors, Shared};
+use crate::at::At;
+use crate::caller::{Caller, RunsRead};
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde_json::Value;
+use tandem_access::Identity;
+use tandem_record::RunId;
+use tandem_wire::v1::diff::{self, Side};
+use tandem_wire::v1::project;
+
+#[utoipa::path(
+    get, path = "/v1/runs/{runId}:diff", tag = "runs", operation_id = "diffRuns",
+    params(("runId" = String, Path), ("against" = String, Query)),
+    responses((status = 200, description = "Where the two runs differ", body = Value))
+)]
+pub(super) async fn diff_runs(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    At(run): At<String>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let run = RunId::from(run);
+    doors.visible(&caller, &run).await?;
+    let Some(against) = params.get("against") else {
+        return Err(Problem::invalid("against", "names the run to compare with"));
+    };
+    let against = RunId::new(against);
+    let a = Seen::of(&doors, &caller, &run).await?;
+    let b = Seen::of(&doors, &caller, &against).await?;
+    Ok(Json(diff::diff(&a.side(&run), &b.side(&against))))
+}
+
+/// A run as its reader sees it.
+struct Seen {
+    events: Vec<Value>,
+    snapshot: Value,
+    ended: bool,
+}
+
+impl Seen {
+    async fn of(doors: &Doors, caller: &Identity, run: &RunId) -> Result<Self, Problem> {
+        let observed = observe(doors, caller, run).await?;
+        let extras = snapshot_extras(doors, caller, &observed).await?;
+        let sensitivity = &observed.definition.sensitivity;
+        let log = events_up_to(doors, run, None, observed.view.head).await?;
+        let events = log.iter().map(|r| project::event(run, r, sensitivity));
+        Ok(Self {
+            events: events.collect(),
+            snapshot: project::snapshot(&observed.view, sensitivity, &extras),
+            ended: observed.view.status.is_terminal(),
+        })
+    }
+
+    fn side<'a>(&'a self, run: &'a RunId) -> Side<'a> {
+        Side {
+            run_id: run.as_str(),
+            events: &self.events,
+            snapshot: &self.snapshot,
+            ended: self.ended,
+        }
+    }
+}

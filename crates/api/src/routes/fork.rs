@@ -1,0 +1,117 @@
+//! `POST /v1/runs/{runId}:fork`.
+
+use crate::api::Shared;
+use crate::at::At;
+use crate::caller::{Caller, RunsCreate};
+use crate::mutation::{Begun, Mutation};
+use crate::problem::Problem;
+use crate::trace::Trace;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::Value;
+use tandem_access::Scope;
+use tandem_record::{ForkMode, Object, RunId, RunOptions, Seq};
+use tandem_runtime::ForkRequest;
+use utoipa::ToSchema;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = ForkRun)]
+pub(super) struct Asked {
+    /// `replay` with what was recorded, or `branch` for real.
+    #[serde(default)]
+    mode: Option<String>,
+    /// Events below it are kept. Needed for a branch; 0 for a replay that does not say.
+    #[serde(default)]
+    #[schema(value_type = Option<u64>)]
+    from_seq: Option<Value>,
+    /// Options laid over the source's; for branches only.
+    #[serde(default)]
+    run_options_overlay: Option<Overlay>,
+}
+
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = RunOptionsOverlay)]
+pub(super) struct Overlay {
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    configurable: Option<Object>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    metadata: Option<Object>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/runs/{runId}:fork", tag = "runs", operation_id = "forkRun",
+    params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    request_body = Asked,
+    responses((status = 201, description = "The fork exists", body = Value))
+)]
+pub(super) async fn fork(
+    State(doors): State<Shared>,
+    caller: Caller<RunsCreate>,
+    Extension(trace): Extension<Trace>,
+    At(run): At<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    if !caller.scopes.contains(Scope::RunsRead) {
+        return Err(Problem::scope_missing(Scope::RunsRead));
+    }
+    let ticket = match request.begin(&doors, &caller).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    let asked: Asked = request.json()?;
+    let asked = asked.into_request(&trace)?;
+    // One past retention is still known here, to be refused by name.
+    let source = doors.known(&caller, &RunId::from(run)).await?;
+    ticket.fork(&doors, source, asked).await
+}
+
+impl Asked {
+    fn into_request(self, trace: &Trace) -> Result<ForkRequest, Problem> {
+        let mode = match self.mode.as_deref() {
+            Some("replay") => ForkMode::Replay,
+            Some("branch") => ForkMode::Branch,
+            _ => {
+                return Err(Problem::invalid(
+                    "/mode",
+                    "must be \"replay\" or \"branch\"",
+                ));
+            }
+        };
+        let from_seq = match (&self.from_seq, mode) {
+            (None | Some(Value::Null), ForkMode::Replay) => 0,
+            (None | Some(Value::Null), ForkMode::Branch) => {
+                return Err(Problem::invalid("/fromSeq", "is needed for a branch"));
+            }
+            (Some(value), _) => value.as_u64().ok_or_else(|| {
+                Problem::invalid("/fromSeq", "must be a whole number of at least 0")
+            })?,
+        };
+        let overlay = self.run_options_overlay.unwrap_or_default();
+        let empty =
+            overlay.configurable.is_none() && overlay.tags.is_none() && overlay.metadata.is_none();
+        if mode == ForkMode::Replay && !empty {
+            return Err(Problem::invalid(
+                "/runOptionsOverlay",
+                "belongs to a branch; a replay runs with its source's options",
+            ));
+        }
+        Ok(ForkRequest {
+            mode,
+            from_seq: Seq(from_seq),
+            overlay: RunOptions {
+                configurable: overlay.configurable,
+                tags: overlay.tags,
+                metadata: overlay.metadata,
+            },
+            trace: Some(trace.for_run()),
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! `vendor.tandem.memory`, and the memory hooks of the protocol's fixtures.
+
+use super::ParseContext;
+use serde_json::Value;
+use tandem_record::Object;
+
+/// Longest life of an entry: a century. Longer ones are mistakes of unit.
+const MAX_TTL_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
+const MAX_KEY_CHARS: usize = 1500;
+const MAX_TAGS: usize = 32;
+const MAX_TAG_CHARS: usize = 256;
+/// Entries of a listing that asks for no number, and of any listing.
+const DEFAULT_LISTED: usize = 100;
+const MAX_LISTED: usize = 500;
+
+#[derive(Debug)]
+pub(crate) struct MemoryConfig {
+    pub(crate) action: MemoryAction,
+    /// Variable that receives what was found.
+    pub(crate) output: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum MemoryAction {
+    Put {
+        key: String,
+        value: MemorySource,
+        ttl_ms: Option<u64>,
+        tags: Vec<String>,
+    },
+    Get {
+        key: String,
+    },
+    List {
+        tag: Option<String>,
+        /// Only entries with this text in them, whatever its case.
+        text: Option<String>,
+        limit: usize,
+    },
+    Delete {
+        key: String,
+    },
+}
+
+impl MemoryAction {
+    pub(crate) fn only_reads(&self) -> bool {
+        match self {
+            Self::Get { .. } | Self::List { .. } => true,
+            Self::Put { .. } | Self::Delete { .. } => false,
+        }
+    }
+}
+
+/// Where a written value comes from.
+#[derive(Debug)]
+pub(crate) enum MemorySource {
+    Value(Value),
+    Variable(String),
+}
+
+impl MemoryConfig {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        let action = match cx.required_text(config, "action")?.as_str() {
+            "put" => MemoryAction::Put {
+                key: key(config, cx)?,
+                value: source(config, cx)?,
+                ttl_ms: ttl_ms(config, cx)?,
+                tags: tags(config, cx)?,
+            },
+            "get" => MemoryAction::Get {
+                key: key(config, cx)?,
+            },
+            "delete" => MemoryAction::Delete {
+                key: key(config, cx)?,
+            },
+            "list" | "search" => MemoryAction::List {
+                tag: cx.text(config, "tag")?,
+                text: cx.text(config, "text")?.map(|text| text.to_lowercase()),
+                limit: limit(config, cx)?,
+            },
+            other => {
+                return cx.bad(
+                    "action",
+                    format!("{other:?} is none of put, get, list, search and delete"),
+                );
+            }
+        };
+        Some(Self {
+            action,
+            output: cx.text(config, "output")?,
+        })
+    }
+}
+
+fn key(config: &Object, cx: &mut ParseContext<'_>) -> Option<String> {
+    let key = cx.required_text(config, "key")?;
+    if key.chars().count() > MAX_KEY_CHARS || key.contains('\0') {
+        return cx.bad(
+            "key",
+            format!("must be a text of at most {MAX_KEY_CHARS} characters"),
+        );
+    }
+    Some(key)
+}
+
+fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<MemorySource> {
+    match (config.get("value"), cx.text(config, "valueFrom")?) {
+        (Some(_), Some(_)) => cx.bad("valueFrom", "give either value or valueFrom"),
+        (Some(value), None) => Some(MemorySource::Value(value.clone())),
+        (None, Some(name)) => Some(MemorySource::Variable(name)),
+        (None, None) => cx.bad("value", "value or valueFrom is required"),
+    }
+}
+
+fn ttl_ms(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<u64>> {
+    let Some(given) = config.get("ttlSeconds").filter(|v| !v.is_null()) else {
+        return Some(None);
+    };
+    let seconds = given.as_f64();
+    // Less than a millisecond would be over before it began.
+    match seconds.filter(|s| *s >= 0.001 && *s <= MAX_TTL_SECONDS) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be positive and below a century"
+        )]
+        Some(seconds) => Some(Some((seconds * 1000.0) as u64)),
+        None => cx.bad("ttlSeconds", "must be more than 0 and at most a century"),
+    }
+}
+
+fn tags(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<String>> {
+    let given = match config.get("tags") {
+        None | Some(Value::Null) => return Some(Vec::new()),
+        Some(Value::Array(tags)) if tags.len() <= MAX_TAGS => tags,
+        Some(_) => {
+            return cx.bad(
+                "tags",
+                format!("must be a list of at most {MAX_TAGS} texts"),
+            );
+        }
+    };
+    let fits = |tag: &&str| tag.chars().count() <= MAX_TAG_CHARS;
+    let read: Option<Vec<&str>> = given.iter().map(|t| t.as_str().filter(fits)).collect();
+    match read {
+        Some(read) => {
+            let kept = read.into_iter().filter(|tag| !tag.is_empty());
+            Some(kept.map(str::to_owned).collect())
+        }
+        None => cx.bad(
+            "tags",
+            format!("a tag has at most {MAX_TAG_CHARS} characters"),
+        ),
+    }
+}
+
+fn limit(config: &Object, cx: &mut ParseContext<'_>) -> Option<usize> {
+    let asked = cx.whole(config, "limit", 0)?.filter(|n| *n > 0);
+    let asked = asked.map_or(DEFAULT_LISTED, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    Some(asked.min(MAX_LISTED))
+}
+
+/// What a fixture wants done with memory. Each leaves its findings in variables of fixed names.
+#[derive(Debug)]
+pub(crate) enum MemoryHook {
+    WriteThenRead,
+    /// Writes text that holds a secret and reads it back.
+    Redaction {
+        secret_id: String,
+    },
+    /// Looks under a name that belongs to somebody else.
+    CrossTenant {
+        foreign: String,
+    },
+    Ttl,
+}
+
+impl MemoryHook {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        match cx.required_text(config, "memoryAction")?.as_str() {
+            "write-then-read" => Some(Self::WriteThenRead),
+            "redaction-probe" => Some(Self::Redaction {
+                secret_id: cx.required_text(config, "byokSecretId")?,
+            }),
+            "cross-tenant-probe" => Some(Self::CrossTenant {
+                foreign: cx.text(config, "probeMemoryRef")?.unwrap_or_default(),
+            }),
+            "ttl-probe" => Some(Self::Ttl),
+            other => cx.bad("memoryAction", format!("{other:?} is not a memory action")),
+        }
+    }
+}

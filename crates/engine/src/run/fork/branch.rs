@@ -1,0 +1,189 @@
+//! A branch: the state of the fork point is where a new run begins, and from there it is real.
+//!
+//! A node that had started but not finished does its work again: a call is made under a new
+//! identity, a sleep begins anew, a child is another child, a question is asked of the fork. What
+//! the copied events tell of such a node is not told twice.
+
+use super::place;
+use crate::ids::{child_run_id, logical_invocation_id};
+use crate::run::start::{Entry, Step};
+use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
+use crate::run::turn::Turn;
+use std::sync::Arc;
+use tandem_record::{Event, NodeId, NodeStatus, Recorded, Seq, Timestamp, Work};
+
+pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) -> Turn<'a> {
+    log.truncate(place(from));
+    let mut then = Run::new(turn.run.id().clone(), Arc::clone(&turn.run.def));
+    for recorded in &log {
+        then.evolve(recorded);
+    }
+    let open = open_nodes(&then);
+    for ix in &open {
+        renew(&mut log, &then, *ix, turn.now);
+    }
+    let begun = open.iter().find_map(|ix| begun(&log, &then, *ix));
+    let kept = begun.as_ref().map_or(log.len(), |(_, seq)| place(*seq));
+    let done_again = log.split_off(kept);
+    for recorded in log {
+        turn.adopt(recorded);
+    }
+    turn.floor = from;
+    turn.now = turn.now.max(turn.run.state.last_at);
+    if let Some((ix, _)) = begun {
+        let entry = entry(&turn.run, &done_again[0].event);
+        turn.already = done_again.into();
+        turn.start_node(ix, entry);
+        // A shorter course than the source's leaves facts that are told all the same.
+        while let Some(rest) = turn.already.pop_front() {
+            turn.adopt(rest);
+        }
+    }
+    for ix in open {
+        go_on(&mut turn, ix);
+    }
+    match turn.run.state.phase {
+        Phase::Cancelling => turn.finish_cancel_if_alone(),
+        _ => turn.advance(),
+    }
+    turn
+}
+
+/// Nodes that had started and not ended.
+fn open_nodes(run: &Run) -> Vec<usize> {
+    let nodes = run.state.nodes.iter().enumerate();
+    nodes
+        .filter(|(_, n)| matches!(n.status, NodeStatus::Running | NodeStatus::Suspended))
+        .map(|(ix, _)| ix)
+        .collect()
+}
+
+fn last_start(log: &[Recorded], node: &NodeId) -> Option<usize> {
+    log.iter()
+        .rposition(|r| matches!(&r.event, Event::NodeStarted { node: n, .. } if n == node))
+}
+
+/// Gives what an open node waits for the fork's identity, and its time from now.
+fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
+    let node = &run.def.nodes[ix].id;
+    let Some(start) = last_start(log, node) else {
+        return;
+    };
+    let at = log[start].at;
+    let from_now = |then: Timestamp| now.plus_ms(then.ms_since(at));
+    if let Event::NodeStarted {
+        work,
+        deadline,
+        execution,
+        attempt,
+        ..
+    } = &mut log[start].event
+    {
+        *deadline = deadline.map(from_now);
+        let tenant = &run.request().owner.tenant;
+        let identity = |provider: &str| {
+            logical_invocation_id(tenant, run.id(), node, u64::from(*execution), provider)
+        };
+        match work {
+            Some(Work::Sleep { until }) => *until = from_now(*until),
+            Some(Work::Http { effect, .. }) => *effect = identity("tandem:http"),
+            Some(Work::SecretEcho { effect, .. }) => *effect = identity("tandem:secret"),
+            Some(Work::Child { child, .. }) => {
+                *child = child_run_id(run.id(), node, *execution, *attempt);
+            }
+            None => {}
+        }
+    }
+    for recorded in &mut log[start..] {
+        if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event
+            && n == node
+        {
+            interrupt.requested_at = now;
+        }
+    }
+}
+
+/// A node cut off in the middle of what it does at once, and where it started.
+fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
+    let state = &run.state.nodes[ix];
+    let workers = state.dispatching.iter().flat_map(|d| &d.workers);
+    let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
+    let waits = state.work.is_some() || state.retry_at.is_some() || handed_over;
+    if state.status != NodeStatus::Running || waits || was_answered(log, run, ix) {
+        return None;
+    }
+    let start = last_start(log, &run.def.nodes[ix].id)?;
+    Some((ix, log[start].seq))
+}
+
+/// Whether the node's question had its answer already, though the node had not ended.
+fn was_answered(log: &[Recorded], run: &Run, ix: usize) -> bool {
+    let node = &run.def.nodes[ix].id;
+    let since = last_start(log, node).unwrap_or(0);
+    let answered = |r: &Recorded| match &r.event {
+        Event::InterruptResolved { node: n, .. } | Event::NodeResumed { node: n, .. } => n == node,
+        _ => false,
+    };
+    log[since..].iter().any(answered)
+}
+
+pub(super) fn entry(run: &Run, started: &Event) -> Entry {
+    let Event::NodeStarted {
+        attempt,
+        resets,
+        trigger,
+        ..
+    } = started
+    else {
+        unreachable!("a node's work begins with its start");
+    };
+    Entry {
+        resets: resets.iter().filter_map(|n| run.def.index(n)).collect(),
+        trigger: trigger.clone(),
+        retry: *attempt > 0,
+    }
+}
+
+/// What a fork has to set going again at an open node. Calls and sleeps follow from the state.
+fn go_on(turn: &mut Turn<'_>, ix: usize) {
+    let state = &turn.run.state.nodes[ix];
+    let Some(cause) = state.last else {
+        return;
+    };
+    if let Some(dispatching) = &state.dispatching {
+        let decided = dispatching.decided;
+        let workers = dispatching.workers.iter().enumerate();
+        let live = workers.filter(|(_, w)| w.is_live());
+        let live: Vec<(usize, WorkerState)> = live.map(|(i, w)| (i, w.clone())).collect();
+        turn.hand_over_again(ix, &live, decided);
+        return;
+    }
+    match (&state.work, state.status) {
+        (
+            Some(Work::Child {
+                child, workflow_id, ..
+            }),
+            NodeStatus::Running | NodeStatus::Suspended,
+        ) => {
+            let (child, workflow_id) = (child.clone(), workflow_id.clone());
+            turn.start_child_again(ix, child, workflow_id, cause);
+        }
+        (None, NodeStatus::Running | NodeStatus::Suspended) if asks_no_more(turn, ix) => {
+            let inputs = turn.run.port_values(ix).unwrap_or_default();
+            if let Step::Ask(question) = turn.perform(ix, inputs, cause) {
+                turn.ask(ix, *question, cause);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether an open node has no open question any more.
+fn asks_no_more(turn: &Turn<'_>, ix: usize) -> bool {
+    let state = &turn.run.state.nodes[ix];
+    state.retry_at.is_none()
+        && state
+            .suspended
+            .as_ref()
+            .is_none_or(|s| turn.run.closed_question(&s.interrupt.id).is_some())
+}

@@ -1,0 +1,78 @@
+//! Forks: a new run that shares the beginning of another.
+//!
+//! Events below the fork point are the source's, copied under the same sequence numbers. What
+//! follows comes from execution: a branch goes on for real with the state of that point, a replay
+//! does again what can be done again and repeats what was recorded of the rest. A replay is
+//! decided whole: it ends in the decision that makes it and asks nothing of the world.
+//!
+//! Invariants:
+//! - The source is only read.
+//! - One decision makes a fork, so one commit does; there is no half-made fork.
+//! - A replay has no effects and no timers; two replays of one point differ in nothing but ids.
+
+mod branch;
+mod copy;
+mod replay;
+
+use super::decide::create;
+use super::options::check_options;
+use super::refusal::{Refusal, Undecided};
+use super::state::Run;
+use super::turn::{Context, Decision, Turn};
+use crate::definition::Definition;
+use serde_json::Value;
+use std::sync::Arc;
+use tandem_record::{Event, ForkMode, Recorded, Reply, RunId, RunRequest, Seq};
+
+/// What a fork is made of.
+pub struct Source<'a> {
+    /// The source's whole log, with the fork's run id wherever the source names itself.
+    pub log: &'a [Recorded],
+    /// How the fork is asked for; its `forked_from` says where and how it forks.
+    pub request: RunRequest,
+    /// An event as the log keeps it, without what must not be kept. The source's events went
+    /// through it; what a replay does is held against them in the same form.
+    pub clean: &'a (dyn Fn(&Event) -> Event + Sync),
+}
+
+/// Decides a fork under the id `run_id`. The fork point lies within the source's log.
+pub fn fork(
+    def: &Arc<Definition>,
+    run_id: RunId,
+    source: &Source<'_>,
+    cx: &Context<'_>,
+) -> Result<Decision, Undecided> {
+    let forked = source.request.forked_from.as_ref();
+    let forked = forked.expect("a fork says where it comes from");
+    let mut problems = check_options(&source.request.options);
+    let configurable = source.request.options.configurable.clone();
+    problems.extend(def.check_configurable(&Value::Object(configurable.unwrap_or_default())));
+    if !problems.is_empty() {
+        return Err(Refusal::Invalid(problems).into());
+    }
+    let from = forked.from_seq;
+    if forked.mode == ForkMode::Branch && from == Seq(0) {
+        return create(def, run_id, source.request.clone(), None, cx);
+    }
+    let log = copy::renamed(&run_id, source);
+    let turn = Turn::new(&Run::new(run_id, Arc::clone(def)), cx);
+    match forked.mode {
+        ForkMode::Branch => branch::branch(turn, log, from),
+        ForkMode::Replay => replay::replay(turn, &log, from, source.clean),
+    }
+    .decided(Reply::Accepted)
+}
+
+impl Turn<'_> {
+    /// Whether doing the node again gives what it gave.
+    pub(super) fn is_repeatable(&self, ix: usize) -> bool {
+        let config = &self.run.def.doc_node(ix).config;
+        let declared = config.get("nondeterministic") == Some(&Value::Bool(true));
+        self.run.def.nodes[ix].kind.is_repeatable() && !declared
+    }
+}
+
+/// A place in a log as an index.
+fn place(seq: Seq) -> usize {
+    usize::try_from(seq.0).expect("a log in memory is indexed by its sequences")
+}

@@ -1,0 +1,379 @@
+//! Memory as a run uses it: what it sees, and what its nodes write and take out.
+//!
+//! The engine has no store. It says what it has to see ([`MemoryNeed`]), is asked again with the
+//! answer, and lays over it what the same turn has written. A run sees its scope as it was when the
+//! run began, its own writes, and those of children whose end it has recorded. What it takes out is
+//! gone for runs that begin later, not for itself.
+
+use super::refusal::Need;
+use super::start::Step;
+use super::turn::Turn;
+use crate::ids::memory_id;
+use crate::node::{Kind, MemoryAction, MemoryConfig, MemorySource};
+use serde_json::{Value, json};
+use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
+
+/// Bytes of one entry's content, at most.
+pub const MAX_ENTRY_BYTES: usize = 64 * 1024;
+/// Entries under one name of one scope, at most.
+const MAX_ENTRIES: u64 = 10_000;
+/// The name used by nodes whose agent has no memory of its own.
+const DEFAULT_REF: &str = "default";
+const MAX_REF_CHARS: usize = 256;
+
+/// What is remembered, as far as it was looked up.
+pub trait Memory: Sync {
+    /// `None` when it was not looked up yet.
+    fn recall(&self, read: &MemoryRead) -> Option<Recalled>;
+}
+
+/// A look into memory as of this turn's beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MemoryRead {
+    pub memory_ref: String,
+    pub what: Recall,
+    /// Children whose end this very turn records; their writes are seen too.
+    pub joined: Vec<RunId>,
+    /// A replay reads what its source saw before this event.
+    pub below: Option<Seq>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Recall {
+    Key(String),
+    All,
+    /// How many entries the scope has now.
+    Count,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Recalled {
+    /// Oldest write first.
+    Entries(Vec<MemoryEntry>),
+    Count(u64),
+}
+
+/// What a run has to see before it can go on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryNeed {
+    pub run: RunId,
+    pub origin: MemoryOrigin,
+    pub reads: Vec<MemoryRead>,
+}
+
+impl Turn<'_> {
+    /// What a child of this run reads.
+    pub(super) fn child_memory(&self, child: &RunId, isolated: bool, cause: Seq) -> MemoryOrigin {
+        let own = self.memory_origin();
+        if isolated {
+            return MemoryOrigin {
+                scope: MemoryOrigin::isolated(child),
+                start: own.start,
+                base: None,
+            };
+        }
+        MemoryOrigin {
+            base: Some(MemoryBase {
+                run: self.run.id().clone(),
+                below: cause,
+                fork: false,
+            }),
+            ..own
+        }
+    }
+
+    fn memory_origin(&self) -> MemoryOrigin {
+        let request = self.run.request();
+        let told = request.memory.clone();
+        told.unwrap_or_else(|| MemoryOrigin::of_request(request.scope_id.as_deref(), 0))
+    }
+
+    /// Makes sure that what a node looks at was looked up. If not, it and everything other nodes
+    /// of the run may look at is asked for, so that a run of many such nodes asks once.
+    pub(super) fn recollect(&mut self, ix: usize) {
+        self.read_at = self.run.next_seq();
+        let missing = |turn: &Self, ix: usize| {
+            let reads = turn.reads_of(ix);
+            let unseen = |read: &MemoryRead| turn.cx.memory.recall(read).is_none();
+            reads.into_iter().filter(unseen).collect::<Vec<_>>()
+        };
+        if missing(self, ix).is_empty() {
+            return;
+        }
+        let mut reads: Vec<MemoryRead> = if self.replaying {
+            let ahead = self.ahead.iter();
+            ahead
+                .flat_map(|(ix, at)| self.reads_at(*ix, Some(*at)))
+                .collect()
+        } else {
+            let nodes = 0..self.run.def.nodes.len();
+            nodes.flat_map(|ix| missing(self, ix)).collect()
+        };
+        reads.extend(missing(self, ix));
+        reads.dedup();
+        self.needs = Some(Need::Memory(Box::new(MemoryNeed {
+            run: self.run.id().clone(),
+            origin: self.memory_origin(),
+            reads,
+        })));
+    }
+
+    fn reads_of(&self, ix: usize) -> Vec<MemoryRead> {
+        self.reads_at(ix, self.moment())
+    }
+
+    /// A replay has no moment of its own: it reads as its source did.
+    fn moment(&self) -> Option<Seq> {
+        self.replaying.then_some(self.read_at)
+    }
+
+    fn reads_at(&self, ix: usize, below: Option<Seq>) -> Vec<MemoryRead> {
+        let own = self.memory_ref(ix);
+        let at = |name: &str, what: Recall| MemoryRead {
+            below,
+            ..self.read(name, what)
+        };
+        let all = |name: &str| at(name, Recall::All);
+        match &self.run.def.nodes[ix].kind {
+            Kind::Memory(config) => vec![match &config.action {
+                MemoryAction::Put { .. } => at(&own, Recall::Count),
+                MemoryAction::Get { key } | MemoryAction::Delete { key } => {
+                    at(&own, Recall::Key(key.clone()))
+                }
+                MemoryAction::List { .. } => all(&own),
+            }],
+            Kind::MemoryHook(hook) => hook
+                .looks_at(&own)
+                .into_iter()
+                .map(|name| all(&name))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
+        let joined = self.run.children_ended_since(self.floor);
+        let joined = joined.filter(|_| !self.replaying);
+        MemoryRead {
+            memory_ref: memory_ref.to_owned(),
+            what,
+            joined: joined.map(|(child, _)| child.clone()).collect(),
+            below: self.moment(),
+        }
+    }
+
+    /// The name a node's memory goes by: its agent's, if that has one.
+    pub(super) fn memory_ref(&self, ix: usize) -> String {
+        let agent = self.run.def.doc_node(ix).agent.as_ref();
+        let named = agent.and_then(|a| a.get("memoryRef")?.as_str());
+        named.unwrap_or(DEFAULT_REF).to_owned()
+    }
+
+    /// Everything under a name, newest first.
+    pub(super) fn memory_entries(&self, memory_ref: &str) -> Vec<MemoryEntry> {
+        if !is_sound(memory_ref) {
+            return Vec::new();
+        }
+        let read = self.read(memory_ref, Recall::All);
+        let mut entries = match self.cx.memory.recall(&read) {
+            Some(Recalled::Entries(entries)) => entries,
+            _ => Vec::new(),
+        };
+        for entry in self.written_now(memory_ref) {
+            entries.retain(|e| e.key != entry.key);
+            entries.push(entry.clone());
+        }
+        entries.retain(|e| !e.is_expired(self.now));
+        entries.reverse();
+        entries.sort_by_key(|e| std::cmp::Reverse(e.written_at));
+        entries
+    }
+
+    fn memory_entry(&self, memory_ref: &str, key: &str) -> Option<MemoryEntry> {
+        let own = self.written_now(memory_ref).filter(|e| e.key == key).last();
+        let entry = own.cloned().or_else(|| {
+            let read = self.read(memory_ref, Recall::Key(key.to_owned()));
+            match self.cx.memory.recall(&read) {
+                Some(Recalled::Entries(mut entries)) => entries.pop(),
+                _ => None,
+            }
+        });
+        entry.filter(|e| is_sound(memory_ref) && !e.is_expired(self.now))
+    }
+
+    /// Entries this turn has written so far, oldest first.
+    fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
+        let own = self.drafted().iter();
+        let own = own.filter(|r| r.seq >= self.floor && !self.replaying);
+        own.filter_map(move |recorded| match &recorded.event {
+            Event::MemoryWritten { entry, .. } if entry.memory_ref == memory_ref => Some(&**entry),
+            _ => None,
+        })
+    }
+
+    pub(super) fn remember(&mut self, ix: usize, config: &MemoryConfig, started: Seq) -> Step {
+        let memory_ref = self.memory_ref(ix);
+        let mut cause = started;
+        let (found, outputs) = match &config.action {
+            MemoryAction::Put {
+                key,
+                value,
+                ttl_ms,
+                tags,
+            } => {
+                let value = match value {
+                    MemorySource::Value(value) => value.clone(),
+                    MemorySource::Variable(name) => self.run.variable(name).unwrap_or(Value::Null),
+                };
+                let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
+                let draft = Draft {
+                    key: Some(key.clone()),
+                    value,
+                    tags: tags.clone(),
+                    expires_at,
+                };
+                match self.write_memory(ix, &memory_ref, draft, started) {
+                    Ok((id, seq)) => {
+                        cause = seq;
+                        (json!(id), ("memoryId", json!(id)))
+                    }
+                    Err(error) => return Step::Fail(error),
+                }
+            }
+            MemoryAction::Get { key } => {
+                let value = self.memory_entry(&memory_ref, key).map(|e| e.value);
+                let value = value.unwrap_or(Value::Null);
+                (value.clone(), ("value", value))
+            }
+            MemoryAction::List { tag, text, limit } => {
+                let fits = |e: &MemoryEntry| {
+                    let tagged = tag.as_ref().is_none_or(|tag| e.tags.contains(tag));
+                    let wanted = text.as_ref();
+                    tagged && wanted.is_none_or(|t| content(&e.value).to_lowercase().contains(t))
+                };
+                let entries = self.memory_entries(&memory_ref).into_iter().filter(fits);
+                let shown: Vec<Value> = entries.take(*limit).map(|e| listed(&e)).collect();
+                (json!(shown), ("entries", json!(shown)))
+            }
+            MemoryAction::Delete { key } => {
+                let seen = self.memory_entry(&memory_ref, key);
+                let event = Event::MemoryForgotten {
+                    node: self.run.def.nodes[ix].id.clone(),
+                    memory_ref,
+                    forgotten: key.clone(),
+                    id: seen.as_ref().map(|e| e.id.clone()),
+                };
+                cause = self.emit(event, Some(started));
+                (json!(seen.is_some()), ("deleted", json!(seen.is_some())))
+            }
+        };
+        if let Some(name) = &config.output {
+            let node = self.run.def.nodes[ix].id.clone();
+            self.set_variable(name, Some(found), &node, cause);
+        }
+        Step::Complete(Object::from_iter([(outputs.0.to_owned(), outputs.1)]))
+    }
+
+    /// The one way an entry gets into the log. Its id and the event's place come back.
+    pub(super) fn write_memory(
+        &mut self,
+        ix: usize,
+        memory_ref: &str,
+        draft: Draft,
+        cause: Seq,
+    ) -> Result<(String, Seq), ErrorInfo> {
+        let refuse = |message: String| Err(ErrorInfo::new("validation_error", message));
+        if !is_sound(memory_ref) {
+            return refuse("the agent's memoryRef cannot be used as a name".to_owned());
+        }
+        let size = content(&draft.value).len();
+        if size > MAX_ENTRY_BYTES {
+            return refuse(format!(
+                "the entry has {size} bytes; at most {MAX_ENTRY_BYTES} are kept"
+            ));
+        }
+        let read = self.read(memory_ref, Recall::Count);
+        let stored = match self.cx.memory.recall(&read) {
+            Some(Recalled::Count(n)) => n,
+            _ => 0,
+        };
+        let ordinal = self.written_now(memory_ref).count();
+        if stored + ordinal as u64 >= MAX_ENTRIES {
+            return refuse(format!("the scope holds {MAX_ENTRIES} entries already"));
+        }
+        let def = self.definition();
+        let node = &def.nodes[ix];
+        let execution = self.run.state.nodes[ix].execution;
+        let of_node = self
+            .drafted()
+            .iter()
+            .filter(|r| matches!(&r.event, Event::MemoryWritten { node: n, .. } if *n == node.id));
+        let id = memory_id(self.run.id(), &node.id, execution, of_node.count());
+        let agent = def.doc_node(ix).agent.as_ref();
+        let entry = MemoryEntry {
+            memory_ref: memory_ref.to_owned(),
+            key: draft.key.unwrap_or_else(|| id.clone()),
+            value: draft.value,
+            tags: draft.tags,
+            written_at: self.now,
+            expires_at: draft.expires_at,
+            agent: agent.and_then(|a| Some(a.get("agentId")?.as_str()?.to_owned())),
+            id: id.clone(),
+        };
+        let event = Event::MemoryWritten {
+            node: node.id.clone(),
+            entry: Box::new(entry),
+        };
+        let seq = self.emit(event, Some(cause));
+        // A fork that does again what its source had done keeps the source's entry.
+        let kept = self
+            .drafted()
+            .last()
+            .and_then(|recorded| match &recorded.event {
+                Event::MemoryWritten { entry, .. } => Some(entry.id.clone()),
+                _ => None,
+            });
+        Ok((kept.unwrap_or(id), seq))
+    }
+}
+
+/// An entry before the host gave it its id and time.
+pub(super) struct Draft {
+    pub(super) key: Option<String>,
+    pub(super) value: Value,
+    pub(super) tags: Vec<String>,
+    pub(super) expires_at: Option<tandem_record::Timestamp>,
+}
+
+/// The text of an entry.
+pub(super) fn content(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn listed(entry: &MemoryEntry) -> Value {
+    let mut shown = json!({
+        "key": entry.key,
+        "value": entry.value,
+        "memoryId": entry.id,
+        "writtenAt": entry.written_at.rfc3339(),
+        "tags": entry.tags,
+    });
+    if let Some(at) = entry.expires_at {
+        shown["expiresAt"] = json!(at.rfc3339());
+    }
+    shown
+}
+
+/// Names that could be mistaken for a path elsewhere name nothing.
+fn is_sound(memory_ref: &str) -> bool {
+    let length = memory_ref.chars().count();
+    (1..=MAX_REF_CHARS).contains(&length)
+        && !memory_ref.contains(['\0', '\\'])
+        && !memory_ref.starts_with('/')
+        && memory_ref
+            .split('/')
+            .all(|part| part != ".." && part != ".")
+}

@@ -1,0 +1,206 @@
+//! Forks: what is copied, what is done again, what is asked again.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use serde_json::json;
+use tandem_record::ForkMode::{Branch, Replay};
+use tandem_record::{Command, EffectKind, Event, NodeId, Principal, RunId, RunStatus};
+
+/// The replay tells the source's story event by event, in its time, and wants nothing of the world.
+#[track_caller]
+pub(super) fn assert_same_course(source: &Stage, replay: &Stage) {
+    let (was, is) = (source.log(), replay.log());
+    assert_eq!(is.len(), was.len(), "from {:?}", replay.run().fork_point());
+    for (was, is) in was.iter().zip(is).skip(1) {
+        assert_eq!(was, is);
+    }
+    assert_eq!(replay.outbox().count(), 0, "a replay does nothing");
+    assert!(replay.timers().is_empty(), "a replay waits for nothing");
+    assert_eq!(replay.status(), source.status());
+}
+
+fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
+    run.when(Command::ResolveInterrupt {
+        node: NodeId::new(node),
+        interrupt: None,
+        value,
+        by: Some(Principal::new("ana")),
+        by_link: false,
+    });
+}
+
+fn gated() -> Flow {
+    flow("gated")
+        .noops("a")
+        .node("gate", "core.approvalGate", json!({"title": "ok?"}))
+        .http("call", json!({"output": "said"}))
+        .noops("z")
+        .path("a gate call z")
+}
+
+fn decided() -> Stage {
+    let mut run = Stage::started(gated());
+    run.elapse(5_000);
+    answer(&mut run, "gate", json!({"action": "accept"}));
+    run.elapse(7);
+    run.done("call", json!({"body": {"n": 1}}));
+    assert_eq!(run.status(), RunStatus::Completed);
+    run
+}
+
+#[test]
+fn a_replay_with_questions_and_calls_repeats_them_from_any_index() {
+    let run = decided();
+    for from in 0..run.log().len() as u64 {
+        let replay = run.fork(Replay, from);
+        assert_eq!(replay.log().len(), run.log().len(), "from {from}");
+        for (was, is) in run.log().iter().zip(replay.log()).skip(1) {
+            assert_eq!(was.at, is.at);
+            assert_eq!(was.cause, is.cause);
+            assert_eq!(was.event.node(), is.event.node());
+        }
+        assert_eq!(replay.outbox().count(), 0);
+        assert_eq!(replay.run().view().variables, run.run().view().variables);
+        assert!(replay.run().open_questions().is_empty());
+        let ids = |stage: &Stage| -> Vec<String> {
+            let log = stage.log().iter();
+            log.filter_map(|r| match &r.event {
+                Event::InterruptRequested { interrupt, .. } => Some(interrupt.id.to_string()),
+                _ => None,
+            })
+            .collect()
+        };
+        assert_ne!(ids(&replay), ids(&run), "a question has the fork's own id");
+    }
+}
+
+#[test]
+fn a_branch_asks_again_and_calls_again_under_ids_of_its_own() {
+    let run = decided();
+    let log = run.log();
+    let answered = log
+        .iter()
+        .position(|r| matches!(r.event, Event::InterruptResolved { .. }))
+        .expect("somebody decided");
+    for from in 0..log.len() as u64 {
+        let mut branch = run.fork(Branch, from);
+        // Up to the end of the burst that decided, the gate has not completed.
+        if from <= answered as u64 + 2 {
+            assert_eq!(branch.status(), RunStatus::WaitingApproval, "from {from}");
+            assert_eq!(branch.run().open_questions().len(), 1, "from {from}");
+            answer(&mut branch, "gate", json!({"action": "accept"}));
+        }
+        let calls: Vec<_> = branch.outbox().cloned().collect();
+        for call in calls {
+            assert!(matches!(call.kind, EffectKind::Http { .. }));
+            let taken = log.iter().any(|r| match &r.event {
+                Event::NodeStarted {
+                    work: Some(work), ..
+                } => format!("{work:?}").contains(call.id.as_str()),
+                _ => false,
+            });
+            assert!(!taken, "the call at {from} has the source's identity");
+            branch.done("call", json!({"body": {"n": 2}}));
+        }
+        assert_eq!(branch.status(), RunStatus::Completed, "from {from}");
+        let starts = |stage: &Stage, wanted: &str| {
+            let log = stage.log().iter();
+            log.filter(
+                |r| matches!(&r.event, Event::NodeStarted { node, .. } if node.as_str() == wanted),
+            )
+            .count()
+        };
+        for node in ["a", "gate", "call", "z"] {
+            assert_eq!(starts(&branch, node), 1, "{node} starts once, from {from}");
+        }
+    }
+}
+
+#[test]
+fn a_replay_of_a_run_that_waits_fails_where_nothing_is_recorded() {
+    let run = Stage::started(gated());
+    let replay = run.fork(Replay, 0);
+    assert_eq!(replay.status(), RunStatus::Failed);
+    let error = replay.run().error().expect("it failed").clone();
+    assert_eq!(error.code, "replay_source_missing");
+    assert!(replay.run().open_questions().is_empty());
+}
+
+#[test]
+fn a_branch_in_the_middle_of_a_child_starts_a_child_of_its_own() {
+    let family = || {
+        flow("parent")
+            .call("call", "child", json!({}))
+            .noops("z")
+            .path("call z")
+    };
+    let mut run = Stage::new(family()).knows(flow("child").noops("n"));
+    run.create(json!({}));
+    let theirs = run.child_of("call");
+    run.child_ended("call", RunStatus::Completed, json!({}));
+    assert_eq!(run.status(), RunStatus::Completed);
+    for from in 2..=3 {
+        let mut branch = run.fork(Branch, from);
+        let ours = branch.child_of("call");
+        assert_ne!(ours, theirs, "from {from}");
+        let started: Vec<RunId> = branch
+            .outbox()
+            .filter_map(|effect| match &effect.kind {
+                EffectKind::StartChild(start) => Some(start.child.clone()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(started, [ours], "from {from}");
+        branch.cancel();
+        let cancels_theirs = branch.outbox().any(
+            |effect| matches!(&effect.kind, EffectKind::CancelChild { child } if *child == theirs),
+        );
+        assert!(!cancels_theirs, "the source's child is not the fork's");
+    }
+    assert_same_course(&run, &run.fork(Replay, 0));
+}
+
+#[test]
+fn a_fork_of_a_fork_of_a_fork() {
+    let run = decided();
+    let second = run.fork(Replay, 3);
+    let third = second.fork(Replay, 6);
+    assert_eq!(third.log().len(), run.log().len());
+    let mut branch = third.fork(Branch, 2);
+    assert_eq!(branch.status(), RunStatus::WaitingApproval);
+    answer(&mut branch, "gate", json!({"action": "reject"}));
+    assert_eq!(branch.status(), RunStatus::Failed);
+    let again = branch.fork(Replay, 1);
+    assert_eq!(again.status(), RunStatus::Failed);
+    assert_eq!(again.log().len(), branch.log().len());
+}
+
+#[test]
+fn what_says_it_is_not_deterministic_is_repeated_not_done() {
+    let once = flow("dice").node("n", "core.identity", json!({"nondeterministic": true}));
+    let run = Stage::started(once);
+    assert_same_course(&run, &run.fork(Replay, 0));
+}
+
+#[test]
+fn a_branch_has_the_time_of_a_new_run() {
+    let flow = flow("timed").settings(json!({"timeout": 10_000})).node(
+        "gate",
+        "core.approvalGate",
+        json!({"title": "ok?", "timeoutMs": 4_000}),
+    );
+    let mut run = Stage::started(flow);
+    run.elapse(3_000);
+    answer(&mut run, "gate", json!({"action": "accept"}));
+    run.elapse(60_000);
+    let mut branch = run.fork(Branch, 4);
+    assert_eq!(branch.status(), RunStatus::WaitingApproval);
+    branch.elapse(3_900);
+    assert_eq!(
+        branch.status(),
+        RunStatus::WaitingApproval,
+        "asked anew, so time begins anew"
+    );
+    branch.elapse(200);
+    assert_eq!(branch.status(), RunStatus::Failed, "nobody answered");
+}

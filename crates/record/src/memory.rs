@@ -1,0 +1,105 @@
+//! What a run leaves behind for others: entries of a memory scope, and from where a run reads.
+
+use crate::{RunId, Seq, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One entry as it was written. Never changed afterwards: a later write of the same key is another
+/// entry that hides this one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemoryEntry {
+    /// Given by the host; stays with the write for ever, in replays too.
+    pub id: String,
+    /// The namespace inside the run's scope.
+    pub memory_ref: String,
+    /// The author's name for it; equal to `id` when there is none.
+    pub key: String,
+    pub value: Value,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    pub written_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+impl MemoryEntry {
+    /// Whether nobody may see it any more at `now`.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// From where a run reads memory; fixed when it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryOrigin {
+    /// The scope inside the tenant.
+    pub scope: String,
+    /// Position of the journal when the run, or the run at the head of its family, began.
+    pub start: u64,
+    /// What another run saw at one of its events, on top of the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<MemoryBase>,
+}
+
+impl MemoryOrigin {
+    /// The scope of runs that name none.
+    pub const SHARED: &'static str = "tenant";
+
+    /// A scope named by a caller can never be one the host made.
+    pub fn named(scope: &str) -> String {
+        format!("scope:{scope}")
+    }
+
+    /// A scope that begins empty and belongs to one run.
+    pub fn isolated(run: &RunId) -> String {
+        format!("run:{run}")
+    }
+
+    pub fn of_request(scope: Option<&str>, start: u64) -> Self {
+        Self {
+            scope: scope.map_or_else(|| Self::SHARED.to_owned(), Self::named),
+            start,
+            base: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryBase {
+    pub run: RunId,
+    /// What that run saw before this event of its own.
+    pub below: Seq,
+    /// The reader is a fork and goes on as that run; otherwise it is a child of it.
+    pub fork: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForkMode {
+    /// With what was recorded; nothing acts.
+    Replay,
+    /// For real, from the fork point on.
+    Branch,
+}
+
+impl ForkMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Branch => "branch",
+        }
+    }
+}
+
+/// Where a fork comes from. Not its parent: a fork is nobody's child.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    pub run_id: RunId,
+    /// Events below it are the source's, copied.
+    pub from_seq: Seq,
+    pub mode: ForkMode,
+    /// When the fork was made; its events may be told in the source's time.
+    pub at: Timestamp,
+}

@@ -1,0 +1,218 @@
+//! Forking: reads the source's log once, asks the engine for the whole fork, and makes it durable in
+//! one commit. Whether a fork can be made is settled before anything is written.
+
+use crate::codec;
+use crate::remember::origin_of;
+use crate::runtime::Runtime;
+use crate::submit::{Answer, Answering, Delivery, SubmitError};
+use tandem_engine::run::{self, Source};
+use tandem_record::{
+    Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
+    RunRequest, Seq, StreamId, TraceContext,
+};
+use tandem_store::{Conflict, Error, Fault, StoredEvent, StoredRun};
+
+/// Events read from the store in one go.
+const PAGE: usize = 1024;
+
+/// A fork as somebody asks for it.
+pub struct ForkRequest {
+    pub mode: ForkMode,
+    pub from_seq: Seq,
+    /// Laid over the source's options. For branches only.
+    pub overlay: RunOptions,
+    pub trace: Option<TraceContext>,
+}
+
+/// Why a fork cannot be made of a run that is, or was, there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unforkable {
+    #[error("the run has no event {from_seq}; its last one is {last}")]
+    BeyondEnd { from_seq: Seq, last: Seq },
+    #[error("what the run remembered at event {from_seq} is not kept any more")]
+    NotKept {
+        source_run: RunId,
+        from_seq: Seq,
+        /// `retention_expired` or `event_log_unavailable`.
+        reason: &'static str,
+    },
+}
+
+impl Runtime {
+    /// Makes a fork of a run the caller may see. It exists, durably and whole, when this returns.
+    pub async fn fork_run(
+        &self,
+        source: &StoredRun,
+        asked: ForkRequest,
+        answering: Option<Answering>,
+    ) -> Result<RunId, SubmitError> {
+        let source_run = &source.row.run_id;
+        let from_seq = asked.from_seq;
+        if from_seq > source.head {
+            let last = source.head;
+            return Err(Unforkable::BeyondEnd { from_seq, last }.into());
+        }
+        let not_kept = |reason: &'static str| Unforkable::NotKept {
+            source_run: source_run.clone(),
+            from_seq,
+            reason,
+        };
+        if self.is_past_retention(source) {
+            return Err(not_kept("retention_expired").into());
+        }
+        let run_id = self.inner.config.ids.run_id();
+        let (log, request) = self.source_log(source, &run_id).await?;
+        let Some(request) = request.filter(|_| log.len() as u64 > source.head.0) else {
+            return Err(not_kept("event_log_unavailable").into());
+        };
+        let request = self.request_of_fork(source, request, asked);
+        // The very view the fork will read is put together now; one that cannot be is refused.
+        let origin = origin_of(&request);
+        let tenant = &source.row.tenant;
+        match self.memory_view(tenant, &run_id, &origin, None, &[]).await {
+            Ok(_) => {}
+            Err(fault) if fault.code == "memory_lost" => {
+                return Err(not_kept("event_log_unavailable").into());
+            }
+            Err(fault) => return Err(fault.into()),
+        }
+        let definition = self.pinned(source).await?;
+        let clean = |event: &Event| self.cleaned(event);
+        let order = Source {
+            log: &log,
+            request,
+            clean: &clean,
+        };
+        let decided = self
+            .with_definitions(tenant, |cx| {
+                run::fork(&definition, run_id.clone(), &order, cx)
+            })
+            .await;
+        let decision = match decided {
+            Ok(decision) => decision,
+            Err(SubmitError::Refused(refusal)) => {
+                return self.record_refusal(refusal, answering.as_ref()).await;
+            }
+            Err(other) => return Err(other),
+        };
+        let stored = answering
+            .as_ref()
+            .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
+        let slot = self.inner.live.slot(&run_id);
+        let mut held = slot.lock().await;
+        let made = self
+            .make_durable(&mut held, None, decision, stored, Delivery::default(), None)
+            .await;
+        match made {
+            Ok(()) => {
+                self.inner.metrics.runs_created.inc();
+                Ok(run_id)
+            }
+            Err(Error::Fault(fault)) => Err(fault.into()),
+            Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
+            Err(Error::Conflict(conflict)) => {
+                let message = format!("the id of a new run was taken: {conflict}");
+                Err(Fault::retryable("contended", message).into())
+            }
+        }
+    }
+
+    /// The source's log with the fork's id in place of its own, and how the source was asked for.
+    async fn source_log(
+        &self,
+        source: &StoredRun,
+        fork: &RunId,
+    ) -> Result<(Vec<Recorded>, Option<RunRequest>), Fault> {
+        let own = source.row.run_id.as_str();
+        let stream = StreamId::of_run(&source.row.run_id);
+        let mut log: Vec<Recorded> = Vec::new();
+        let mut request = None;
+        loop {
+            let after = log.last().map(|recorded| recorded.seq);
+            let page = self.store().events(&stream, after, PAGE).await?;
+            let full = page.events.len() == PAGE;
+            // Whatever the run does meanwhile is not part of it.
+            for event in page.events.into_iter().filter(|e| e.seq <= source.head) {
+                if log.is_empty()
+                    && let Event::RunStarted { request: first, .. } = codec::decode(&event)?.event
+                {
+                    request = Some(*first);
+                }
+                let renamed = StoredEvent {
+                    body: if event.body.contains(own) {
+                        event.body.replace(own, fork.as_str())
+                    } else {
+                        event.body
+                    },
+                    ..event
+                };
+                log.push(codec::decode(&renamed)?);
+            }
+            if !full {
+                return Ok((log, request));
+            }
+        }
+    }
+
+    fn request_of_fork(
+        &self,
+        source: &StoredRun,
+        first: RunRequest,
+        asked: ForkRequest,
+    ) -> RunRequest {
+        // A branch goes on with what the source knew then; a replay writes nothing of its own and
+        // reads what the source wrote, event by event.
+        let below = match asked.mode {
+            ForkMode::Branch => asked.from_seq,
+            ForkMode::Replay => source.head.next(),
+        };
+        let source = &source.row.run_id;
+        let origin = origin_of(&first);
+        RunRequest {
+            options: overlaid(first.options, asked.overlay),
+            // A fork is nobody's child, and nobody waits for it.
+            parent: None,
+            callback_url: None,
+            trace: asked.trace,
+            memory: Some(MemoryOrigin {
+                base: Some(MemoryBase {
+                    run: source.clone(),
+                    below,
+                    fork: true,
+                }),
+                ..origin
+            }),
+            forked_from: Some(Box::new(ForkedFrom {
+                run_id: source.clone(),
+                from_seq: asked.from_seq,
+                mode: asked.mode,
+                at: self.clock().now(),
+            })),
+            ..first
+        }
+    }
+}
+
+/// Keys of `configurable` and `metadata` over the source's; tags besides the source's.
+fn overlaid(below: RunOptions, above: RunOptions) -> RunOptions {
+    let merged = |below: Option<Object>, above: Option<Object>| match (below, above) {
+        (Some(mut below), Some(above)) => {
+            below.extend(above);
+            Some(below)
+        }
+        (below, above) => above.or(below),
+    };
+    let tags = match (below.tags, above.tags) {
+        (Some(mut below), Some(above)) => {
+            let new: Vec<String> = above.into_iter().filter(|t| !below.contains(t)).collect();
+            below.extend(new);
+            Some(below)
+        }
+        (below, above) => above.or(below),
+    };
+    RunOptions {
+        configurable: merged(below.configurable, above.configurable),
+        tags,
+        metadata: merged(below.metadata, above.metadata),
+    }
+}

@@ -1,0 +1,275 @@
+//! Memory between the engine and the store: which writes a run sees, and which writes a decision
+//! adds. The journal is a projection of the runs' logs; what a run sees is a query, never a copy.
+
+use crate::codec;
+use crate::definitions::Seen;
+use crate::runtime::Runtime;
+use serde_json::Value;
+use tandem_engine::run::{Decision, MemoryNeed, Recall, Recalled};
+use tandem_record::{
+    Event, MemoryEntry, MemoryOrigin, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp,
+};
+use tandem_store::{
+    Commit, Fault, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView, StoredRun,
+};
+
+/// Runs whose writes one reader may see; a family larger than this is not looked through.
+const MAX_SEGMENTS: usize = 10_000;
+/// Entries counted under one name before a write is refused.
+const COUNTED: u64 = 10_000;
+
+/// What a run remembers at one of its events.
+pub struct Remembered {
+    pub at: Seq,
+    /// Newest first.
+    pub entries: Vec<MemoryEntry>,
+}
+
+/// The rows of the journal that follow from a decision's own events.
+pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
+    let run = &decision.run;
+    let Some(first) = decision.events.first() else {
+        return;
+    };
+    let floor = first.seq.max(run.fork_point());
+    let request = run.request();
+    if request.is_replay() {
+        // It repeats what its source wrote, and reads it there.
+        return;
+    }
+    let tenant = &request.owner.tenant;
+    let origin = origin_of(request);
+    let row = |seq: Seq, memory_ref: &str, key: &str, body: Option<String>| MemoryRow {
+        tenant: tenant.clone(),
+        scope: origin.scope.clone(),
+        memory_ref: memory_ref.to_owned(),
+        key: key.to_owned(),
+        run: run.id().clone(),
+        seq,
+        body,
+    };
+    for recorded in decision.events.iter().filter(|r| r.seq >= floor) {
+        match &recorded.event {
+            Event::MemoryWritten { entry, .. } => {
+                let body = serde_json::to_string(entry).expect("entries are plain data");
+                let written = row(recorded.seq, &entry.memory_ref, &entry.key, Some(body));
+                commit.memory.push(written);
+            }
+            Event::MemoryForgotten {
+                memory_ref,
+                forgotten,
+                ..
+            } => commit
+                .memory
+                .push(row(recorded.seq, memory_ref, forgotten, None)),
+            _ => {}
+        }
+    }
+    let ended = run.children_ended_since(floor);
+    commit.joins.extend(ended.map(|(child, seq)| MemoryJoin {
+        run: run.id().clone(),
+        seq,
+        child: child.clone(),
+    }));
+}
+
+/// Runs older than memory saw none.
+pub(crate) fn origin_of(request: &RunRequest) -> MemoryOrigin {
+    let told = request.memory.clone();
+    told.unwrap_or_else(|| MemoryOrigin::of_request(request.scope_id.as_deref(), 0))
+}
+
+impl Runtime {
+    /// Looks up what a decision has to see.
+    pub(crate) async fn look_up_memory(
+        &self,
+        tenant: &TenantId,
+        need: MemoryNeed,
+        seen: &mut Seen,
+    ) -> Result<(), Fault> {
+        // Reads of one moment share a view.
+        let mut view: Option<(Option<Seq>, MemoryView)> = None;
+        for read in need.reads {
+            let recalled = match &read.what {
+                Recall::Count => {
+                    let (scope, name) = (&need.origin.scope, &read.memory_ref);
+                    let store = self.store();
+                    Recalled::Count(store.memory_count(tenant, scope, name, COUNTED).await?)
+                }
+                Recall::Key(_) | Recall::All => {
+                    let (_, view) = match view.take().filter(|(below, _)| *below == read.below) {
+                        Some(kept) => view.insert(kept),
+                        None => {
+                            let (run, origin) = (&need.run, &need.origin);
+                            let found = self
+                                .memory_view(tenant, run, origin, read.below, &read.joined)
+                                .await?;
+                            view.insert((read.below, found))
+                        }
+                    };
+                    let query = MemoryQuery {
+                        memory_ref: Some(read.memory_ref.clone()),
+                        key: match &read.what {
+                            Recall::Key(key) => Some(key.clone()),
+                            Recall::All | Recall::Count => None,
+                        },
+                    };
+                    let rows = self.store().memory_entries(view, &query).await?;
+                    Recalled::Entries(entries(&rows)?)
+                }
+            };
+            seen.memory.insert(read, recalled);
+        }
+        Ok(())
+    }
+
+    /// What a run sees before one of its events, or now: its scope at its start, what the runs it
+    /// comes from had seen, its own writes, and those of children whose end it saw.
+    pub(crate) async fn memory_view(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        origin: &MemoryOrigin,
+        below: Option<Seq>,
+        joined: &[RunId],
+    ) -> Result<MemoryView, Fault> {
+        let mut view = MemoryView {
+            tenant: tenant.clone(),
+            scope: origin.scope.clone(),
+            start: origin.start,
+            segments: Vec::new(),
+        };
+        for child in joined {
+            self.add_family(child, &mut view).await?;
+        }
+        let (mut run, mut origin, mut below) = (run.clone(), origin.clone(), below);
+        let mut forgets = false;
+        loop {
+            view.add(&run, below, forgets)?;
+            for child in self.store().memory_joins(&run, below).await? {
+                self.add_family(&child, &mut view).await?;
+            }
+            let Some(base) = origin.base.take() else {
+                return Ok(view);
+            };
+            // A fork goes on as its source: what the source took out it still sees. Asked about an
+            // event it copied, it answers as the source would.
+            below = match below {
+                Some(asked) if base.fork => Some(asked.min(base.below)),
+                _ => Some(base.below),
+            };
+            forgets |= !base.fork;
+            run = base.run;
+            origin = self.memory_origin(&run).await?;
+        }
+    }
+
+    /// Everything a child wrote, and its own children, as far as it saw their ends.
+    async fn add_family(&self, child: &RunId, view: &mut MemoryView) -> Result<(), Fault> {
+        let mut waiting = vec![child.clone()];
+        while let Some(run) = waiting.pop() {
+            view.add(&run, None, true)?;
+            waiting.extend(self.store().memory_joins(&run, None).await?);
+        }
+        Ok(())
+    }
+
+    /// From where a stored run reads, also after its log was removed.
+    async fn memory_origin(&self, run: &RunId) -> Result<MemoryOrigin, Fault> {
+        let lost = |why: &str| {
+            let message = format!("what run {run} remembered is lost: {why}");
+            Fault::permanent("memory_lost", message)
+        };
+        let stored = self.store().run_of_any_tenant(run).await?;
+        let stored = stored.ok_or_else(|| lost("there is no such run"))?;
+        if let Some(tombstone) = &stored.tombstone {
+            let left: Value = serde_json::from_str(tombstone).unwrap_or_default();
+            return serde_json::from_value(left["memory"].clone())
+                .map_err(|_| lost("its tombstone does not say"));
+        }
+        let request = self.first_request(run).await?;
+        Ok(origin_of(&request.ok_or_else(|| lost("it has no log"))?))
+    }
+
+    /// How a run was asked for, from the first event of its log.
+    pub(crate) async fn first_request(&self, run: &RunId) -> Result<Option<RunRequest>, Fault> {
+        let slice = self.store().events(&StreamId::of_run(run), None, 1).await?;
+        let first = slice.events.first().map(codec::decode).transpose()?;
+        Ok(first.and_then(|recorded| match recorded.event {
+            Event::RunStarted { request, .. } => Some(*request),
+            _ => None,
+        }))
+    }
+
+    /// What a run remembers: what a fork from `at` would see, or what the run sees now. The caller
+    /// has established that it may see the run. `scope` looks at another scope of the tenant as it
+    /// was when the run began.
+    pub async fn remembered(
+        &self,
+        stored: &StoredRun,
+        at: Option<Seq>,
+        scope: Option<&str>,
+    ) -> Result<Remembered, Fault> {
+        let run = &stored.row.run_id;
+        let mut origin = self.memory_origin(run).await?;
+        if let Some(scope) = scope {
+            origin.scope = MemoryOrigin::named(scope);
+        }
+        let tenant = &stored.row.tenant;
+        let view = self.memory_view(tenant, run, &origin, at, &[]).await?;
+        let rows = self
+            .store()
+            .memory_entries(&view, &MemoryQuery::default())
+            .await?;
+        let now = match at {
+            Some(at) => self.time_of(run, at).await?,
+            None => None,
+        };
+        let now = now.unwrap_or_else(|| self.clock().now());
+        let mut entries = entries(&rows)?;
+        entries.retain(|entry| !entry.is_expired(now));
+        entries.reverse();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.written_at));
+        Ok(Remembered {
+            at: at.unwrap_or(stored.head.next()),
+            entries,
+        })
+    }
+
+    async fn time_of(&self, run: &RunId, at: Seq) -> Result<Option<Timestamp>, Fault> {
+        let before = at.0.checked_sub(1).map(Seq);
+        let stream = StreamId::of_run(run);
+        let slice = self.store().events(&stream, before, 1).await?;
+        Ok(slice.events.first().map(|event| event.at))
+    }
+}
+
+trait Widen {
+    fn add(&mut self, run: &RunId, below: Option<Seq>, forgets: bool) -> Result<(), Fault>;
+}
+
+impl Widen for MemoryView {
+    fn add(&mut self, run: &RunId, below: Option<Seq>, forgets: bool) -> Result<(), Fault> {
+        if self.segments.len() >= MAX_SEGMENTS {
+            let message = format!("more than {MAX_SEGMENTS} runs share one memory");
+            return Err(Fault::permanent("memory_too_wide", message));
+        }
+        self.segments.push(MemorySegment {
+            run: run.clone(),
+            below,
+            forgets,
+        });
+        Ok(())
+    }
+}
+
+fn entries(rows: &[MemoryRow]) -> Result<Vec<MemoryEntry>, Fault> {
+    let bodies = rows.iter().filter_map(|row| row.body.as_deref());
+    bodies
+        .map(|body| {
+            serde_json::from_str(body).map_err(|e| {
+                Fault::permanent("corrupt", format!("a memory entry is unreadable: {e}"))
+            })
+        })
+        .collect()
+}

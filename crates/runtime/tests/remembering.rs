@@ -1,0 +1,289 @@
+//! What a run remembers at each of its events, held against a model that copies.
+//!
+//! The store answers with a query over one journal. The model keeps a copy of everything at every
+//! event: slow, plain, and hard to get wrong. Random families of runs write, take out, expire, wait
+//! and are forked; afterwards both must agree at every index of every run.
+
+#[path = "remembering/model.rs"]
+mod model;
+
+use model::{Model, Shelf};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tandem_record::{
+    Command, Event, ForkMode, MemoryOrigin, NodeId, Recorded, RunId, RunOptions, RunStatus, Seq,
+};
+use tandem_runtime::ForkRequest;
+use tandem_testkit::house::{House, children, new_run, tenant};
+use tandem_testkit::{Flow, wf};
+use tokio::test;
+
+const SEEDS: u64 = 1_000;
+const KEYS: [&str; 3] = ["a", "b", "c"];
+const SCOPES: [&str; 2] = ["one", "two"];
+
+/// One random world and what the model thinks of it.
+struct World {
+    seed: u64,
+    rng: SmallRng,
+    house: House,
+    model: Model,
+    /// Roots in the order they were made; their families are in the model.
+    roots: Vec<RunId>,
+    written: u32,
+}
+
+impl World {
+    async fn new(seed: u64) -> Self {
+        let mut world = Self {
+            seed,
+            rng: SmallRng::seed_from_u64(seed),
+            house: House::new().await,
+            model: Model::default(),
+            roots: Vec::new(),
+            written: 0,
+        };
+        let leaf = world.flow("leaf", &[]);
+        world.house.register(leaf).await;
+        let middle = world.flow("middle", &["leaf"]);
+        world.house.register(middle).await;
+        for root in ["root-0", "root-1"] {
+            let flow = world.flow(root, &["leaf", "middle"]);
+            world.house.register(flow).await;
+        }
+        world
+    }
+
+    /// A line of two to six random steps.
+    fn flow(&mut self, id: &str, below: &[&str]) -> Flow {
+        let mut flow = wf(id);
+        let mut path = String::new();
+        for step in 0..self.rng.random_range(2..=6) {
+            let node = format!("n{step}");
+            path.push_str(&format!("{node} "));
+            let key = KEYS[self.rng.random_range(0..KEYS.len())];
+            flow = match self.rng.random_range(0..10) {
+                0..4 => {
+                    self.written += 1;
+                    let mut config = json!({"action": "put", "key": key, "value": self.written});
+                    if self.rng.random_bool(0.3) {
+                        config["ttlSeconds"] = json!(self.rng.random_range(1..40));
+                    }
+                    flow.node(&node, "vendor.tandem.memory", config)
+                }
+                4 => {
+                    let config = json!({"action": "delete", "key": key});
+                    flow.node(&node, "vendor.tandem.memory", config)
+                }
+                5 | 6 => {
+                    let config = json!({"action": "get", "key": key});
+                    flow.node(&node, "vendor.tandem.memory", config)
+                }
+                7 => flow.node(&node, "core.approvalGate", json!({"title": "ok?"})),
+                _ if !below.is_empty() => {
+                    let child = below[self.rng.random_range(0..below.len())];
+                    let isolated = self.rng.random_bool(0.2);
+                    let isolation = if isolated { "isolated" } else { "shared" };
+                    flow.call(&node, child, json!({"memoryScopeIsolation": isolation}))
+                }
+                _ => flow.noop(&node),
+            };
+        }
+        flow.path(path.trim()).settings(json!({"timeout": 0}))
+    }
+
+    async fn step(&mut self) {
+        match self.rng.random_range(0..10) {
+            0..4 => self.create().await,
+            4..8 => self.answer().await,
+            _ => self.fork().await,
+        }
+        // Everything settles, and some entries grow old.
+        let pause = self.rng.random_range(1..15_000);
+        self.house.elapse(50).await;
+        self.observe().await;
+        self.house.elapse(pause).await;
+    }
+
+    async fn create(&mut self) {
+        let workflow = format!("root-{}", self.rng.random_range(0..2));
+        let scope = SCOPES[self.rng.random_range(0..SCOPES.len())];
+        let mut new = new_run(&workflow, json!({}));
+        new.request.scope_id = Some(scope.to_owned());
+        let run = self.house.runtime.create_run(new, None).await;
+        let run = run.expect("the run may start");
+        self.model.begin(&run, scope);
+        self.roots.push(run);
+    }
+
+    /// Somebody decides at a gate of some waiting run.
+    async fn answer(&mut self) {
+        let mut open: Vec<(RunId, NodeId)> = Vec::new();
+        for run in self.model.runs() {
+            let folded = self.house.folded(&run).await;
+            let questions = folded.open_questions().into_iter();
+            open.extend(questions.map(|q| (run.clone(), q.node)));
+        }
+        if open.is_empty() {
+            return;
+        }
+        let (run, node) = open.swap_remove(self.rng.random_range(0..open.len()));
+        let command = Command::ResolveInterrupt {
+            node,
+            interrupt: None,
+            value: json!({"action": "accept"}),
+            by: None,
+            by_link: false,
+        };
+        self.house.submit(&run, command).await.expect("it was open");
+    }
+
+    async fn fork(&mut self) {
+        let runs = self.model.runs();
+        if runs.is_empty() {
+            return;
+        }
+        let source = runs[self.rng.random_range(0..runs.len())].clone();
+        let stored = self.house.runtime.find_run(&tenant(), &source).await;
+        let stored = stored.expect("the store answers").expect("the run exists");
+        let from_seq = Seq(self.rng.random_range(0..=stored.head.0));
+        let mode = if self.rng.random_bool(0.5) {
+            ForkMode::Replay
+        } else {
+            ForkMode::Branch
+        };
+        let asked = ForkRequest {
+            mode,
+            from_seq,
+            overlay: RunOptions::default(),
+            trace: None,
+        };
+        let fork = self.house.runtime.fork_run(&stored, asked, None).await;
+        let fork = fork.unwrap_or_else(|e| panic!("seed {}: {e}", self.seed));
+        self.model.fork(&fork, &source, from_seq, mode);
+        self.roots.push(fork);
+    }
+
+    /// Tells the model what happened since, in the order it happened.
+    async fn observe(&mut self) {
+        for root in self.roots.clone() {
+            self.follow(&root).await;
+        }
+    }
+
+    /// A run's news and its children's: of its own up to each dispatch, then the child's, then on.
+    async fn follow(&mut self, run: &RunId) {
+        let log = self.house.log(run).await;
+        for child in self.model.own_children(run, &children(&log), &log) {
+            if !self.exists(&child).await || self.model.caught_up(&child) {
+                continue;
+            }
+            let dispatch = log.iter().position(
+                |r| matches!(&r.event, Event::NodeDispatched { child: c, .. } if *c == child),
+            );
+            let dispatch = dispatch.expect("the child was dispatched");
+            self.catch_up(run, &log[..=dispatch]).await;
+            if !self.model.knows(&child) {
+                let isolated = self.isolated(&child).await;
+                let at = Seq(dispatch as u64);
+                self.model.begin_child(&child, run, at, isolated);
+            }
+            Box::pin(self.follow(&child)).await;
+            let ended = self.house.status(&child).await.is_terminal();
+            self.model.mark(&child, ended);
+        }
+        self.catch_up(run, &log).await;
+    }
+
+    async fn exists(&self, run: &RunId) -> bool {
+        let found = self.house.runtime.find_run(&tenant(), run).await;
+        found.expect("the store answers").is_some()
+    }
+
+    async fn isolated(&self, child: &RunId) -> bool {
+        let log = self.house.log(child).await;
+        match &log[0].event {
+            Event::RunStarted { request, .. } => {
+                let memory = request.memory.as_ref().expect("runs say where they read");
+                memory.scope == MemoryOrigin::isolated(child)
+            }
+            other => panic!("{other:?} begins no run"),
+        }
+    }
+
+    async fn catch_up(&mut self, run: &RunId, log: &[Recorded]) {
+        for recorded in log.iter().skip(self.model.seen(run)) {
+            if let Event::NodeCompleted { node, outputs, .. } = &recorded.event
+                && let Some(got) = outputs.get("value")
+            {
+                let key = self.key_of(run, node).await;
+                let expected = self.model.read(run, &key, recorded.at);
+                let expected = expected.unwrap_or(Value::Null);
+                let place = (self.seed, run, recorded.seq);
+                assert_eq!(*got, expected, "{place:?} read {key}");
+            }
+            self.model.event(run, recorded);
+        }
+    }
+
+    async fn key_of(&self, run: &RunId, node: &NodeId) -> String {
+        let stored = self.house.runtime.find_run(&tenant(), run).await;
+        let stored = stored.expect("the store answers").expect("the run exists");
+        let definition = self.house.runtime.pinned(&stored).await.expect("pinned");
+        let nodes = &definition.document.nodes;
+        let config = nodes.iter().find(|n| n.id == *node).map(|n| &n.config);
+        let key = config.and_then(|c| c.get("key")?.as_str());
+        key.expect("a node that reads names its key").to_owned()
+    }
+
+    /// Every run at every index.
+    async fn compare(&self) {
+        for run in self.model.runs() {
+            let log = self.house.log(&run).await;
+            let stored = self.house.runtime.find_run(&tenant(), &run).await;
+            let stored = stored.expect("the store answers").expect("the run exists");
+            for (at, recorded) in (0..).map(Seq).zip(&log) {
+                let seen = self.house.runtime.remembered(&stored, Some(at), None).await;
+                let seen = seen.expect("the store answers").entries;
+                let seen: Shelf = seen.into_iter().map(|e| (e.key, e.value)).collect();
+                let expected = self.model.view(&run, at, recorded.at);
+                assert_eq!(seen, expected, "seed {} run {run} at {at}", self.seed);
+            }
+            let now = self.house.runtime.clock().now();
+            let seen = self.house.runtime.remembered(&stored, None, None).await;
+            let seen = seen.expect("the store answers").entries;
+            let seen: BTreeMap<String, Value> =
+                seen.into_iter().map(|e| (e.key, e.value)).collect();
+            let expected = self.model.view(&run, Seq(log.len() as u64), now);
+            assert_eq!(seen, expected, "seed {} run {run} now", self.seed);
+        }
+    }
+}
+
+#[test(start_paused = true)]
+async fn memory_at_every_index_is_what_the_model_says() {
+    let first: u64 = std::env::var("TANDEM_MODEL_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(0);
+    let (mut forks, mut ended) = (0, 0);
+    for seed in first..first + SEEDS {
+        let mut world = World::new(seed).await;
+        for _ in 0..7 {
+            world.step().await;
+        }
+        world.compare().await;
+        forks += world.model.forks();
+        for root in &world.roots {
+            ended += usize::from(world.house.status(root).await == RunStatus::Completed);
+        }
+        world
+            .house
+            .runtime
+            .shutdown(std::time::Duration::ZERO)
+            .await;
+    }
+    assert!(forks > 500 && ended > 1_000, "{forks} forks, {ended} ended");
+}

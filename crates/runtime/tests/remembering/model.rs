@@ -1,0 +1,254 @@
+//! The model: every run has a shelf of its own, copied when it begins and at every event.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use tandem_record::{Event, ForkMode, Recorded, RunId, Seq, Timestamp};
+
+/// What is seen, by key.
+pub(crate) type Shelf = BTreeMap<String, Value>;
+
+/// One write: when in the order of all writes, and what. Nothing means taken out.
+#[derive(Clone, Debug)]
+struct Write {
+    order: u64,
+    value: Option<(Value, Option<Timestamp>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Copy {
+    seen: BTreeMap<String, Write>,
+    /// What the run took out itself: gone for its children, not for itself.
+    took_out: BTreeMap<String, u64>,
+}
+
+impl Copy {
+    fn put(&mut self, key: &str, write: &Write) {
+        let newer = self.seen.get(key).is_none_or(|w| w.order < write.order);
+        if newer {
+            self.seen.insert(key.to_owned(), write.clone());
+        }
+    }
+
+    fn for_child(&self) -> Self {
+        let mut copy = Self {
+            seen: self.seen.clone(),
+            took_out: BTreeMap::new(),
+        };
+        for (key, order) in &self.took_out {
+            let gone = Write {
+                order: *order,
+                value: None,
+            };
+            copy.put(key, &gone);
+        }
+        copy
+    }
+
+    fn shelf(&self, now: Timestamp) -> Shelf {
+        let present = self.seen.iter().filter_map(|(key, write)| {
+            let (value, expires) = write.value.as_ref()?;
+            let over = expires.is_some_and(|at| at <= now);
+            (!over).then(|| (key.clone(), value.clone()))
+        });
+        present.collect()
+    }
+}
+
+struct ModelRun {
+    scope: String,
+    /// What was seen before each event, and after the last.
+    views: Vec<Copy>,
+    /// Everything the run and the children it saw end have written.
+    writes: Vec<(String, Write)>,
+    /// Whether its writes change the scope.
+    live: bool,
+    fork_point: u64,
+    ended: bool,
+    length_seen: usize,
+}
+
+#[derive(Default)]
+pub(crate) struct Model {
+    runs: HashMap<RunId, ModelRun>,
+    order: Vec<RunId>,
+    scopes: HashMap<String, Copy>,
+    /// The newest child by parent and node.
+    started: HashMap<(RunId, String), RunId>,
+    clock: u64,
+    forks: usize,
+}
+
+impl Model {
+    fn add(&mut self, run: &RunId, scope: String, first: Copy) -> &mut ModelRun {
+        self.order.push(run.clone());
+        self.runs.entry(run.clone()).or_insert(ModelRun {
+            scope,
+            views: vec![first],
+            writes: Vec::new(),
+            live: true,
+            fork_point: 0,
+            ended: false,
+            length_seen: 0,
+        })
+    }
+
+    pub(crate) fn begin(&mut self, run: &RunId, scope: &str) {
+        let first = self.scopes.entry(scope.to_owned()).or_default().clone();
+        self.add(run, scope.to_owned(), first);
+    }
+
+    pub(crate) fn begin_child(&mut self, child: &RunId, parent: &RunId, at: Seq, isolated: bool) {
+        if isolated {
+            self.add(child, child.to_string(), Copy::default());
+            return;
+        }
+        let parent = &self.runs[parent];
+        let first = parent.views[at.0 as usize].for_child();
+        let scope = parent.scope.clone();
+        self.add(child, scope, first);
+    }
+
+    pub(crate) fn fork(&mut self, fork: &RunId, source: &RunId, from: Seq, mode: ForkMode) {
+        self.forks += 1;
+        let begun = self.started.iter().filter(|((run, _), _)| run == source);
+        let begun: Vec<_> = begun
+            .map(|((_, node), child)| ((fork.clone(), node.clone()), child.clone()))
+            .collect();
+        self.started.extend(begun);
+        let source = &self.runs[source];
+        let scope = source.scope.clone();
+        let views = match mode {
+            ForkMode::Branch => source.views[..=from.0 as usize].to_vec(),
+            // It sees what its source saw, to the end of what was recorded.
+            ForkMode::Replay => source.views.clone(),
+        };
+        let run = self.add(fork, scope, Copy::default());
+        run.views = views;
+        run.fork_point = from.0;
+        run.live = mode == ForkMode::Branch;
+    }
+
+    pub(crate) fn runs(&self) -> Vec<RunId> {
+        self.order.clone()
+    }
+
+    pub(crate) fn forks(&self) -> usize {
+        self.forks
+    }
+
+    pub(crate) fn knows(&self, run: &RunId) -> bool {
+        self.runs.contains_key(run)
+    }
+
+    /// Whether nothing more can come from a child.
+    pub(crate) fn caught_up(&self, child: &RunId) -> bool {
+        self.runs.get(child).is_some_and(|run| run.ended)
+    }
+
+    pub(crate) fn mark(&mut self, child: &RunId, ended: bool) {
+        let run = self.runs.get_mut(child).expect("the child began");
+        run.ended = ended;
+    }
+
+    /// Children the run started itself: not those its source had, nor any of a replay.
+    pub(crate) fn own_children(
+        &self,
+        run: &RunId,
+        children: &[RunId],
+        log: &[Recorded],
+    ) -> Vec<RunId> {
+        let known = &self.runs[run];
+        if !known.live {
+            return Vec::new();
+        }
+        let own = |child: &&RunId| {
+            log.iter().any(|r| {
+                r.seq.0 >= known.fork_point
+                    && matches!(&r.event, Event::NodeDispatched { child: c, .. } if c == *child)
+            })
+        };
+        children.iter().filter(own).cloned().collect()
+    }
+
+    pub(crate) fn seen(&self, run: &RunId) -> usize {
+        let run = &self.runs[run];
+        run.length_seen.max(run.fork_point as usize)
+    }
+
+    pub(crate) fn read(&self, run: &RunId, key: &str, now: Timestamp) -> Option<Value> {
+        let run = &self.runs[run];
+        let next = run.length_seen.max(run.fork_point as usize);
+        run.views[next].shelf(now).remove(key)
+    }
+
+    pub(crate) fn view(&self, run: &RunId, at: Seq, now: Timestamp) -> Shelf {
+        self.runs[run].views[at.0 as usize].shelf(now)
+    }
+
+    /// The next event of a run.
+    pub(crate) fn event(&mut self, run: &RunId, recorded: &Recorded) {
+        if let Event::NodeDispatched { node, child, .. } = &recorded.event {
+            let place = (run.clone(), node.to_string());
+            self.started.insert(place, child.clone());
+        }
+        let joined = self.joined(run, recorded);
+        self.clock += 1;
+        let order = self.clock;
+        let known = self.runs.get_mut(run).expect("the run began");
+        known.length_seen = recorded.seq.0 as usize + 1;
+        if !known.live {
+            if known.views.len() <= known.length_seen {
+                let last = known.views.last().expect("there is a first view").clone();
+                known.views.push(last);
+            }
+            return;
+        }
+        let mut view = known.views.last().expect("there is a first view").clone();
+        match &recorded.event {
+            Event::MemoryWritten { entry, .. } => {
+                let write = Write {
+                    order,
+                    value: Some((entry.value.clone(), entry.expires_at)),
+                };
+                view.put(&entry.key, &write);
+                known.writes.push((entry.key.clone(), write.clone()));
+                let scope = self.scopes.entry(known.scope.clone()).or_default();
+                scope.put(&entry.key, &write);
+            }
+            Event::MemoryForgotten { forgotten, .. } => {
+                let write = Write { order, value: None };
+                view.took_out.insert(forgotten.clone(), order);
+                known.writes.push((forgotten.clone(), write.clone()));
+                let scope = self.scopes.entry(known.scope.clone()).or_default();
+                scope.put(forgotten, &write);
+            }
+            _ => {}
+        }
+        for (key, write) in joined {
+            view.put(&key, &write);
+            known.writes.push((key, write));
+        }
+        known.views.push(view);
+    }
+
+    /// What becomes visible because the event tells a child's end.
+    fn joined(&self, run: &RunId, recorded: &Recorded) -> Vec<(String, Write)> {
+        let (node, ended) = match &recorded.event {
+            Event::NodeCompleted { node, child, .. }
+            | Event::NodeFailed { node, child, .. }
+            | Event::NodeCancelled { node, child, .. } => (node, child),
+            _ => return Vec::new(),
+        };
+        if ended.is_none_or(|status| !status.is_terminal()) {
+            return Vec::new();
+        }
+        let child = self.started.get(&(run.clone(), node.to_string()));
+        let Some(child) = child.and_then(|child| self.runs.get(child)) else {
+            return Vec::new();
+        };
+        if child.scope != self.runs[run].scope {
+            return Vec::new();
+        }
+        child.writes.clone()
+    }
+}

@@ -1,0 +1,254 @@
+//! The memory journal. A scope as of a position, and the writes of a run, are each read through an
+//! index that ends in the position; what a reader sees is put together from them.
+
+use crate::SqliteStore;
+use crate::events::seq;
+use async_trait::async_trait;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use tandem_record::{RunId, Seq, TenantId};
+use tandem_store::{Fault, MemoryJoin, MemoryQuery, MemoryRow, MemoryView, ReadMemory};
+
+/// In the order [`from_row`] reads them.
+macro_rules! columns {
+    () => {
+        "position, tenant, scope, memory_ref, key, run_id, seq, body"
+    };
+}
+
+/// The newest write of every key of a scope at or before a position.
+const AS_OF: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM memory WHERE position IN (
+        SELECT max(position) FROM memory INDEXED BY memory_by_scope
+        WHERE tenant = ?1 AND scope = ?2 AND position <= ?3
+        GROUP BY memory_ref, key)"
+);
+const AS_OF_IN_REF: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM memory WHERE position IN (
+        SELECT max(position) FROM memory INDEXED BY memory_by_scope
+        WHERE tenant = ?1 AND scope = ?2 AND position <= ?3 AND memory_ref = ?4
+        GROUP BY key)"
+);
+const ONE_AS_OF: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM memory INDEXED BY memory_by_scope
+      WHERE tenant = ?1 AND scope = ?2 AND position <= ?3
+          AND memory_ref = ?4 AND key = ?5
+      ORDER BY position DESC LIMIT 1"
+);
+
+pub(crate) fn last_position(connection: &Connection) -> Result<u64> {
+    let last: Option<i64> =
+        connection.query_row("SELECT max(position) FROM memory", (), |row| row.get(0))?;
+    Ok(last.map_or(0, i64::unsigned_abs))
+}
+
+pub(crate) fn append(connection: &Connection, row: &MemoryRow) -> Result<u64> {
+    connection
+        .prepare_cached(
+            "INSERT INTO memory (tenant, scope, memory_ref, key, run_id, seq, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .insert(params![
+            row.tenant.as_str(),
+            row.scope,
+            row.memory_ref,
+            row.key,
+            row.run.as_str(),
+            row.seq.0 as i64,
+            row.body,
+        ])
+        .map(i64::unsigned_abs)
+}
+
+pub(crate) fn join(connection: &Connection, join: &MemoryJoin) -> Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO memory_joins (run_id, seq, child) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![
+            join.run.as_str(),
+            join.seq.0 as i64,
+            join.child.as_str()
+        ])
+        .map(drop)
+}
+
+fn from_row(row: &Row<'_>) -> Result<(i64, MemoryRow)> {
+    let text = |column: usize| -> Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
+    let read = MemoryRow {
+        tenant: TenantId::new(text(1)?),
+        scope: text(2)?.to_owned(),
+        memory_ref: text(3)?.to_owned(),
+        key: text(4)?.to_owned(),
+        run: RunId::new(text(5)?),
+        seq: seq(row.get(6)?),
+        body: row.get(7)?,
+    };
+    Ok((row.get(0)?, read))
+}
+
+fn entries(
+    connection: &Connection,
+    view: &MemoryView,
+    query: &MemoryQuery,
+) -> Result<Vec<MemoryRow>> {
+    let mut newest: HashMap<(String, String), (i64, MemoryRow)> = HashMap::new();
+    for (position, row) in scope_as_of(connection, view, query)? {
+        newest.insert((row.memory_ref.clone(), row.key.clone()), (position, row));
+    }
+    for segment in &view.segments {
+        let below = segment.below.map_or(i64::MAX, |seq| seq.0 as i64);
+        for (position, row) in of_run(connection, &segment.run, below, query)? {
+            let foreign = row.tenant != view.tenant || row.scope != view.scope;
+            let unseen = row.body.is_none() && !segment.forgets;
+            if foreign || unseen {
+                continue;
+            }
+            let place = newest.entry((row.memory_ref.clone(), row.key.clone()));
+            let kept = place.or_insert_with(|| (position, row.clone()));
+            if kept.0 < position {
+                *kept = (position, row);
+            }
+        }
+    }
+    let in_order: BTreeMap<i64, MemoryRow> = newest.into_values().collect();
+    Ok(in_order
+        .into_values()
+        .filter(|r| r.body.is_some())
+        .collect())
+}
+
+fn scope_as_of(
+    connection: &Connection,
+    view: &MemoryView,
+    query: &MemoryQuery,
+) -> Result<Vec<(i64, MemoryRow)>> {
+    let tenant = view.tenant.as_str();
+    let start = i64::try_from(view.start).unwrap_or(i64::MAX);
+    let mut values: Vec<&dyn ToSql> = vec![&tenant, &view.scope, &start];
+    let sql = match (&query.memory_ref, &query.key) {
+        (Some(memory_ref), Some(key)) => {
+            values.extend([memory_ref as &dyn ToSql, key]);
+            ONE_AS_OF
+        }
+        (Some(memory_ref), None) => {
+            values.push(memory_ref);
+            AS_OF_IN_REF
+        }
+        (None, _) => AS_OF,
+    };
+    let rows = connection
+        .prepare_cached(sql)?
+        .query_map(values.as_slice(), from_row)?
+        .collect::<Result<Vec<_>>>()?;
+    Ok(rows.into_iter().filter(|(_, r)| keyed(query, r)).collect())
+}
+
+fn keyed(query: &MemoryQuery, row: &MemoryRow) -> bool {
+    query.key.as_ref().is_none_or(|key| row.key == *key)
+}
+
+/// Everything a run wrote before one of its events; of one key only if one is asked for.
+fn of_run(
+    connection: &Connection,
+    run: &RunId,
+    below: i64,
+    query: &MemoryQuery,
+) -> Result<Vec<(i64, MemoryRow)>> {
+    let run = run.as_str();
+    let mut values: Vec<&dyn ToSql> = vec![&run, &below];
+    let mut terms = String::new();
+    for (column, value) in [("memory_ref", &query.memory_ref), ("key", &query.key)] {
+        if let Some(value) = value {
+            terms.push_str(&format!(" AND {column} = ?"));
+            values.push(value);
+        }
+    }
+    let sql = format!(
+        "SELECT {} FROM memory INDEXED BY memory_by_run WHERE run_id = ? AND seq < ?{terms}",
+        columns!()
+    );
+    connection
+        .prepare_cached(&sql)?
+        .query_map(values.as_slice(), from_row)?
+        .collect()
+}
+
+#[async_trait]
+impl ReadMemory for SqliteStore {
+    async fn memory_position(&self) -> Result<u64, Fault> {
+        Ok(self.memory_position.load(Ordering::Acquire))
+    }
+
+    async fn memory_entries(
+        &self,
+        view: &MemoryView,
+        query: &MemoryQuery,
+    ) -> Result<Vec<MemoryRow>, Fault> {
+        let (view, query) = (view.clone(), query.clone());
+        self.readers
+            .read(move |connection| entries(connection, &view, &query))
+            .await
+    }
+
+    async fn memory_count(
+        &self,
+        tenant: &TenantId,
+        scope: &str,
+        memory_ref: &str,
+        limit: u64,
+    ) -> Result<u64, Fault> {
+        let (tenant, scope) = (tenant.clone(), scope.to_owned());
+        let memory_ref = memory_ref.to_owned();
+        self.readers
+            .read(move |connection| {
+                let count: Option<i64> = connection
+                    .prepare_cached(
+                        "SELECT count(*) FROM (
+                             SELECT 1 FROM memory WHERE position IN (
+                                 SELECT max(position) FROM memory INDEXED BY memory_by_scope
+                                 WHERE tenant = ?1 AND scope = ?2 AND memory_ref = ?3
+                                 GROUP BY key)
+                             AND body IS NOT NULL LIMIT ?4)",
+                    )?
+                    .query_row(
+                        params![
+                            tenant.as_str(),
+                            scope,
+                            memory_ref,
+                            i64::try_from(limit).unwrap_or(i64::MAX)
+                        ],
+                        |row| row.get(0),
+                    )
+                    .optional()?;
+                Ok(count.map_or(0, i64::unsigned_abs))
+            })
+            .await
+    }
+
+    async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault> {
+        let run = run.clone();
+        let below = below.map_or(i64::MAX, |seq| seq.0 as i64);
+        self.readers
+            .read(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT child FROM memory_joins WHERE run_id = ?1 AND seq < ?2
+                         ORDER BY seq, child",
+                    )?
+                    .query_map(params![run.as_str(), below], |row| {
+                        Ok(RunId::new(row.get_ref(0)?.as_str()?))
+                    })?
+                    .collect()
+            })
+            .await
+    }
+}

@@ -1,0 +1,265 @@
+//! The memory journal: a scope as it was at any position, the writes of single runs, and whose
+//! they are.
+
+use super::sample::{NOW, head, later, moved, must, row, started};
+use crate::{
+    Commit, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView, SnapshotRecord, Store,
+};
+use std::sync::Arc;
+use tandem_record::{RunId, RunStatus, Seq, StreamId, TenantId};
+
+fn write(run: &str, seq: u64, key: &str, value: Option<&str>) -> MemoryRow {
+    MemoryRow {
+        tenant: TenantId::new("t1"),
+        scope: "s".into(),
+        memory_ref: "notes".into(),
+        key: key.into(),
+        run: RunId::new(run),
+        seq: Seq(seq),
+        body: value.map(|value| format!("\"{value}\"")),
+    }
+}
+
+async fn journal(store: &Arc<dyn Store>, rows: impl IntoIterator<Item = MemoryRow>) {
+    let commit = Commit {
+        memory: rows.into_iter().collect(),
+        ..Commit::default()
+    };
+    must(store, commit).await;
+}
+
+fn view(start: u64, segments: &[(&str, Option<u64>, bool)]) -> MemoryView {
+    MemoryView {
+        tenant: TenantId::new("t1"),
+        scope: "s".into(),
+        start,
+        segments: segments
+            .iter()
+            .map(|(run, below, forgets)| MemorySegment {
+                run: RunId::new(run),
+                below: below.map(Seq),
+                forgets: *forgets,
+            })
+            .collect(),
+    }
+}
+
+/// `key=value` of what is seen, oldest write first; the same through every kind of query.
+async fn seen(store: &Arc<dyn Store>, view: &MemoryView) -> Vec<String> {
+    let all = store
+        .memory_entries(view, &MemoryQuery::default())
+        .await
+        .expect("reads work");
+    let in_ref = MemoryQuery {
+        memory_ref: Some("notes".into()),
+        key: None,
+    };
+    let notes = store
+        .memory_entries(view, &in_ref)
+        .await
+        .expect("reads work");
+    let expected: Vec<_> = all
+        .iter()
+        .filter(|r| r.memory_ref == "notes")
+        .cloned()
+        .collect();
+    assert_eq!(notes, expected, "a name is a filter");
+    for row in &notes {
+        let one = MemoryQuery {
+            key: Some(row.key.clone()),
+            ..in_ref.clone()
+        };
+        let found = store.memory_entries(view, &one).await.expect("reads work");
+        assert_eq!(found, std::slice::from_ref(row), "a key is a filter");
+    }
+    all.iter()
+        .map(|row| format!("{}={}", row.key, row.body.as_deref().unwrap_or("gone")))
+        .collect()
+}
+
+pub async fn a_scope_is_readable_as_of_every_position(store: Arc<dyn Store>) {
+    assert_eq!(store.memory_position().await.unwrap(), 0);
+    journal(
+        &store,
+        [
+            write("r1", 1, "a", Some("1")),
+            write("r1", 2, "b", Some("1")),
+            write("r2", 1, "a", Some("2")),
+            write("r2", 2, "b", None),
+        ],
+    )
+    .await;
+    let before = store.memory_position().await.unwrap();
+    journal(&store, [write("r3", 1, "b", Some("3"))]).await;
+    let end = store.memory_position().await.unwrap();
+    assert!(before < end, "positions grow");
+    let at = |back: u64| view(end - back, &[]);
+    assert_eq!(seen(&store, &at(0)).await, ["a=\"2\"", "b=\"3\""]);
+    assert_eq!(seen(&store, &at(1)).await, ["a=\"2\""], "b was taken out");
+    assert_eq!(seen(&store, &at(2)).await, ["b=\"1\"", "a=\"2\""]);
+    assert_eq!(seen(&store, &at(3)).await, ["a=\"1\"", "b=\"1\""]);
+    assert!(seen(&store, &view(0, &[])).await.is_empty());
+}
+
+pub async fn a_run_is_seen_up_to_one_of_its_events(store: Arc<dyn Store>) {
+    journal(
+        &store,
+        [
+            write("r1", 2, "a", Some("1")),
+            write("r1", 5, "a", Some("2")),
+            write("r2", 1, "a", Some("other")),
+            write("r1", 7, "a", None),
+        ],
+    )
+    .await;
+    assert!(
+        seen(&store, &view(0, &[("r1", Some(2), false)]))
+            .await
+            .is_empty()
+    );
+    assert_eq!(
+        seen(&store, &view(0, &[("r1", Some(3), false)])).await,
+        ["a=\"1\""]
+    );
+    assert_eq!(
+        seen(&store, &view(0, &[("r1", None, false)])).await,
+        ["a=\"2\""],
+        "its own"
+    );
+    assert!(
+        seen(&store, &view(0, &[("r1", None, true)]))
+            .await
+            .is_empty(),
+        "another's"
+    );
+    let both = [("r1", None, false), ("r2", None, true)];
+    assert_eq!(
+        seen(&store, &view(0, &both)).await,
+        ["a=\"other\""],
+        "the newest wins"
+    );
+}
+
+pub async fn bound_to_tenant_and_scope(store: Arc<dyn Store>) {
+    let foreign = |tenant: &str, scope: &str| MemoryRow {
+        tenant: TenantId::new(tenant),
+        scope: scope.into(),
+        ..write("r1", 1, "a", Some("theirs"))
+    };
+    journal(&store, [foreign("t2", "s"), foreign("t1", "other")]).await;
+    let end = store.memory_position().await.unwrap();
+    let everything = view(end, &[("r1", None, true)]);
+    assert!(
+        seen(&store, &everything).await.is_empty(),
+        "not even by its run"
+    );
+    journal(&store, [write("r2", 1, "a", Some("ours"))]).await;
+    let count = |tenant: &str| {
+        let (store, tenant) = (Arc::clone(&store), TenantId::new(tenant));
+        async move { store.memory_count(&tenant, "s", "notes", 10).await.unwrap() }
+    };
+    assert_eq!(
+        (count("t1").await, count("t2").await, count("t3").await),
+        (1, 1, 0)
+    );
+}
+
+pub async fn counts_what_is_there_now(store: Arc<dyn Store>) {
+    let keys = ["a", "b", "c", "d"];
+    let rows = keys
+        .iter()
+        .zip(1..)
+        .map(|(key, seq)| write("r1", seq, key, Some("1")));
+    journal(&store, rows).await;
+    journal(
+        &store,
+        [write("r1", 8, "a", None), write("r1", 9, "b", Some("2"))],
+    )
+    .await;
+    let tenant = TenantId::new("t1");
+    let count = |limit| store.memory_count(&tenant, "s", "notes", limit);
+    assert_eq!(count(10).await.unwrap(), 3);
+    assert_eq!(count(2).await.unwrap(), 2, "counted up to the limit");
+}
+
+pub async fn joins_in_order(store: Arc<dyn Store>) {
+    let run = RunId::new("r1");
+    let join = |seq: u64, child: &str| MemoryJoin {
+        run: run.clone(),
+        seq: Seq(seq),
+        child: RunId::new(child),
+    };
+    let commit = Commit {
+        joins: vec![join(3, "c1"), join(6, "c2")],
+        ..Commit::default()
+    };
+    must(&store, commit).await;
+    let all = store.memory_joins(&run, None).await.unwrap();
+    assert_eq!(all, [RunId::new("c1"), RunId::new("c2")]);
+    let early = store.memory_joins(&run, Some(Seq(6))).await.unwrap();
+    assert_eq!(early, [RunId::new("c1")], "strictly before");
+    let none = store.memory_joins(&RunId::new("c1"), None).await.unwrap();
+    assert!(none.is_empty());
+}
+
+pub async fn a_refused_commit_remembers_nothing(store: Arc<dyn Store>) {
+    must(&store, started(row("t1", "r1"))).await;
+    let stale = Commit {
+        memory: vec![write("r1", 1, "a", Some("1"))],
+        ..moved(row("t1", "r1"), Some(7))
+    };
+    super::sample::conflict(&store, stale).await;
+    assert_eq!(store.memory_position().await.unwrap(), 0);
+    assert!(seen(&store, &view(u64::MAX, &[])).await.is_empty());
+}
+
+pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
+    let ended = |run: &str, ms: u64| {
+        let mut ended = row("t1", run);
+        ended.status = RunStatus::Completed;
+        ended.ended_at = Some(later(ms));
+        ended
+    };
+    for (run, ms) in [("r1", 10), ("r2", 20), ("r3", 5)] {
+        let mut begin = started(ended(run, ms));
+        begin.appends[0].snapshot = Some(SnapshotRecord {
+            seq: Seq(0),
+            format: 1,
+            body: "{}".into(),
+        });
+        must(&store, begin).await;
+    }
+    must(&store, started(row("t1", "live"))).await;
+    journal(&store, [write("r1", 0, "a", Some("1"))]).await;
+    let old = store.ended_before(later(20), 10).await.unwrap();
+    assert_eq!(
+        old,
+        [RunId::new("r3"), RunId::new("r1")],
+        "longest ended first"
+    );
+    assert_eq!(store.ended_before(later(99), 2).await.unwrap().len(), 2);
+    for _ in 0..2 {
+        store.bury(&"r1".into(), "{\"left\":1}").await.unwrap();
+    }
+    let stream = StreamId::new("run:r1");
+    let slice = store.events(&stream, None, 10).await.unwrap();
+    assert!(slice.events.is_empty(), "its log is gone");
+    assert_eq!(store.snapshot(&stream).await.unwrap(), None);
+    let left = store.run(&"t1".into(), &"r1".into()).await.unwrap();
+    let left = left.expect("its row stays");
+    assert_eq!(left.tombstone.as_deref(), Some("{\"left\":1}"));
+    assert_eq!(left.head, Seq(0), "and says how far it went");
+    let other = store.run(&"t1".into(), &"r2".into()).await.unwrap();
+    assert_eq!(other.expect("another run").tombstone, None);
+    assert_eq!(store.ended_before(later(99), 9).await.unwrap().len(), 2);
+    let end = store.memory_position().await.unwrap();
+    assert_eq!(seen(&store, &view(end, &[])).await, ["a=\"1\""]);
+    // What begins afterwards does not show up in the grave.
+    store.bury(&"r2".into(), "{}").await.unwrap();
+    store.bury(&"r3".into(), "{}").await.unwrap();
+    store.bury(&"live".into(), "{}").await.unwrap();
+    must(&store, started(row("t1", "new"))).await;
+    assert_eq!(head(&store, &StreamId::new("run:new")).await, Some(0));
+    let grave = store.events(&stream, None, 10).await.unwrap();
+    assert!(grave.events.is_empty(), "at {NOW:?}");
+}
