@@ -136,6 +136,7 @@ impl World {
             value: json!({"action": "accept"}),
             by: None,
             by_link: false,
+            standing: Default::default(),
         };
         self.house.submit(&run, command).await.expect("it was open");
     }
