@@ -51,7 +51,7 @@ impl SubWorkflow {
 /// Whether children share their parent's memory, the default, or start with an empty one.
 pub(super) fn isolated_memory(config: &Object, cx: &mut ParseContext<'_>) -> Option<bool> {
     match cx.text(config, "memoryScopeIsolation")?.as_deref() {
-        None => Some(false),
+        None | Some("shared") => Some(false),
         Some("isolated") => Some(true),
         Some(other) => cx.bad(
             "memoryScopeIsolation",

@@ -41,6 +41,9 @@ impl Names {
             Event::ApprovalRequested { interrupt, .. }
             | Event::ClarificationRequested { interrupt, .. }
             | Event::ApprovalQuestioned { interrupt, .. }
+            | Event::InterruptEscalated { interrupt, .. }
+            | Event::InterruptReminded { interrupt, .. }
+            | Event::DecisionDenied { interrupt, .. }
             | Event::NodeSuspended { interrupt, .. } => self.apply(interrupt),
             Event::InterruptResolved { resolution, .. } => self.apply(&mut resolution.interrupt),
             Event::NodeResumed {

@@ -12,6 +12,7 @@
 
 mod branch;
 mod copy;
+mod lineage;
 mod replay;
 
 use super::decide::create;

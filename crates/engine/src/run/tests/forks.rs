@@ -26,6 +26,7 @@ fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
         value,
         by: Some(Principal::new("ana")),
         by_link: false,
+        standing: Default::default(),
     });
 }
 
