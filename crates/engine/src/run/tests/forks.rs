@@ -27,6 +27,7 @@ fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
         by: Some(Principal::new("ana")),
         by_link: false,
         standing: Default::default(),
+        standing: Default::default(),
     });
 }
 
