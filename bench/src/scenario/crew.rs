@@ -91,7 +91,9 @@ async fn completed(server: &Server, run: &str) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
         let reply = connection.exchange(&question).await?;
-        match text_field(reply.body, "status").as_deref() {
+        // Its children have a status too: only the whole document tells them apart.
+        let snapshot: serde_json::Value = serde_json::from_slice(reply.body)?;
+        match snapshot["status"].as_str() {
             Some("completed") => return Ok(()),
             Some("failed" | "cancelled") => return Err(format!("run {run} failed").into()),
             _ if began.elapsed() > PATIENCE => return Err(format!("run {run} hangs").into()),

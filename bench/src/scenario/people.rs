@@ -88,6 +88,10 @@ async fn accept(connection: &mut Connection, run: &str) -> Result<(), Failure> {
         let body = String::from_utf8_lossy(reply.body);
         return Err(format!("accept answered {}: {body:.300}", reply.status).into());
     }
+    // The answer to a decision says where the run is afterwards.
+    if text_field(reply.body, "status").as_deref() == Some("completed") {
+        return Ok(());
+    }
     let question = get(&format!("/v1/runs/{run}"));
     let asked = Instant::now();
     loop {

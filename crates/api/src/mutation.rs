@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::Identity;
@@ -162,10 +163,13 @@ impl Ticket {
             Answer::Created(_) => None,
         });
         let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
-        self.carry_out(doors, async move {
-            let reply = runtime.submit(&tenant, &run, command, answering).await?;
-            Ok(say(&run, &reply).into_response())
-        })
+        self.carry_out(
+            doors,
+            Box::pin(async move {
+                let reply = runtime.submit(&tenant, &run, command, answering).await?;
+                Ok(say(&run, &reply).into_response())
+            }),
+        )
         .await
     }
 
@@ -186,12 +190,15 @@ impl Ticket {
             Answer::Created(_) => None,
         });
         let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
-        self.carry_out(doors, async move {
-            let reply = runtime
-                .decide(&tenant, &run, proposal, judge, answering)
-                .await?;
-            Ok(deciding::say(&run, &reply).into_response())
-        })
+        self.carry_out(
+            doors,
+            Box::pin(async move {
+                let reply = runtime
+                    .decide(&tenant, &run, proposal, judge, answering)
+                    .await?;
+                Ok(deciding::say(&run, &reply).into_response())
+            }),
+        )
         .await
     }
 
@@ -209,10 +216,13 @@ impl Ticket {
             Answer::Replied(..) => None,
         });
         let runtime = doors.runtime_of(caller);
-        self.carry_out(doors, async move {
-            let run = runtime.create_run(new, answering).await?;
-            Ok(say(&run).into_response())
-        })
+        self.carry_out(
+            doors,
+            Box::pin(async move {
+                let run = runtime.create_run(new, answering).await?;
+                Ok(say(&run).into_response())
+            }),
+        )
         .await
     }
 
@@ -220,6 +230,7 @@ impl Ticket {
     pub(crate) async fn fork(
         self,
         doors: &Shared,
+        caller: &Identity,
         source: StoredRun,
         asked: ForkRequest,
     ) -> Result<Response, Problem> {
@@ -240,11 +251,14 @@ impl Ticket {
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Replied(..) => None,
         });
-        let runtime = doors.runtime.clone();
-        self.carry_out(doors, async move {
-            let run = runtime.fork_run(&source, asked, answering).await?;
-            Ok(say(&run).into_response())
-        })
+        let runtime = doors.runtime_of(caller);
+        self.carry_out(
+            doors,
+            Box::pin(async move {
+                let run = runtime.fork_run(&source, asked, answering).await?;
+                Ok(say(&run).into_response())
+            }),
+        )
         .await
     }
 
@@ -307,10 +321,11 @@ impl Ticket {
         })
     }
 
+    /// The deed comes in a box: it is large, and would be copied at every step on its way to its task.
     async fn carry_out(
         self,
         doors: &Shared,
-        deed: impl Future<Output = Result<Response, SubmitError>> + Send + 'static,
+        deed: Pin<Box<dyn Future<Output = Result<Response, SubmitError>> + Send>>,
     ) -> Result<Response, Problem> {
         let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
         let outcome = doors.to_the_end(async move {

@@ -63,6 +63,7 @@ pub(crate) struct Deed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum What {
     Create,
+    Fork,
     Cancel,
     Pause,
     Resume,
@@ -77,6 +78,14 @@ impl Deed {
             actor: actor.clone(),
             what: What::Create,
             standing: Standing::default(),
+        }
+    }
+
+    /// History that is copied into a fork was told when it happened.
+    pub(crate) fn fork(actor: &Actor) -> Self {
+        Self {
+            what: What::Fork,
+            ..Self::creation(actor)
         }
     }
 
@@ -122,6 +131,9 @@ pub(crate) fn entries(
         standing: Standing::default(),
     };
     let asked = deed.and_then(|deed| deed_entry(deed, decision, now));
+    if deed.is_some_and(|deed| deed.what == What::Fork) {
+        return asked.into_iter().collect();
+    }
     let answering = deed.filter(|deed| deed.what == What::Answer);
     let decided = decision.events.iter().filter_map(|recorded| {
         let Event::InterruptResolved { resolution, .. } = &recorded.event else {
@@ -153,6 +165,14 @@ fn deed_entry(deed: &Deed, decision: &Decision, now: Timestamp) -> Option<AuditD
             details.insert("workflowId".to_owned(), json!(run.definition().id()));
             details.insert("definition".to_owned(), json!(run.definition().hash));
             "run.create"
+        }
+        What::Fork => {
+            if let Some(from) = &run.request().forked_from {
+                details.insert("sourceRunId".to_owned(), json!(from.run_id));
+                details.insert("fromSeq".to_owned(), json!(from.from_seq));
+                details.insert("mode".to_owned(), json!(from.mode.as_str()));
+            }
+            "run.fork"
         }
         What::Cancel => "run.cancel",
         What::Pause => "run.pause",

@@ -2,6 +2,7 @@
 //! one commit. Whether a fork can be made is settled before anything is written.
 
 use crate::codec;
+use crate::deeds::Deed;
 use crate::remember::origin_of;
 use crate::runtime::Runtime;
 use crate::submit::{Answer, Answering, Delivery, SubmitError};
@@ -100,8 +101,12 @@ impl Runtime {
             .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
         let slot = self.inner.live.slot(&run_id);
         let mut held = slot.lock().await;
+        let delivery = Delivery {
+            deed: Some(Deed::fork(&self.actor)),
+            ..Delivery::default()
+        };
         let made = self
-            .make_durable(&mut held, None, decision, stored, Delivery::default(), None)
+            .make_durable(&mut held, None, decision, stored, delivery, None)
             .await;
         match made {
             Ok(()) => {

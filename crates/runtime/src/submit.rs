@@ -113,10 +113,9 @@ impl Runtime {
         answering: Option<Answering>,
     ) -> Result<RunId, SubmitError> {
         let tenant = new.request.owner.tenant.clone();
-        let definition = self
-            .inner
-            .definitions
-            .current(&**self.store(), &tenant, &new.workflow_id)
+        let definitions = &self.inner.definitions;
+        let current = definitions.current(&**self.store(), &tenant, &new.workflow_id);
+        let definition = Box::pin(current)
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
@@ -189,7 +188,7 @@ impl Runtime {
         let decision = match decided {
             Ok(decision) => decision,
             Err(SubmitError::Refused(refusal)) => {
-                return self.record_refusal(refusal, answering.as_ref()).await;
+                return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
             }
             Err(other) => return Err(other),
         };
@@ -281,7 +280,7 @@ impl Runtime {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
                     held.run = Some(current);
-                    return self.record_refusal(refusal, answering.as_ref()).await;
+                    return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
                 }
                 Err(other) => return Err(other),
             };
@@ -316,7 +315,8 @@ impl Runtime {
         if let Some(cached) = slot.run.take() {
             return Ok(cached);
         }
-        let (folded, snapshot_at) = self.fold(run).await?.ok_or(SubmitError::NotFound)?;
+        let folded = Box::pin(self.fold(run)).await?;
+        let (folded, snapshot_at) = folded.ok_or(SubmitError::NotFound)?;
         slot.snapshot_at = snapshot_at;
         Ok(folded)
     }
@@ -343,11 +343,12 @@ impl Runtime {
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
-                    let found = definitions.current(store, tenant, &workflow).await?;
+                    // What happens rarely is kept out of a future that is made for every request.
+                    let found = Box::pin(definitions.current(store, tenant, &workflow)).await?;
                     seen.workflows.insert(workflow, found);
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {
-                    self.look_up_memory(tenant, *need, &mut seen).await?;
+                    Box::pin(self.look_up_memory(tenant, *need, &mut seen)).await?;
                 }
             }
         }

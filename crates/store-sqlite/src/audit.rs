@@ -8,27 +8,52 @@ use tandem_record::InterruptId;
 use tandem_store::audit::Hash;
 use tandem_store::{Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Fault};
 
-/// Gives each draft its place at the end of the chain.
-pub(crate) fn append(connection: &Connection, drafts: &[AuditDraft]) -> Result<()> {
-    if drafts.is_empty() {
-        return Ok(());
+/// The end of the chain as the writer knows it. Kept in memory from one commit to the next and
+/// written once for each transaction, however many entries it brings; forgotten when one fails.
+#[derive(Default)]
+pub(crate) struct Chain {
+    /// `None` until it was looked up.
+    end: Option<Option<AuditHead>>,
+    grown: bool,
+}
+
+impl Chain {
+    /// Gives each draft its place at the end of the chain.
+    pub(crate) fn append(&mut self, connection: &Connection, drafts: &[AuditDraft]) -> Result<()> {
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        let mut end = match self.end {
+            Some(end) => end,
+            None => head(connection)?,
+        };
+        let mut insert =
+            connection.prepare_cached("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
+        for draft in drafts {
+            let seq = end.map_or(0, |head| head.seq) + 1;
+            let (body, hash) = draft.placed(seq, end.map(|head| head.hash));
+            insert.execute(params![place(seq), body])?;
+            end = Some(AuditHead { seq, hash });
+        }
+        self.end = Some(end);
+        self.grown = true;
+        Ok(())
     }
-    let mut last = head(connection)?;
-    let mut insert = connection.prepare_cached("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
-    for draft in drafts {
-        let seq = last.map_or(0, |head| head.seq) + 1;
-        let (body, hash) = draft.placed(seq, last.map(|head| head.hash));
-        insert.execute(params![place(seq), body])?;
-        last = Some(AuditHead { seq, hash });
+
+    /// Before the transaction commits.
+    pub(crate) fn keep_end(&mut self, connection: &Connection) -> Result<()> {
+        let end = self.end.flatten();
+        let Some(end) = end.filter(|_| std::mem::take(&mut self.grown)) else {
+            return Ok(());
+        };
+        connection
+            .prepare_cached(
+                "INSERT INTO audit_head (id, seq, hash) VALUES (0, ?1, ?2)
+                 ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash",
+            )?
+            .execute(params![place(end.seq), end.hash.as_bytes()])
+            .map(drop)
     }
-    let end = last.expect("there is at least one draft");
-    connection
-        .prepare_cached(
-            "INSERT INTO audit_head (id, seq, hash) VALUES (0, ?1, ?2)
-             ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash",
-        )?
-        .execute(params![place(end.seq), end.hash.as_bytes()])
-        .map(drop)
 }
 
 fn head(connection: &Connection) -> Result<Option<AuditHead>> {

@@ -4,7 +4,7 @@
 use crate::events::{self, Place};
 use crate::writer::{Ledger, Stop};
 use crate::{
-    SqliteStore, audit, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
+    SqliteStore, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
     webhooks,
 };
 use async_trait::async_trait;
@@ -17,13 +17,19 @@ use tandem_store::{Commit, Conflict, Error, Guard, Log};
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         commit.check()?;
+        let people = !commit.people.is_empty();
         let written = self
             .writer
             .write(move |ledger| {
                 let places = validate(ledger, &commit)?;
-                Ok(write(&ledger.connection, &commit, &places)?)
+                let written = write(&ledger.connection, &commit, &places)?;
+                ledger.chain.append(&ledger.connection, &commit.audit)?;
+                Ok(written)
             })
             .await?;
+        if people {
+            self.has_people.store(true, Ordering::Release);
+        }
         if let Some(position) = written {
             self.memory_position.fetch_max(position, Ordering::AcqRel);
         }
@@ -126,7 +132,6 @@ fn write(
     for change in &commit.webhooks {
         webhooks::change(connection, change)?;
     }
-    audit::append(connection, &commit.audit)?;
     for join in &commit.joins {
         memory::join(connection, join)?;
     }

@@ -1,7 +1,6 @@
 //! API keys, by the hash of their secret.
 
 use crate::SqliteStore;
-use crate::audit;
 use crate::fault;
 use crate::writer::Stop;
 use async_trait::async_trait;
@@ -76,10 +75,8 @@ impl Keys for SqliteStore {
         self.writer
             .amend(move |ledger| {
                 put(&ledger.connection, &key)?;
-                Ok(audit::append(
-                    &ledger.connection,
-                    std::slice::from_ref(&told),
-                )?)
+                let told = std::slice::from_ref(&told);
+                Ok(ledger.chain.append(&ledger.connection, told)?)
             })
             .await
     }
@@ -131,7 +128,8 @@ impl Keys for SqliteStore {
                     connection
                         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1")?
                         .execute(params![key_id, at.0])?;
-                    audit::append(connection, std::slice::from_ref(&told))?;
+                    let told = std::slice::from_ref(&told);
+                    ledger.chain.append(connection, told)?;
                 }
                 Ok(before.is_some())
             })

@@ -43,7 +43,7 @@ use lock::Lock;
 use readers::Readers;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use tandem_record::{RunId, StreamId, Timestamp};
 use tandem_store::{Fault, Upkeep};
 use writer::Writer;
@@ -57,6 +57,9 @@ pub struct SqliteStore {
     path: PathBuf,
     /// Of the memory journal. Known without a read, because nobody else writes the file.
     memory_position: AtomicU64,
+    /// Whether there ever were groups or delegations; most decisions are made without any, and need
+    /// no look then.
+    has_people: AtomicBool,
 }
 
 impl SqliteStore {
@@ -70,6 +73,8 @@ impl SqliteStore {
         connection::set_up_writer(&connection, path, &options)?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
+        let has_people =
+            people::are_there(&connection).map_err(|error| fault::describe(path, error))?;
         let checkpointer = Checkpointer::start(path)?;
         let readers = Readers::open(path, &options)?;
         let writer = Writer::start(connection, checkpointer, lock)
@@ -79,6 +84,7 @@ impl SqliteStore {
             writer,
             path: path.to_owned(),
             memory_position: AtomicU64::new(position),
+            has_people: AtomicBool::new(has_people),
         })
     }
 

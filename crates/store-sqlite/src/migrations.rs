@@ -35,10 +35,7 @@ pub(crate) fn prepare(
         check_whole(connection, path, options)?;
     }
     set_wal(connection).map_err(described)?;
-    for version in header.version..CURRENT {
-        migrate(connection, version).map_err(described)?;
-    }
-    Ok(())
+    migrate(connection, header.version).map_err(described)
 }
 
 struct Header {
@@ -101,12 +98,18 @@ fn set_wal(connection: &Connection) -> Result<()> {
     })
 }
 
-/// One step, whole or not at all: the version moves in the transaction that earns it.
-fn migrate(connection: &mut Connection, version: i32) -> Result<()> {
+/// All steps that are missing, whole or not at all: the version moves in the transaction that earns
+/// it, and a new file costs one sync, not one for each version there ever was.
+fn migrate(connection: &mut Connection, from: i32) -> Result<()> {
+    if from == CURRENT {
+        return Ok(());
+    }
     let transaction = connection.transaction()?;
-    transaction.execute_batch(SCRIPTS[version as usize])?;
+    for script in &SCRIPTS[from as usize..] {
+        transaction.execute_batch(script)?;
+    }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", version + 1)?;
+    transaction.pragma_update(None, "user_version", CURRENT)?;
     transaction.commit()
 }
 

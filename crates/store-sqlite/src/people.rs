@@ -4,6 +4,7 @@ use crate::SqliteStore;
 use crate::fault;
 use async_trait::async_trait;
 use rusqlite::{Connection, Result, Row, params};
+use std::sync::atomic::Ordering;
 use tandem_record::{Principal, TenantId, Timestamp};
 use tandem_store::{DelegationRecord, Fault, GroupRecord, PeopleChange, ReadPeople};
 
@@ -54,6 +55,14 @@ pub(crate) fn change(connection: &Connection, change: &PeopleChange) -> Result<(
     Ok(())
 }
 
+pub(crate) fn are_there(connection: &Connection) -> Result<bool> {
+    connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM groups) OR EXISTS (SELECT 1 FROM delegations)",
+        (),
+        |row| row.get(0),
+    )
+}
+
 fn group(row: &Row<'_>) -> Result<GroupRecord> {
     let members = serde_json::from_str(row.get_ref(2)?.as_str()?)
         .map_err(|error| fault::malformed(2, error))?;
@@ -80,6 +89,9 @@ fn delegation(row: &Row<'_>) -> Result<DelegationRecord> {
 #[async_trait]
 impl ReadPeople for SqliteStore {
     async fn groups(&self, tenant: &TenantId) -> Result<Vec<GroupRecord>, Fault> {
+        if !self.has_people.load(Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
         let tenant = tenant.clone();
         self.readers
             .read(move |connection| {
@@ -99,6 +111,9 @@ impl ReadPeople for SqliteStore {
         tenant: &TenantId,
         now: Timestamp,
     ) -> Result<Vec<DelegationRecord>, Fault> {
+        if !self.has_people.load(Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
         let tenant = tenant.clone();
         self.readers
             .read(move |connection| {

@@ -7,6 +7,7 @@
 //! the failure is answered to the one that has it. Jobs are therefore run at most twice and answer
 //! once.
 
+use crate::audit::Chain;
 use crate::checkpoint::Checkpointer;
 use crate::events;
 use crate::fault;
@@ -28,6 +29,8 @@ pub(crate) struct Ledger {
     pub(crate) connection: Connection,
     /// For the next new stream. A number lost to a rollback is not missed.
     next_stream_no: i64,
+    /// Where the audit chain ends, entries of this transaction included.
+    pub(crate) chain: Chain,
 }
 
 impl Ledger {
@@ -119,6 +122,7 @@ impl Writer {
         checkpointer.watch(&mut connection)?;
         let mut ledger = Ledger {
             next_stream_no: events::last_stream_no(&connection)? + 1,
+            chain: Chain::default(),
             connection,
         };
         let (queue, mut waiting) = mpsc::channel::<Box<dyn Job>>(QUEUE);
@@ -239,10 +243,14 @@ fn attempt(ledger: &mut Ledger, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble
     let done = jobs
         .iter_mut()
         .try_for_each(|job| job.attempt(ledger))
+        .and_then(|()| ledger.chain.keep_end(&ledger.connection))
         .and_then(|()| run(&ledger.connection, "COMMIT"));
-    // Some errors, a full disk among them, have ended the transaction already.
-    if done.is_err() && !ledger.connection.is_autocommit() {
-        let _ = run(&ledger.connection, "ROLLBACK");
+    if done.is_err() {
+        ledger.chain = Chain::default();
+        // Some errors, a full disk among them, have ended the transaction already.
+        if !ledger.connection.is_autocommit() {
+            let _ = run(&ledger.connection, "ROLLBACK");
+        }
     }
     done.map_err(Trouble::Work)
 }

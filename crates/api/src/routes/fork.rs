@@ -70,7 +70,7 @@ pub(super) async fn fork(
     let asked = asked.into_request(&trace)?;
     // One past retention is still known here, to be refused by name.
     let source = doors.known(&caller, &RunId::from(run)).await?;
-    ticket.fork(&doors, source, asked).await
+    ticket.fork(&doors, &caller, source, asked).await
 }
 
 impl Asked {

@@ -147,7 +147,7 @@ impl Runtime {
         }
         let own = decision.run.fork_point();
         let tenant = &decision.run.request().owner.tenant;
-        let subscriptions = self.subscriptions(tenant).await?;
+        let subscriptions = Box::pin(self.subscriptions(tenant)).await?;
         for subscription in subscriptions.iter().filter(|s| s.follows(&decision.run)) {
             let hook = &subscription.webhook;
             let before = told.changes.len();

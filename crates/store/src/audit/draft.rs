@@ -33,17 +33,13 @@ impl AuditDraft {
         }
         let before_place = format!(
             r#"{{"action":{},"actor":{},"details":{},"occurredAt":{}"#,
-            canonical(&action),
-            canonical(&actor.via.to_string()),
+            text(action),
+            text(&actor.via.to_string()),
             canonical(&details),
-            canonical(&occurred_at(at)),
+            text(&occurred_at(at)),
         );
-        let tenant = tenant.map(TenantId::as_str);
-        let after_place = format!(
-            r#","target":{},"tenant":{}}}"#,
-            canonical(&target),
-            canonical(&tenant),
-        );
+        let tenant = tenant.map_or_else(|| "null".to_owned(), |tenant| text(tenant.as_str()));
+        let after_place = format!(r#","target":{},"tenant":{tenant}}}"#, text(target));
         Self {
             before_place,
             after_place,
@@ -75,6 +71,11 @@ pub struct Entry {
     pub target: String,
     pub details: Object,
     pub prev_hash: Option<String>,
+}
+
+/// A text in canonical form. Ordinary JSON escapes it the same way, and faster.
+fn text(text: &str) -> String {
+    serde_json::to_string(text).expect("a text is JSON")
 }
 
 pub(super) fn canonical(value: &impl Serialize) -> String {

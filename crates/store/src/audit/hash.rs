@@ -37,7 +37,11 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        // One piece: every entry of the log spells two of these.
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let pairs = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let text: String = pairs.map(|d| char::from(DIGITS[usize::from(d)])).collect();
+        f.write_str(&text)
     }
 }
 
