@@ -152,7 +152,8 @@ class Page:
 
     def press(self, key):
         """A real key press on whatever has the focus; a letter, a sign or the name of a key."""
-        codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9}
+        codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39,
+                 "Home": 36, "End": 35, "Tab": 9}
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
