@@ -57,6 +57,7 @@ function startHistory() {
   // A browser may remember where the slider was; the page is about its own moment.
   slider.value = document.querySelector('main [data-part="moment"]').dataset.seq;
   byId('moment-show').hidden = true;
+  byId('moment-hint').hidden = false;
   slider.addEventListener('input', () => moveSlider(slider.value, PAUSE_MS));
   addEventListener('keydown', onArrow);
   addEventListener('click', (event) => {

@@ -16,10 +16,10 @@ pub struct ComparePageView {
     pub b: ComparedRun,
     pub diverged_at: Option<u64>,
     pub events: Vec<EventDifference>,
-    /// Differing events the page leaves out.
-    pub events_omitted: u64,
-    /// There is more than was compared: a run still moves, or the list was cut.
-    pub truncated: bool,
+    /// More events differ than the page shows.
+    pub more_events: bool,
+    /// One of the two has not ended: there may be more to compare.
+    pub moving: bool,
     pub state: Vec<StateDifference>,
 }
 
@@ -76,7 +76,7 @@ pub fn compare_page(chrome: &Chrome, view: &ComparePageView) -> String {
                 None if same => "They did the same.",
                 None => "Their events are the same; their states are not.",
             }
-            @if view.truncated { " One of them has not ended, or there is more than is compared." }
+            @if view.moving { " Not both have ended; this is how far they are." }
         }
         section.panel aria-labelledby="state-title" {
             div.panel-head { h2 #state-title { "State" } span.count { (view.state.len()) } }
@@ -87,8 +87,8 @@ pub fn compare_page(chrome: &Chrome, view: &ComparePageView) -> String {
             div.panel-head { h2 #events-title { "Events" } span.count { (view.events.len()) } }
             @if view.events.is_empty() { p.empty { "No event differs." } }
             @for difference in &view.events { (event(view, difference)) }
-            @if view.events_omitted > 0 {
-                p.trimmed { (view.events_omitted) " more differing events are not shown." }
+            @if view.more_events {
+                p.trimmed { "Only the first " (view.events.len()) " differing events are shown." }
             }
         }
     };

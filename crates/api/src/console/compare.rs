@@ -36,8 +36,8 @@ pub(super) async fn show(
         b: compared(&b.snapshot),
         diverged_at: found["divergedAtSeq"].as_u64(),
         events: listed.iter().take(SHOWN_EVENTS).map(event).collect(),
-        events_omitted: listed.len().saturating_sub(SHOWN_EVENTS) as u64,
-        truncated: found["truncated"] == true,
+        more_events: listed.len() > SHOWN_EVENTS,
+        moving: !(a.ended && b.ended),
         state: state(&found["stateDiff"]),
     };
     Ok(Html(compare_page(&chrome(&doors, &reader), &view)))

@@ -42,7 +42,7 @@ pub(crate) struct Seen {
     run: RunId,
     events: Vec<Value>,
     pub(crate) snapshot: Value,
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl Seen {

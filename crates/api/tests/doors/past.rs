@@ -214,7 +214,7 @@ async fn the_differences_of_two_runs_stand_side_by_side() {
     let open = page(&stage, &cookie, &format!("/console/runs/{a}/diff/{waits}"))
         .await
         .text;
-    assert!(open.contains("has not ended"));
+    assert!(open.contains("Not both have ended"));
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ pub(super) fn panel(view: &MomentView) -> Markup {
                 button #moment-show type="submit" { "Show" }
             }
             (neighbours(view))
-            p.hint #moment-hint { "The arrow keys go from event to event." }
+            p.hint #moment-hint hidden { "The arrow keys go from event to event." }
         }
     }
 }

@@ -69,8 +69,8 @@ pub(super) fn comparison() -> ComparePageView {
             difference("removed", true, false),
             difference(HOSTILE, true, true),
         ],
-        events_omitted: 2,
-        truncated: true,
+        more_events: true,
+        moving: true,
         state: vec![
             StateDifference {
                 part: hostile(),
@@ -200,7 +200,7 @@ fn a_fork_says_where_it_comes_from() {
 fn a_comparison_names_the_side_that_has_nothing() {
     let page = compare_page(&chrome(), &comparison());
     assert!(page.contains("Not in A.") && page.contains("Not in B."));
-    assert!(page.contains("2 more differing events"));
+    assert!(page.contains("Only the first 4 differing events"));
     let same = compare_page(&chrome(), &ComparePageView::default());
     assert!(same.contains("They did the same."));
 }
