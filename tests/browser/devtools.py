@@ -144,6 +144,8 @@ class Page:
 
     def click(self, selector):
         """A real click in the middle of the element."""
+        # Before it is laid out and painted, a page lets clicks fall through.
+        self.wait("document.readyState === 'complete'", "the whole page")
         place = self.evaluate(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
             e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();
             return [r.x + r.width / 2, r.y + r.height / 2]; }})()""")
