@@ -4,8 +4,9 @@
     console.py --binary target/release/tandem [--screenshots DIR]
 
 Opens the printed sign-in link, decides the question that waits in the inbox, starts a run, watches its
-nodes change without a reload, cancels it with the button, and looks for complaints in the browser's console. Where there is no Chromium the
-test says so and passes.
+nodes change without a reload, cancels it with the button, goes back in the past of another one, forks it there and
+compares the two, and looks for complaints in the browser's console. Where there is no Chromium the test says so and
+passes.
 """
 import argparse
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import inbox  # noqa: E402
+import past  # noqa: E402
 from devtools import Browser, find_chromium  # noqa: E402
 from host import ROOT, Host, Tally, eventually  # noqa: E402
 
@@ -97,6 +99,7 @@ def main():
         tally.attempt("the button cancels the run", lambda: cancel(page))
         page.screenshot(pictures / "cancelled.png")
         tally.attempt("the list shows it as cancelled", lambda: listed(page, host.base, path))
+        past.check(page, host, tally, pictures)
         tally.check("no errors and no policy violations in the browser", page.complaints)
         print(f"screenshots in {pictures}")
         return tally.close()

@@ -144,6 +144,8 @@ class Page:
 
     def click(self, selector):
         """A real click in the middle of the element."""
+        # Before it is laid out and painted, a page lets clicks fall through.
+        self.wait("document.readyState === 'complete'", "the whole page")
         place = self.evaluate(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
             e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();
             return [r.x + r.width / 2, r.y + r.height / 2]; }})()""")
@@ -152,7 +154,8 @@ class Page:
 
     def press(self, key):
         """A real key press on whatever has the focus; a letter, a sign or the name of a key."""
-        codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9}
+        codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39,
+                 "Home": 36, "End": 35, "Tab": 9}
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)

@@ -174,14 +174,21 @@ function keepFocus(within, change) {
   if (find && !document.contains(focused)) document.querySelector(`main ${find}`)?.focus({ preventScroll: true });
 }
 
+// Rows that did not change are left alone: a row replaced between press and release of a button
+// would swallow the click.
+function replaceRows(list, html) {
+  const fresh = list.cloneNode(false);
+  fresh.append(parse(html));
+  showTimes(fresh);
+  if (fresh.innerHTML === list.innerHTML) return;
+  keepFocus(list, () => list.replaceChildren(...fresh.childNodes));
+}
+
 // --- Run list --------------------------------------------------------------------
 
 function startRunList(body) {
   follow(() => body.dataset.liveRows, {
-    rows: ({ html }) => keepFocus(body, () => {
-      body.replaceChildren(parse(html));
-      showTimes(body);
-    }),
+    rows: ({ html }) => replaceRows(body, html),
   });
 }
 

@@ -10,10 +10,7 @@ const card = () => byId('card');
 function showRows({ html }) {
   const list = byId('inbox-rows');
   const before = list.querySelectorAll('li[data-id]').length;
-  keepFocus(list, () => {
-    list.replaceChildren(parse(html));
-    showTimes(list);
-  });
+  replaceRows(list, html);
   const now = list.querySelectorAll('li[data-id]').length;
   if (now > before) announce(`${now} open questions`);
 }

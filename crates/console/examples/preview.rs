@@ -28,6 +28,8 @@ fn main() -> io::Result<()> {
         "console.js",
         "inbox.css",
         "inbox.js",
+        "history.css",
+        "history.js",
         "icon.svg",
     ] {
         let file = asset(name).expect("the console's own file");

@@ -12,7 +12,7 @@ pub struct Asset {
     pub etag: String,
 }
 
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 7] = [
     (
         "console.css",
         "text/css; charset=utf-8",
@@ -32,6 +32,16 @@ const FILES: [(&str, &str, &str); 5] = [
         "inbox.js",
         "text/javascript; charset=utf-8",
         include_str!("../assets/inbox.js"),
+    ),
+    (
+        "history.css",
+        "text/css; charset=utf-8",
+        include_str!("../assets/history.css"),
+    ),
+    (
+        "history.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/history.js"),
     ),
     (
         "icon.svg",

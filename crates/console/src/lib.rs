@@ -18,7 +18,9 @@
 
 mod assets;
 mod chrome;
+mod compare;
 mod graph;
+mod history;
 mod inbox;
 mod links;
 mod live;
@@ -37,7 +39,12 @@ mod tests;
 
 pub use assets::{Asset, asset};
 pub use chrome::Chrome;
+pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
+pub use history::{
+    ForkOffer, MemoryRow, MomentView, OpenQuestion, ReachedNode, RememberedView, moment_fragment,
+    moment_page,
+};
 pub use inbox::{
     AskedBack, CardView, Decided, InboxRow, InboxView, NextStep, Selection, VoteView, inbox_card,
     inbox_page, inbox_rows, question_link, read_answer,
@@ -47,7 +54,7 @@ pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
 pub use run_page::{
-    CrewView, EventRow, FamilyView, HandoffView, RunPageView, TurnView, run_page,
+    CrewView, EventRow, FamilyView, ForkOrigin, HandoffView, RunPageView, TurnView, run_page,
     run_state_fragment,
 };
 pub use webhooks::{

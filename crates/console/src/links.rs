@@ -27,6 +27,26 @@ pub(crate) fn run_live(run_id: &str) -> String {
     format!("{RUNS}/{}/live", encode(run_id))
 }
 
+/// Every moment of a run; without a choice, the newest.
+pub(crate) fn history(run_id: &str) -> String {
+    run_action(run_id, "history")
+}
+
+/// The run as it was after one of its events.
+pub(crate) fn moment(run_id: &str, seq: u64) -> String {
+    format!("{}{seq}", moments(run_id))
+}
+
+/// What a moment's sequence is appended to, by the script too.
+pub(crate) fn moments(run_id: &str) -> String {
+    format!("{RUNS}/{}/at/", encode(run_id))
+}
+
+/// Two runs side by side.
+pub(crate) fn compare(a: &str, b: &str) -> String {
+    format!("{RUNS}/{}/diff/{}", encode(a), encode(b))
+}
+
 pub(crate) fn workflow(workflow_id: &str) -> String {
     format!("{WORKFLOWS}/{}", encode(workflow_id))
 }

@@ -1,6 +1,7 @@
 //! What every page must keep: escaping, the shape a strict policy asks for, and the
 //! markup that `console.js` relies on.
 
+mod history;
 mod questions;
 pub(crate) mod scan;
 
@@ -63,6 +64,7 @@ fn run() -> RunPageView {
         started_at: Some(hostile()),
         ended_at: Some(hostile()),
         parent_run_id: Some(hostile()),
+        forked_from: Some(history::origin()),
         error: Some((hostile(), hostile())),
         graph: graph(),
         events: vec![event()],
@@ -180,7 +182,7 @@ fn pages() -> Vec<(&'static str, String)> {
         source_json: hostile(),
         csrf: hostile(),
     };
-    vec![
+    let mut all = vec![
         ("login", login_page(&chrome, Some(HOSTILE))),
         ("error", error_page(&chrome, 404, HOSTILE, HOSTILE, HOSTILE)),
         ("runs", run_list_page(&chrome, &run_list())),
@@ -218,7 +220,9 @@ fn pages() -> Vec<(&'static str, String)> {
             "bare webhook",
             webhook_page(&chrome, &WebhookPageView::default()),
         ),
-    ]
+    ];
+    all.extend(history::pages(&chrome));
+    all
 }
 
 fn pages_and_fragments() -> Vec<(&'static str, String)> {
@@ -227,6 +231,7 @@ fn pages_and_fragments() -> Vec<(&'static str, String)> {
     all.push(("state fragment", run_state_fragment(&run())));
     all.push(("inbox rows", inbox_rows(&inbox(None))));
     all.push(("card", inbox_card(&question("approval"))));
+    all.push(("moment parts", moment_fragment(&history::moment())));
     all.push(("graph", workflow_svg(&graph())));
     all
 }
@@ -258,7 +263,7 @@ fn nothing_needs_an_inline_script_or_style() {
             assert_ne!(tag.name, "img", "{name}: hostile text became an element");
             if tag.name == "script" {
                 let src = tag.attribute("src").expect("a script has a source");
-                let ours = ["console.js", "inbox.js"];
+                let ours = ["console.js", "inbox.js", "history.js"];
                 let known = |file| src.starts_with(&format!("/console/assets/{file}?v="));
                 assert!(ours.into_iter().any(known), "{name}: {src}");
             }
@@ -282,6 +287,7 @@ fn every_address_stays_on_the_console() {
                 "data-live-run",
                 "data-live-rows",
                 "data-live-inbox",
+                "data-at",
             ] {
                 let Some(url) = tag.attribute(attribute) else {
                     continue;

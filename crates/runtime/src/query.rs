@@ -56,6 +56,14 @@ impl Runtime {
         Ok(folded.map(|run| observed(&run)))
     }
 
+    /// A run the caller may see, as it stood after one of its events. Costs one fold, from its
+    /// snapshot when that is not younger.
+    pub async fn observe_at(&self, stored: &StoredRun, at: Seq) -> Result<Observed, Fault> {
+        let definition = self.pinned(stored).await?;
+        let folded = self.fold_with(&stored.row.run_id, definition, Some(at));
+        Ok(observed(&folded.await?.0))
+    }
+
     pub async fn artifact(
         &self,
         tenant: &TenantId,
@@ -146,7 +154,7 @@ impl Runtime {
             }
         }
         let definition = self.pinned(&stored).await?;
-        Ok(Some(self.fold_with(run, definition).await?.0))
+        Ok(Some(self.fold_with(run, definition, None).await?.0))
     }
 
     /// The run folded from the store, and where its snapshot was.
@@ -156,18 +164,20 @@ impl Runtime {
             return Ok(None);
         };
         let definition = self.pinned(&stored).await?;
-        self.fold_with(run, definition).await.map(Some)
+        self.fold_with(run, definition, None).await.map(Some)
     }
 
+    /// Up to and including `last`, or to the end.
     async fn fold_with(
         &self,
         run_id: &RunId,
         definition: Arc<Definition>,
+        last: Option<Seq>,
     ) -> Result<(Run, Option<Seq>), Fault> {
         let stream = StreamId::of_run(run_id);
         let snapshot = self.store().snapshot(&stream).await?;
         let restored = snapshot
-            .filter(|s| s.format == SNAPSHOT_FORMAT)
+            .filter(|s| s.format == SNAPSHOT_FORMAT && last.is_none_or(|last| s.seq <= last))
             .and_then(|s| {
                 let state: State = serde_json::from_str(&s.body).ok()?;
                 Some((Run::restore(Arc::clone(&definition), state)?, s.seq))
@@ -178,10 +188,12 @@ impl Runtime {
         };
         loop {
             let page = self.store().events(&stream, run.head(), FOLD_PAGE).await?;
-            for stored in &page.events {
+            let wanted = |seq: Seq| last.is_none_or(|last| seq <= last);
+            for stored in page.events.iter().take_while(|e| wanted(e.seq)) {
                 run.evolve(&codec::decode(stored)?);
             }
-            if page.events.len() < FOLD_PAGE {
+            let past = page.events.last().is_some_and(|e| !wanted(e.seq.next()));
+            if past || page.events.len() < FOLD_PAGE {
                 return Ok((run, snapshot_at));
             }
         }

@@ -3,8 +3,11 @@
 //! the scopes of the key the session was opened with.
 
 mod assets;
+mod compare;
 mod crew_view;
 mod family_view;
+mod fork;
+mod history;
 mod inbox;
 mod inbox_answer;
 mod inbox_live;
@@ -46,6 +49,10 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/console/runs/live", get(run_list::live))
         .route("/console/runs/{runId}", get(run_page::show))
         .route("/console/runs/{runId}/live", get(run_live::live))
+        .route("/console/runs/{runId}/history", get(history::choose))
+        .route("/console/runs/{runId}/at/{seq}", get(history::show))
+        .route("/console/runs/{runId}/fork", post(fork::make))
+        .route("/console/runs/{runId}/diff/{otherId}", get(compare::show))
         .route("/console/runs/{runId}/{action}", post(run_page::act))
         .route("/console/workflows", get(workflows::list))
         .route("/console/workflows/{workflowId}", get(workflows::show))

@@ -4,7 +4,9 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use tandem_access::{Identity, Scope};
-use tandem_console::{CrewView, EventRow, GraphEdge, GraphNode, GraphView, NodeState, RunPageView};
+use tandem_console::{
+    CrewView, EventRow, ForkOrigin, GraphEdge, GraphNode, GraphView, NodeState, RunPageView,
+};
 use tandem_record::{NodeStatus, Recorded, RunId, RunStatus, RunView};
 use tandem_runtime::Definition;
 use tandem_wire::v1::project::{self, SnapshotExtras};
@@ -31,6 +33,11 @@ pub(super) fn state(
         started_at: Some(rfc3339(view.created_at)),
         ended_at: view.ended_at.map(rfc3339),
         parent_run_id: view.parent.as_ref().map(|p| p.run_id.to_string()),
+        forked_from: view.forked_from.as_ref().map(|fork| ForkOrigin {
+            run_id: fork.run_id.to_string(),
+            from_seq: fork.from_seq.0,
+            mode: fork.mode.as_str().to_owned(),
+        }),
         error: (!error.is_null()).then(|| (text(&error["code"]), text(&error["message"]))),
         graph: graph(definition, Some(view)),
         events: Vec::new(),
@@ -98,7 +105,7 @@ pub(super) fn graph(definition: &Definition, run: Option<&RunView>) -> GraphView
     }
 }
 
-fn node_state(status: NodeStatus) -> NodeState {
+pub(super) fn node_state(status: NodeStatus) -> NodeState {
     match status {
         NodeStatus::Pending => NodeState::Pending,
         NodeStatus::Running => NodeState::Running,

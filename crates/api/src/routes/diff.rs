@@ -34,33 +34,40 @@ pub(super) async fn diff_runs(
     let against = RunId::new(against);
     let a = Seen::of(&doors, &caller, &run).await?;
     let b = Seen::of(&doors, &caller, &against).await?;
-    Ok(Json(diff::diff(&a.side(&run), &b.side(&against))))
+    Ok(Json(a.diff(&b)))
 }
 
 /// A run as its reader sees it.
-struct Seen {
+pub(crate) struct Seen {
+    run: RunId,
     events: Vec<Value>,
-    snapshot: Value,
-    ended: bool,
+    pub(crate) snapshot: Value,
+    pub(crate) ended: bool,
 }
 
 impl Seen {
-    async fn of(doors: &Doors, caller: &Identity, run: &RunId) -> Result<Self, Problem> {
+    pub(crate) async fn of(doors: &Doors, caller: &Identity, run: &RunId) -> Result<Self, Problem> {
         let observed = observe(doors, caller, run).await?;
         let extras = snapshot_extras(doors, caller, &observed).await?;
         let sensitivity = &observed.definition.sensitivity;
         let log = events_up_to(doors, run, None, observed.view.head).await?;
         let events = log.iter().map(|r| project::event(run, r, sensitivity));
         Ok(Self {
+            run: run.clone(),
             events: events.collect(),
             snapshot: project::snapshot(&observed.view, sensitivity, &extras),
             ended: observed.view.status.is_terminal(),
         })
     }
 
-    fn side<'a>(&'a self, run: &'a RunId) -> Side<'a> {
+    /// Where the other differs from this one.
+    pub(crate) fn diff(&self, other: &Self) -> Value {
+        diff::diff(&self.side(), &other.side())
+    }
+
+    fn side(&self) -> Side<'_> {
         Side {
-            run_id: run.as_str(),
+            run_id: self.run.as_str(),
             events: &self.events,
             snapshot: &self.snapshot,
             ended: self.ended,

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ForkRun)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// `replay` with what was recorded, or `branch` for real.
     #[serde(default)]
     mode: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Asked {
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RunOptionsOverlay)]
-pub(super) struct Overlay {
+pub(crate) struct Overlay {
     #[serde(default)]
     #[schema(value_type = Object)]
     configurable: Option<Object>,
@@ -74,7 +74,16 @@ pub(super) async fn fork(
 }
 
 impl Asked {
-    fn into_request(self, trace: &Trace) -> Result<ForkRequest, Problem> {
+    /// A fork with its source's options.
+    pub(crate) fn plain(mode: &str, from_seq: Value) -> Self {
+        Self {
+            mode: Some(mode.to_owned()),
+            from_seq: Some(from_seq),
+            run_options_overlay: None,
+        }
+    }
+
+    pub(crate) fn into_request(self, trace: &Trace) -> Result<ForkRequest, Problem> {
         let mode = match self.mode.as_deref() {
             Some("replay") => ForkMode::Replay,
             Some("branch") => ForkMode::Branch,

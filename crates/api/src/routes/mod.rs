@@ -39,6 +39,8 @@ use utoipa_axum::routes;
 
 pub(crate) use absent::{no_method, no_route};
 pub(crate) use create_run::Asked;
+pub(crate) use diff::Seen;
+pub(crate) use fork::Asked as AskedFork;
 pub(crate) use inbox::{actions, answering, find_question, shown, title};
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;

@@ -10,6 +10,7 @@ mod discovery;
 mod idempotency;
 mod inbox;
 mod keys;
+mod past;
 mod people;
 mod seams;
 mod stage;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::RunPageView;
+use super::{RunPageView, lineage};
 use crate::{links, status, time};
 
 pub(super) fn part(view: &RunPageView) -> Markup {
@@ -28,6 +28,7 @@ fn actions(view: &RunPageView) -> Markup {
     );
     html! {
         div.actions {
+            (lineage::links_out(view))
             @if view.can_resume { (action(view, "resume", "Resume", None)) }
             @if view.can_pause { (action(view, "pause", "Pause", None)) }
             @if view.can_cancel { (action(view, "cancel", "Cancel", Some(&question))) }
@@ -64,6 +65,7 @@ fn facts(view: &RunPageView) -> Markup {
             @if let Some(parent) = &view.parent_run_id {
                 div { dt { "Parent run" } dd { a.id href=(links::run(parent)) { (parent) } } }
             }
+            @if let Some(origin) = &view.forked_from { (lineage::fact(origin)) }
         }
     }
 }

@@ -8,8 +8,9 @@
 
 mod crew;
 mod header;
-mod panels;
-mod timeline;
+mod lineage;
+pub(crate) mod panels;
+pub(crate) mod timeline;
 
 use maud::{Markup, html};
 
@@ -19,6 +20,7 @@ use crate::links;
 use crate::run_list::live_indicator;
 
 pub use crew::{CrewView, FamilyView, HandoffView, TurnView};
+pub use lineage::ForkOrigin;
 pub use timeline::EventRow;
 
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,7 @@ pub struct RunPageView {
     pub started_at: Option<String>,
     pub ended_at: Option<String>,
     pub parent_run_id: Option<String>,
+    pub forked_from: Option<ForkOrigin>,
     /// Code, then message.
     pub error: Option<(String, String)>,
     pub graph: GraphView,

@@ -23,7 +23,7 @@ pub(super) fn graph(view: &RunPageView) -> Markup {
     }
 }
 
-pub(super) fn graph_part(view: &RunPageView) -> Markup {
+pub(crate) fn graph_part(view: &RunPageView) -> Markup {
     html! {
         div data-part="graph" {
             @if view.graph.nodes.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn variables(view: &RunPageView) -> Markup {
     }
 }
 
-pub(super) fn variables_part(view: &RunPageView) -> Markup {
+pub(crate) fn variables_part(view: &RunPageView) -> Markup {
     html! {
         div data-part="variables" {
             pre.json data-json tabindex="0" aria-label="Variables as JSON" { (view.variables_json) }
@@ -76,7 +76,7 @@ pub(super) fn children(view: &RunPageView) -> Markup {
     }
 }
 
-pub(super) fn children_part(view: &RunPageView) -> Markup {
+pub(crate) fn children_part(view: &RunPageView) -> Markup {
     html! {
         div data-part="children" {
             @if view.child_runs.is_empty() {

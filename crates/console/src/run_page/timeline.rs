@@ -69,7 +69,7 @@ fn row(event: &EventRow, first: bool) -> Markup {
 
 /// Colours only what a reader scans for. Kinds are open-ended, so this goes by the
 /// last word of the name and leaves the rest plain.
-fn tone(kind: &str) -> &'static str {
+pub(crate) fn tone(kind: &str) -> &'static str {
     match kind.rsplit(['.', '-', '_']).next().unwrap_or_default() {
         "failed" | "error" | "errored" | "rejected" => "tone-bad",
         "completed" | "succeeded" | "approved" => "tone-good",

@@ -1,0 +1,101 @@
+//! Two runs side by side, by the same comparison the API answers with.
+
+use super::page::{Detour, chrome};
+use super::run_view::pretty;
+use super::session::SignedIn;
+use crate::api::Shared;
+use crate::at::At;
+use crate::routes::Seen;
+use axum::extract::State;
+use axum::response::Html;
+use serde_json::Value;
+use tandem_access::Scope;
+use tandem_console::{
+    ComparePageView, ComparedRun, EventDifference, EventRow, ForkOrigin, StateDifference,
+    compare_page,
+};
+use tandem_record::RunId;
+
+/// Differing events on the page; the API lists more.
+const SHOWN_EVENTS: usize = 100;
+
+pub(super) async fn show(
+    State(doors): State<Shared>,
+    reader: SignedIn,
+    At((a, b)): At<(String, String)>,
+) -> Result<Html<String>, Detour> {
+    reader.may(Scope::RunsRead)?;
+    let a = Seen::of(&doors, &reader, &RunId::from(a)).await?;
+    let b = Seen::of(&doors, &reader, &RunId::from(b)).await?;
+    let found = a.diff(&b);
+    let listed = found["eventDiffs"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let view = ComparePageView {
+        a: compared(&a.snapshot),
+        b: compared(&b.snapshot),
+        diverged_at: found["divergedAtSeq"].as_u64(),
+        events: listed.iter().take(SHOWN_EVENTS).map(event).collect(),
+        more_events: listed.len() > SHOWN_EVENTS,
+        moving: !(a.ended && b.ended),
+        state: state(&found["stateDiff"]),
+    };
+    Ok(Html(compare_page(&chrome(&doors, &reader), &view)))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn compared(snapshot: &Value) -> ComparedRun {
+    let origin = snapshot.get("forkedFrom");
+    ComparedRun {
+        run_id: text(&snapshot["runId"]),
+        workflow_id: text(&snapshot["workflowId"]),
+        status: text(&snapshot["status"]),
+        forked_from: origin.map(|fork| ForkOrigin {
+            run_id: text(&fork["runId"]),
+            from_seq: fork["fromSeq"].as_u64().unwrap_or_default(),
+            mode: text(&fork["mode"]),
+        }),
+    }
+}
+
+fn event(difference: &Value) -> EventDifference {
+    let side = |name: &str| {
+        difference.get(name).map(|event| EventRow {
+            sequence: event["sequence"].as_u64().unwrap_or_default(),
+            at: text(&event["timestamp"]),
+            kind: text(&event["type"]),
+            node_id: event["nodeId"].as_str().map(str::to_owned),
+            payload_json: pretty(&event["payload"]),
+        })
+    };
+    EventDifference {
+        seq: difference["seq"].as_u64().unwrap_or_default(),
+        op: text(&difference["op"]),
+        a: side("aEvent"),
+        b: side("bEvent"),
+    }
+}
+
+/// The status is a difference of its own; of the others there is one for each name.
+fn state(found: &Value) -> Vec<StateDifference> {
+    let difference = |part: &str, name: Option<&str>, sides: &Value| StateDifference {
+        part: part.to_owned(),
+        name: name.map(str::to_owned),
+        a: sides.get("a").map(pretty),
+        b: sides.get("b").map(pretty),
+    };
+    let mut out = Vec::new();
+    if let Some(sides) = found.get("status") {
+        out.push(difference("status", None, sides));
+    }
+    for part in ["variables", "channels"] {
+        let named = found.get(part).and_then(Value::as_object);
+        for (name, sides) in named.into_iter().flatten() {
+            out.push(difference(part, Some(name), sides));
+        }
+    }
+    out
+}

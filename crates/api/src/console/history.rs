@@ -1,0 +1,169 @@
+//! A run's past: the page of every moment. One fold per request, whatever the length of the log.
+
+use super::page::{Detour, chrome};
+use super::run_view;
+use super::session::SignedIn;
+use crate::api::{Doors, Shared};
+use crate::at::At;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::routes::title;
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use tandem_access::Scope;
+use tandem_console::{
+    EventRow, ForkOffer, MemoryRow, MomentView, OpenQuestion, ReachedNode, RememberedView,
+    moment_fragment, moment_page,
+};
+use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Seq};
+use tandem_runtime::{Definition, StoredRun};
+use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::v1::time::rfc3339;
+
+/// Events shown on either side of the chosen one.
+const AROUND: u64 = 7;
+const SHOWN_NODES: usize = 200;
+const SHOWN_ENTRIES: usize = 100;
+
+/// Leads to the chosen moment, or to the newest. What the slider sends without a script.
+pub(super) async fn choose(
+    State(doors): State<Shared>,
+    reader: SignedIn,
+    At(run): At<String>,
+    params: Params,
+) -> Result<Redirect, Detour> {
+    reader.may(Scope::RunsRead)?;
+    let run = RunId::from(run);
+    let stored = doors.visible(&reader, &run).await?;
+    let chosen = params.number("seq", 0..=u64::MAX)?;
+    let seq = chosen.unwrap_or(stored.head.0);
+    Ok(Redirect::to(&format!("/console/runs/{run}/at/{seq}")))
+}
+
+pub(super) async fn show(
+    State(doors): State<Shared>,
+    reader: SignedIn,
+    At((run, seq)): At<(String, String)>,
+    params: Params,
+) -> Result<Response, Detour> {
+    reader.may(Scope::RunsRead)?;
+    let stored = doors.visible(&reader, &RunId::from(run)).await?;
+    let seq = seq.parse().map(Seq);
+    let seq = seq.map_err(|_| Problem::invalid("seq", "must be a whole number of at least 0"))?;
+    if seq > stored.head {
+        return Err(Problem::beyond_end(seq, stored.head).into());
+    }
+    let view = moment(&doors, &reader, &stored, seq).await?;
+    let html = if params.get("fragment").is_some() {
+        moment_fragment(&view)
+    } else {
+        moment_page(&chrome(&doors, &reader), &view)
+    };
+    Ok(Html(html).into_response())
+}
+
+async fn moment(
+    doors: &Doors,
+    reader: &SignedIn,
+    stored: &StoredRun,
+    seq: Seq,
+) -> Result<MomentView, Problem> {
+    let observed = doors.runtime.observe_at(stored, seq).await?;
+    let (view, definition) = (&observed.view, &observed.definition);
+    let extras = SnapshotExtras::default();
+    let snapshot = project::snapshot(view, &definition.sensitivity, &extras);
+    let channels = snapshot.get("channels").map(run_view::pretty);
+    let reached = view
+        .nodes
+        .iter()
+        .filter(|n| n.status != NodeStatus::Pending);
+    let nodes: Vec<ReachedNode> = reached.map(node).collect();
+    let offer = ForkOffer {
+        // What is shown is what is kept. The newest event is the last one a fork can begin with.
+        from_seq: seq.next().min(stored.head).0,
+        csrf: reader.csrf(),
+    };
+    Ok(MomentView {
+        state: run_view::state(view, definition, &extras, reader, reader.csrf()),
+        seq: seq.0,
+        last: stored.head.0,
+        around: around(doors, stored, seq, definition).await?,
+        channels_json: channels,
+        nodes_omitted: nodes.len().saturating_sub(SHOWN_NODES) as u64,
+        nodes: nodes.into_iter().take(SHOWN_NODES).collect(),
+        questions: view.interrupts.iter().map(question).collect(),
+        memory: memory(doors, stored, seq).await?,
+        fork: reader.may(Scope::RunsCreate).is_ok().then_some(offer),
+    })
+}
+
+async fn around(
+    doors: &Doors,
+    stored: &StoredRun,
+    seq: Seq,
+    definition: &Definition,
+) -> Result<Vec<EventRow>, Problem> {
+    let run = &stored.row.run_id;
+    let first = seq.0.saturating_sub(AROUND);
+    let count = usize::try_from(seq.0 - first + 1 + AROUND).unwrap_or(1);
+    let after = first.checked_sub(1).map(Seq);
+    let page = doors.runtime.events(run, after, count).await?;
+    let events = page.map(|page| page.events).unwrap_or_default();
+    let events = events.iter().filter(|e| e.seq <= stored.head);
+    Ok(events
+        .map(|e| run_view::event(run, e, definition))
+        .collect())
+}
+
+async fn memory(doors: &Doors, stored: &StoredRun, seq: Seq) -> Result<RememberedView, Problem> {
+    let seen = doors.runtime.remembered(stored, Some(seq.next()), None);
+    let seen = match seen.await {
+        Ok(seen) => seen,
+        // The run itself can still be read; only what it was built on is gone.
+        Err(fault) if fault.code == "memory_lost" => {
+            return Ok(RememberedView {
+                lost: true,
+                ..RememberedView::default()
+            });
+        }
+        Err(fault) => return Err(fault.into()),
+    };
+    Ok(RememberedView {
+        omitted: seen.entries.len().saturating_sub(SHOWN_ENTRIES) as u64,
+        entries: seen.entries.iter().take(SHOWN_ENTRIES).map(entry).collect(),
+        lost: false,
+    })
+}
+
+fn entry(entry: &MemoryEntry) -> MemoryRow {
+    MemoryRow {
+        key: entry.key.clone(),
+        memory_ref: entry.memory_ref.clone(),
+        value_json: run_view::pretty(&entry.value),
+        tags: entry.tags.clone(),
+        written_at: rfc3339(entry.written_at),
+        expires_at: entry.expires_at.map(rfc3339),
+    }
+}
+
+fn node(node: &NodeView) -> ReachedNode {
+    ReachedNode {
+        id: node.node.to_string(),
+        state: run_view::node_state(node.status),
+        attempt: node.attempt,
+        error: node
+            .error
+            .as_ref()
+            .map(|e| (e.code.clone(), e.message.clone())),
+    }
+}
+
+fn question(open: &InterruptView) -> OpenQuestion {
+    let asked = &open.interrupt;
+    OpenQuestion {
+        node_id: open.node.to_string(),
+        kind: asked.kind.clone(),
+        title: title(&asked.kind, &asked.data),
+        interrupt_id: open.mirrors.is_none().then(|| asked.id.to_string()),
+    }
+}

@@ -1,0 +1,168 @@
+//! A run as it was after one of its events, with a slider through all of them.
+//!
+//! The frames of the panels and the slider stay on the page; everything that belongs to the
+//! moment is rendered as parts marked `data-part`, as on the run page, so that one
+//! fragment replaces them all when the slider moves. Without the script the slider is a form and
+//! every moment is a page of its own.
+
+mod fork;
+mod knew;
+mod slider;
+
+use maud::{Markup, html};
+
+use crate::chrome::{Chrome, Section, page_with};
+use crate::run_page::panels;
+use crate::run_page::timeline::tone;
+use crate::run_page::{EventRow, RunPageView};
+use crate::{links, status, time};
+
+pub use fork::ForkOffer;
+pub use knew::{MemoryRow, OpenQuestion, ReachedNode, RememberedView};
+
+#[derive(Debug, Clone, Default)]
+pub struct MomentView {
+    /// The run as it was then: status, graph, variables, child runs.
+    pub state: RunPageView,
+    pub seq: u64,
+    /// The newest event there is.
+    pub last: u64,
+    /// The event of the moment and some on either side, oldest first.
+    pub around: Vec<EventRow>,
+    /// Pretty-printed; absent when the run has no channels.
+    pub channels_json: Option<String>,
+    /// Nodes the run had reached.
+    pub nodes: Vec<ReachedNode>,
+    /// Reached nodes the page leaves out.
+    pub nodes_omitted: u64,
+    pub questions: Vec<OpenQuestion>,
+    pub memory: RememberedView,
+    /// Absent for readers who may not create runs.
+    pub fork: Option<ForkOffer>,
+}
+
+impl MomentView {
+    fn event(&self) -> Option<&EventRow> {
+        self.around.iter().find(|e| e.sequence == self.seq)
+    }
+}
+
+pub fn moment_page(chrome: &Chrome, view: &MomentView) -> String {
+    let state = &view.state;
+    let body = html! {
+        nav aria-label="Breadcrumb" {
+            ol.crumbs {
+                li { a href=(links::RUNS) { "Runs" } }
+                li { a href=(links::workflow(&state.workflow_id)) { (state.workflow_id) } }
+                li { a.id href=(links::run(&state.run_id)) { (state.run_id) } }
+            }
+        }
+        div.title-line { h1 { "History of run " span.id { (state.run_id) } } }
+        (slider::panel(view))
+        (head(view))
+        section.panel aria-labelledby="graph-title" {
+            div.panel-head {
+                h2 #graph-title { "Graph" }
+                button.small type="button" data-fit="past-graph" aria-pressed="false" hidden { "Fit" }
+            }
+            div.graph-view #past-graph tabindex="0" role="region" aria-label="Workflow graph at this moment, scrollable" {
+                (panels::graph_part(state))
+            }
+        }
+        div.columns {
+            div {
+                (frame("Variables", &panels::variables_part(state)))
+                (frame("Memory", &knew::memory(view)))
+                (frame("Channels", &knew::channels(view)))
+            }
+            div {
+                (frame("Fork from here", &fork::part(view)))
+                (frame("Events around it", &around(view)))
+                (frame("Nodes", &knew::nodes(view)))
+                (frame("Open questions", &knew::questions(view)))
+                (frame("Child runs", &panels::children_part(state)))
+            }
+        }
+    };
+    let title = format!("{} · event {}", state.run_id, view.seq);
+    page_with(
+        chrome,
+        Section::Runs,
+        &title,
+        &body,
+        &["history.css"],
+        &["history.js"],
+    )
+}
+
+/// Everything that changes with the moment, for the script that moves the slider.
+pub fn moment_fragment(view: &MomentView) -> String {
+    let parts = html! {
+        (slider::neighbours(view))
+        (head(view))
+        (panels::graph_part(&view.state))
+        (panels::variables_part(&view.state))
+        (knew::memory(view))
+        (knew::channels(view))
+        (fork::part(view))
+        (around(view))
+        (knew::nodes(view))
+        (knew::questions(view))
+        (panels::children_part(&view.state))
+    };
+    parts.into_string()
+}
+
+fn frame(title: &str, part: &Markup) -> Markup {
+    html! {
+        details.panel open {
+            summary.panel-head { h2 { (title) } }
+            (part)
+        }
+    }
+}
+
+/// What happened at this moment and how the run stood after it.
+fn head(view: &MomentView) -> Markup {
+    html! {
+        section.panel.moment data-part="moment" data-seq=(view.seq) data-last=(view.last) aria-labelledby="moment-title" {
+            div.panel-head {
+                h2 #moment-title {
+                    "After event " (view.seq)
+                    @if let Some(event) = view.event() { ": " span class={ "code " (tone(&event.kind)) } { (event.kind) } }
+                }
+                span #moment-status { (status::badge(&view.state.status)) }
+            }
+            @if let Some(event) = view.event() {
+                dl.facts.pad {
+                    @if let Some(node) = &event.node_id { div { dt { "Node" } dd.id { (node) } } }
+                    div { dt { "Time" } dd { (time::at(&event.at)) } }
+                }
+                pre.json data-json tabindex="0" aria-label="Payload of the event as JSON" { (event.payload_json) }
+            }
+            @if let Some((code, message)) = &view.state.error {
+                div.notice.bad { p { strong.code { (code) } " " (message) } }
+            }
+        }
+    }
+}
+
+fn around(view: &MomentView) -> Markup {
+    html! {
+        div data-part="around" {
+            ol.around #events data-origin=(view.state.created_at) {
+                @for event in &view.around {
+                    @let here = event.sequence == view.seq;
+                    li aria-current=[here.then_some("step")] {
+                        a href=(links::moment(&view.state.run_id, event.sequence)) data-moment=(event.sequence) {
+                            span.count { (event.sequence) }
+                            span class={ "code " (tone(&event.kind)) } { (event.kind) }
+                            @if let Some(node) = &event.node_id { span.where { (node) } }
+                            (time::offset(&event.at))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
