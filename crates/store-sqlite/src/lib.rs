@@ -15,7 +15,9 @@ mod audit;
 mod checkpoint;
 mod commit;
 mod connection;
+mod copy;
 mod definitions;
+mod dump;
 mod events;
 mod fault;
 mod idempotency;
@@ -35,6 +37,8 @@ mod timers;
 mod webhooks;
 mod writer;
 
+pub use copy::{Part, Watcher, backup, restore};
+pub use dump::{Counts, Selection, export, import};
 pub use options::Options;
 
 use async_trait::async_trait;

@@ -5,6 +5,7 @@ mod audit;
 mod client;
 mod groups;
 mod inbox;
+mod operate;
 mod server;
 
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub(crate) use client::{
 };
 pub(crate) use groups::GroupsCommand;
 pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
+pub(crate) use operate::{BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StoreArgs};
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -110,6 +112,10 @@ Examples:
   tandem groups list"
     )]
     Groups(GroupsCommand),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
+    Export(ExportRunsArgs),
+    Import(ImportRunsArgs),
     Check(CheckArgs),
 }
 
@@ -138,6 +144,10 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Check(args) => commands::check::check(&args),
+            Command::Backup(args) => commands::operate::backup(&args),
+            Command::Restore(args) => commands::operate::restore(&args),
+            Command::Export(args) => commands::operate::export(&args),
+            Command::Import(args) => commands::operate::import(&args),
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),

@@ -7,6 +7,7 @@ mod given;
 pub(crate) mod groups;
 pub(crate) mod inbox;
 pub(crate) mod keys;
+pub(crate) mod operate;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod table;

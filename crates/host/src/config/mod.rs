@@ -163,8 +163,21 @@ fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<
     Ok(groups)
 }
 
+/// Only where the store is, found as a server would find it.
+pub(crate) fn store(
+    flag: Option<String>,
+    config: Option<PathBuf>,
+    env: &Environment<'_>,
+) -> Result<PathBuf, Failure> {
+    if let Some(named) = flag.or_else(|| env.get("TANDEM_STORE")) {
+        return sqlite_path(&named);
+    }
+    let file = file::load(config.or_else(|| env.get("TANDEM_CONFIG").map(PathBuf::from)))?;
+    sqlite_path(file.store.as_deref().unwrap_or(DEFAULT_STORE))
+}
+
 /// The file behind `sqlite:PATH`.
-fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
     let path = match store.split_once(':') {
         Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
         Some(("postgres" | "postgresql", _)) => {
