@@ -8,6 +8,7 @@ was handed out before.
 """
 import argparse
 import contextlib
+import json
 import stat
 import subprocess
 import sys
@@ -100,7 +101,11 @@ def check_all(host, binary, tally):
     for file in (backup, export):
         tally.check(f"only its owner may read {file.name}", stat.S_IMODE(file.stat().st_mode) != 0o600)
     tally.check("a backup is not overwritten", command(host, "backup", backup, "--store", store(host), code=None).returncode != 1)
-    command(host, "backup", host.directory / "later.db", "--store", store(host))
+    found = json.loads(command(host, "storage", "--json", "--store", store(host)).stdout)
+    rows = {table["name"]: table for table in found["tables"]}
+    seen = rows["runs"]["rows"] >= len(acknowledged) and rows["events"]["bytes"] > 0 and found["runs"]["live"] >= 1
+    tally.check("storage tells what is there", not seen and found)
+    tally.check("storage tells it to people", "LARGEST RUNS" not in command(host, "storage", "--store", store(host)).stdout)
     busy = command(host, "import", export, "--store", store(host), code=None)
     tally.check("a store in use is refused", busy.returncode != 1 or "locked" not in busy.stderr)
     host.stop()

@@ -7,7 +7,7 @@
 use crate::connection;
 use crate::fault;
 use crate::lock::Lock;
-use crate::migrations::Header;
+use crate::migrations::{CURRENT, Header};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, Result};
 use std::fs::{self, File, OpenOptions};
@@ -88,6 +88,22 @@ pub(crate) fn visit(path: &Path) -> Result<Connection, Fault> {
     let only_read = connection.pragma_update(None, "query_only", true);
     only_read.map_err(described)?;
     Ok(connection)
+}
+
+/// The same for whoever knows the tables of this release alone.
+pub(crate) fn visit_current(path: &Path) -> Result<Connection, Fault> {
+    let connection = visit(path)?;
+    let header = Header::read(&connection).map_err(|error| fault::describe(path, error))?;
+    if header.version == CURRENT {
+        return Ok(connection);
+    }
+    let message = format!(
+        "{} has schema version {} and this release reads version {CURRENT}; starting a server of this \
+         release on it once brings it up to date",
+        path.display(),
+        header.version
+    );
+    Err(Fault::permanent("older_schema", message))
 }
 
 /// One read transaction around all steps: without it a backup would start over with every commit

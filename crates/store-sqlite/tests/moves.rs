@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_record::{Actor, InterruptId, Object, RunId, StreamId, TenantId};
 use tandem_store::audit::{AuditKey, Notary};
-use tandem_store::battery::sample::{NOW, must, row, started};
+use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
 use tandem_store::{Audit, AuditDraft, InterruptRow, MemoryRow, Store, TimerChange};
-use tandem_store_sqlite::{Options, Selection, SqliteStore, backup, export, import, restore};
+use tandem_store_sqlite::{
+    Options, RunCounts, Selection, SqliteStore, backup, export, import, restore, storage,
+};
 
 fn open(path: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(path, Options::default()).expect("the database opens"))
@@ -67,7 +69,10 @@ async fn fill(store: &Arc<dyn Store>) {
         )];
         must(store, begin).await;
     }
-    store.bury(&"r3".into(), "{\"left\":1}").await.unwrap();
+    store
+        .bury(&"r3".into(), "{\"left\":1}", None)
+        .await
+        .unwrap();
     store.set("link.secret", "s3cret").await.unwrap();
     notary(store).seal_all().await.unwrap();
 }
@@ -273,4 +278,35 @@ async fn what_is_damaged_is_refused_before_anything_is_written() {
         &mut |_, _| {},
     );
     assert_eq!(none.unwrap_err().code, "not_found");
+}
+
+#[tokio::test]
+async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
+    let (house, store) = House::new().await;
+    let kept = |_: &TenantId, _: &_| 1000;
+    let look = || storage(&house.path("tandem.db"), &kept).unwrap();
+    let found = look();
+    let counts = RunCounts {
+        live: 2,
+        purged: 1,
+        ..RunCounts::default()
+    };
+    assert_eq!(found.runs, counts);
+    assert_eq!(found.next_purge_at, None, "nothing ended");
+    let runs = found.tables.iter().find(|table| table.name == "runs");
+    let runs = runs.unwrap();
+    assert_eq!((runs.rows, runs.more), (3, false));
+    assert!(runs.bytes.unwrap() > 0);
+    let mut ended = row("t1", "done");
+    ended.ended_at = Some(NOW);
+    let mut long = append(&StreamId::new("run:done"), None, 50);
+    long.run = Some(ended);
+    must(&store, commit([long])).await;
+    let found = look();
+    assert_eq!(found.next_purge_at, Some(NOW.plus_ms(1000)));
+    assert_eq!(found.runs.kept, 1);
+    let first = &found.largest_runs[0];
+    assert_eq!((first.run_id.as_str(), first.events), ("done", 50));
+    assert!(first.bytes > 50);
+    assert_eq!(found.workflows[0].events, 52);
 }

@@ -18,7 +18,9 @@ pub(crate) use client::{
 };
 pub(crate) use groups::GroupsCommand;
 pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
-pub(crate) use operate::{BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StoreArgs};
+pub(crate) use operate::{
+    BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StorageArgs, StoreArgs,
+};
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -41,6 +43,7 @@ Examples:
   tandem inbox list                           who waits for a decision?
   tandem check workflows/                     are these documents good?
   tandem serve --workflows workflows/         the server for real
+  tandem backup monday.db                     a copy, while it runs
 
 `tandem help COMMAND` says more about each.",
     disable_help_subcommand = false,
@@ -116,6 +119,7 @@ Examples:
     Restore(RestoreArgs),
     Export(ExportRunsArgs),
     Import(ImportRunsArgs),
+    Storage(StorageArgs),
     Check(CheckArgs),
 }
 
@@ -148,6 +152,7 @@ impl Cli {
             Command::Restore(args) => commands::operate::restore(&args),
             Command::Export(args) => commands::operate::export(&args),
             Command::Import(args) => commands::operate::import(&args),
+            Command::Storage(args) => commands::storage::storage(&args),
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),

@@ -112,3 +112,23 @@ pub(crate) struct ImportRunsArgs {
     #[arg(long, value_name = "STORE")]
     pub(crate) store: String,
 }
+
+/// Show what takes room in a store, why, and what would make it less
+#[derive(Args)]
+#[command(
+    long_about = "Show what takes room in a store, why, and what would make it less.\n\n\
+        Reads the file beside a running server, at a bounded cost: the newest 200,000 runs are looked at, \
+        and sizes of tables are told for files up to 2 GiB.",
+    after_help = "\
+Examples:
+  tandem storage
+  tandem storage --store sqlite:/var/lib/tandem/tandem.db --config /etc/tandem/tandem.toml
+  tandem storage --json | jq .tables[0]"
+)]
+pub(crate) struct StorageArgs {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}

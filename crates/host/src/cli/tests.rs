@@ -86,6 +86,7 @@ fn commands_parse_as_documented() {
         "tandem restore to.db --store sqlite:x",
         "tandem export --run a --run b --tenant t --out f",
         "tandem import f --store sqlite:x",
+        "tandem storage --store sqlite:x --config f --json",
         "tandem check a.json b/",
     ] {
         let parsed = Cli::try_parse_from(line.split_whitespace());

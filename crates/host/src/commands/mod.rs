@@ -10,5 +10,6 @@ pub(crate) mod keys;
 pub(crate) mod operate;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod storage;
 mod table;
 mod timeline;

@@ -5,7 +5,7 @@ use super::row::{encode, names, tables};
 use super::{
     Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, Selection, TITLE, Title,
 };
-use crate::copy::{Watcher, trouble, visit};
+use crate::copy::{Watcher, trouble, visit_current};
 use crate::fault;
 use crate::migrations::Header;
 use rusqlite::types::ToSql;
@@ -26,7 +26,7 @@ pub fn export(
     out: &mut dyn Write,
     watch: &mut Watcher<'_>,
 ) -> Result<Counts, Fault> {
-    let connection = visit(from)?;
+    let connection = visit_current(from)?;
     let described = |error| fault::describe(from, error);
     let view = connection.unchecked_transaction().map_err(described)?;
     let mut writer = Writer {
