@@ -47,8 +47,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn export(args: &ExportRunsArgs) -> anyhow::Result<ExitCode> {
     let from = store_of(&args.store)?;
     let selection = Selection {
-        runs: args.runs.iter().map(|run| RunId::new(run)).collect(),
-        tenant: args.tenant.as_ref().map(|tenant| TenantId::new(tenant)),
+        runs: args.runs.iter().map(RunId::new).collect(),
+        tenant: args.tenant.as_ref().map(TenantId::new),
     };
     let progress = Progress::new();
     let mut watch = |done, all| progress.show(&format!("{done} of {all} runs written"));
