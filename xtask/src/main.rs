@@ -74,6 +74,12 @@ const TASKS: &[Task] = &[
         run: scripts::proof,
     },
     Task {
+        name: "moves",
+        arguments: "",
+        about: "backup, export and import of the real binary at work",
+        run: scripts::moves,
+    },
+    Task {
         name: "acceptance",
         arguments: "[--only TEXT]…",
         about: "the black-box suite, for the groups in .ci/acceptance-groups",

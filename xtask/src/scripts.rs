@@ -20,6 +20,10 @@ pub(crate) fn proof(arguments: &[String]) -> Outcome {
     against_the_binary("tests/audit/proof_of_decisions.py", arguments)
 }
 
+pub(crate) fn moves(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/operations/move_house.py", arguments)
+}
+
 pub(crate) fn browser(arguments: &[String]) -> Outcome {
     against_the_binary("tests/browser/console.py", arguments)
 }

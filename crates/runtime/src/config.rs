@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::redact::Redactor;
+use crate::retention::Retention;
 use crate::webhooks::Courier;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub struct RuntimeConfig {
     /// Runs whose state is kept in memory.
     pub cached_runs: usize,
     /// How long an ended run keeps its log.
-    pub retention_ms: u64,
+    pub retention: Retention,
 }
 
 impl RuntimeConfig {
@@ -60,7 +61,7 @@ impl RuntimeConfig {
             alone: true,
             max_effects: 256,
             cached_runs: 2048,
-            retention_ms: 30 * 24 * 3600 * 1000,
+            retention: Retention::default(),
         }
     }
 }

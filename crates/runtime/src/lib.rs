@@ -51,6 +51,7 @@ pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
 pub use remember::Remembered;
+pub use retention::Retention;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};

@@ -105,7 +105,10 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<InterruptRow> {
     })
 }
 
-fn find(connection: &Connection, interrupt: &InterruptId) -> Result<Option<InterruptRow>> {
+pub(crate) fn find(
+    connection: &Connection,
+    interrupt: &InterruptId,
+) -> Result<Option<InterruptRow>> {
     connection
         .prepare_cached(concat!(
             "SELECT ",

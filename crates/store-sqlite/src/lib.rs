@@ -15,7 +15,9 @@ mod audit;
 mod checkpoint;
 mod commit;
 mod connection;
+mod copy;
 mod definitions;
+mod dump;
 mod events;
 mod fault;
 mod idempotency;
@@ -31,11 +33,15 @@ mod people;
 mod readers;
 mod runs;
 mod settings;
+mod storage;
 mod timers;
 mod webhooks;
 mod writer;
 
+pub use copy::{Part, Watcher, backup, restore};
+pub use dump::{Counts, Selection, export, import};
 pub use options::Options;
+pub use storage::{RunCounts, RunSize, Storage, TableSize, WorkflowSize, storage};
 
 use async_trait::async_trait;
 use checkpoint::Checkpointer;
@@ -45,7 +51,7 @@ use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tandem_record::{RunId, StreamId, Timestamp};
-use tandem_store::{Fault, Upkeep};
+use tandem_store::{AuditDraft, Fault, ListedRun, RunPosition, Upkeep};
 use writer::Writer;
 
 /// An open database. Dropping it finishes what was queued, like [`Upkeep::close`], but without
@@ -137,18 +143,32 @@ impl Upkeep for SqliteStore {
             .await
     }
 
-    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+    async fn ended(
+        &self,
+        after: Option<(Timestamp, RunPosition)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<ListedRun>, Fault> {
         self.readers
-            .read(move |connection| runs::ended_before(connection, before, limit))
+            .read(move |connection| runs::ended(connection, after, before, limit))
             .await
     }
 
-    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
+    async fn bury(
+        &self,
+        run: &RunId,
+        tombstone: &str,
+        told: Option<AuditDraft>,
+    ) -> Result<(), Fault> {
         let (run, tombstone) = (run.clone(), tombstone.to_owned());
         self.writer
             .amend(move |ledger| {
-                events::remove(&ledger.connection, &StreamId::of_run(&run))?;
-                Ok(runs::mark_buried(&ledger.connection, &run, &tombstone)?)
+                let connection = &ledger.connection;
+                if runs::mark_buried(connection, &run, &tombstone)? {
+                    events::remove(connection, &StreamId::of_run(&run))?;
+                    ledger.chain.append(connection, told.as_slice())?;
+                }
+                Ok(())
             })
             .await
     }

@@ -15,7 +15,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn take(database: &Path) -> Result<Self, Fault> {
-        let path = beside(database);
+        let path = Self::path(database);
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -36,12 +36,12 @@ impl Lock {
             Err(TryLockError::Error(error)) => Err(trouble(&path, &error)),
         }
     }
-}
 
-fn beside(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+    pub(crate) fn path(database: &Path) -> PathBuf {
+        let mut name = database.as_os_str().to_owned();
+        name.push(".lock");
+        name.into()
+    }
 }
 
 fn trouble(path: &Path, error: &std::io::Error) -> Fault {

@@ -20,7 +20,7 @@ pub(crate) const SCRIPTS: [&str; 6] = [
     include_str!("schema/6.sql"),
 ];
 
-const CURRENT: i32 = SCRIPTS.len() as i32;
+pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;
 
 /// Accepts the file, sets WAL mode and brings the schema up to date.
 pub(crate) fn prepare(
@@ -38,14 +38,14 @@ pub(crate) fn prepare(
     migrate(connection, header.version).map_err(described)
 }
 
-struct Header {
+pub(crate) struct Header {
     application: i32,
-    version: i32,
+    pub(crate) version: i32,
     tables: i64,
 }
 
 impl Header {
-    fn read(connection: &Connection) -> Result<Self> {
+    pub(crate) fn read(connection: &Connection) -> Result<Self> {
         Ok(Self {
             application: connection.pragma_query_value(None, "application_id", |r| r.get(0))?,
             version: connection.pragma_query_value(None, "user_version", |r| r.get(0))?,
@@ -53,11 +53,11 @@ impl Header {
         })
     }
 
-    fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.application == 0 && self.version == 0 && self.tables == 0
     }
 
-    fn accept(&self, path: &Path) -> Result<(), Fault> {
+    pub(crate) fn accept(&self, path: &Path) -> Result<(), Fault> {
         let path = path.display();
         if !self.is_blank() && self.application != APPLICATION {
             return Err(Fault::permanent(

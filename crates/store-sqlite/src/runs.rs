@@ -74,30 +74,40 @@ pub(crate) fn live_in_scope(
         .optional()
 }
 
-/// Must repeat the condition of the index it names.
-pub(crate) fn ended_before(
+/// Must repeat the condition of the index it names, which ends in the position.
+pub(crate) fn ended(
     connection: &Connection,
+    after: Option<(Timestamp, RunPosition)>,
     before: Timestamp,
     limit: usize,
-) -> Result<Vec<RunId>> {
+) -> Result<Vec<ListedRun>> {
+    let start = (Timestamp(i64::MIN), RunPosition(i64::MIN));
+    let (at, position) = after.unwrap_or(start);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     connection
-        .prepare_cached(
-            "SELECT run_id FROM runs INDEXED BY runs_by_end
-             WHERE ended_at IS NOT NULL AND tombstone IS NULL AND ended_at < ?1
-             ORDER BY ended_at LIMIT ?2",
-        )?
-        .query_map(
-            params![before.0, i64::try_from(limit).unwrap_or(i64::MAX)],
-            |row| Ok(RunId::new(row.get_ref(0)?.as_str()?)),
-        )?
+        .prepare_cached(concat!(
+            "SELECT ",
+            columns!(),
+            ", position FROM runs INDEXED BY runs_by_end
+             WHERE ended_at IS NOT NULL AND tombstone IS NULL
+                 AND (ended_at, position) > (?1, ?2) AND ended_at < ?3
+             ORDER BY ended_at, position LIMIT ?4"
+        ))?
+        .query_map(params![at.0, position.0, before.0, limit], |row| {
+            Ok(ListedRun {
+                position: RunPosition(row.get(COLUMNS)?),
+                row: from_row(row)?,
+            })
+        })?
         .collect()
 }
 
-pub(crate) fn mark_buried(connection: &Connection, run: &RunId, tombstone: &str) -> Result<()> {
-    connection
-        .prepare_cached("UPDATE runs SET tombstone = ?2 WHERE run_id = ?1")?
-        .execute([run.as_str(), tombstone])
-        .map(drop)
+/// Whether there was something to bury.
+pub(crate) fn mark_buried(connection: &Connection, run: &RunId, tombstone: &str) -> Result<bool> {
+    let changed = connection
+        .prepare_cached("UPDATE runs SET tombstone = ?2 WHERE run_id = ?1 AND tombstone IS NULL")?
+        .execute([run.as_str(), tombstone])?;
+    Ok(changed > 0)
 }
 
 fn from_row(row: &Row<'_>) -> Result<RunRow> {

@@ -263,12 +263,24 @@ pub trait Upkeep: Send + Sync {
     /// Forgets answers older than `before`, oldest first, at most `limit`.
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
 
-    /// Runs that ended before `before` and still have their log, longest ended first.
-    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault>;
+    /// Runs that ended before `before` and still have their log, longest ended first, those that
+    /// ended at one time in order of creation; from the one after the place given.
+    async fn ended(
+        &self,
+        after: Option<(Timestamp, RunPosition)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<ListedRun>, Fault>;
 
     /// Removes a run's log and its snapshot and leaves its row with `tombstone`. Its sequence
-    /// stays taken, and what it wrote into memory stays. Harmless when repeated.
-    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault>;
+    /// stays taken, and what it wrote into memory stays. The audit log tells it in the same
+    /// transaction. Repeated, or without such a run, it does nothing.
+    async fn bury(
+        &self,
+        run: &RunId,
+        tombstone: &str,
+        told: Option<AuditDraft>,
+    ) -> Result<(), Fault>;
 
     /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
     /// Later calls get a fault with code `closed`.

@@ -21,8 +21,8 @@ mod tests;
 
 use crate::commit::{Commit, SnapshotRecord};
 use crate::fault::{Error, Fault};
-use crate::read::{StoredEvent, StreamSlice};
-use crate::{Log, ReadLog, Upkeep};
+use crate::read::{ListedRun, RunPosition, StoredEvent, StreamSlice};
+use crate::{AuditDraft, Log, ReadLog, Upkeep};
 use async_trait::async_trait;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,21 +131,35 @@ impl Upkeep for MemoryStore {
         Ok(old.len() as u64)
     }
 
-    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+    async fn ended(
+        &self,
+        after: Option<(Timestamp, RunPosition)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<ListedRun>, Fault> {
         let state = self.state()?;
-        let mut ended: Vec<_> = state
-            .runs
-            .iter()
-            .filter(|run| !state.tombstones.contains_key(&run.run_id))
-            .filter_map(|run| Some((run.ended_at.filter(|at| *at < before)?, run.run_id.clone())))
+        let runs = (0..).map(RunPosition).zip(&state.runs);
+        let mut ended: Vec<_> = runs
+            .filter(|(_, run)| !state.tombstones.contains_key(&run.run_id))
+            .filter_map(|(position, run)| Some(((run.ended_at?, position), run)))
+            .filter(|(place, _)| place.0 < before && after.is_none_or(|after| *place > after))
             .collect();
-        ended.sort();
+        ended.sort_by_key(|(place, _)| *place);
         ended.truncate(limit);
-        Ok(ended.into_iter().map(|(_, run)| run).collect())
+        let listed = ended.into_iter().map(|((_, position), run)| ListedRun {
+            position,
+            row: run.clone(),
+        });
+        Ok(listed.collect())
     }
 
-    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
-        self.state()?.bury(run, tombstone);
+    async fn bury(
+        &self,
+        run: &RunId,
+        tombstone: &str,
+        told: Option<AuditDraft>,
+    ) -> Result<(), Fault> {
+        self.state()?.bury(run, tombstone, told.as_ref());
         Ok(())
     }
 

@@ -11,7 +11,8 @@ use tandem_record::{
     RunStatus, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, NewRun, Permissions, Redactor, Run, Runtime, RuntimeConfig, SubmitError,
+    Answering, Clock, NewRun, Permissions, Redactor, Retention, Run, Runtime, RuntimeConfig,
+    SubmitError,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -32,6 +33,7 @@ pub struct Plan {
     pub courier: Arc<ScriptedCourier>,
     pub clock: Arc<dyn Clock>,
     pub redactor: Redactor,
+    pub retention: Retention,
     pub max_effects: usize,
     pub cached_runs: usize,
 }
@@ -49,6 +51,7 @@ impl Default for Plan {
             courier: Arc::default(),
             clock: Arc::new(SimClock::starting_at(Timestamp(1_800_000_000_000))),
             redactor: Redactor::default(),
+            retention: Retention::default(),
             max_effects: 256,
             cached_runs: 2048,
         }
@@ -67,6 +70,7 @@ impl Plan {
         config.clock = self.clock;
         config.ids = Arc::new(SimIds::new(1));
         config.redactor = self.redactor;
+        config.retention = self.retention;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         House {

@@ -5,6 +5,7 @@ mod audit;
 mod client;
 mod groups;
 mod inbox;
+mod operate;
 mod server;
 
 #[cfg(test)]
@@ -17,6 +18,9 @@ pub(crate) use client::{
 };
 pub(crate) use groups::GroupsCommand;
 pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
+pub(crate) use operate::{
+    BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StorageArgs, StoreArgs,
+};
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -39,6 +43,7 @@ Examples:
   tandem inbox list                           who waits for a decision?
   tandem check workflows/                     are these documents good?
   tandem serve --workflows workflows/         the server for real
+  tandem backup monday.db                     a copy, while it runs
 
 `tandem help COMMAND` says more about each.",
     disable_help_subcommand = false,
@@ -110,6 +115,11 @@ Examples:
   tandem groups list"
     )]
     Groups(GroupsCommand),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
+    Export(ExportRunsArgs),
+    Import(ImportRunsArgs),
+    Storage(StorageArgs),
     Check(CheckArgs),
 }
 
@@ -138,6 +148,11 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Check(args) => commands::check::check(&args),
+            Command::Backup(args) => commands::operate::backup(&args),
+            Command::Restore(args) => commands::operate::restore(&args),
+            Command::Export(args) => commands::operate::export(&args),
+            Command::Import(args) => commands::operate::import(&args),
+            Command::Storage(args) => commands::storage::storage(&args),
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),

@@ -53,7 +53,7 @@ fn help_names_the_environment() {
 
 #[test]
 fn capabilities_that_are_not_here_have_no_commands() {
-    for absent in ["chat", "audit", "backup", "export", "import"] {
+    for absent in ["chat", "audit"] {
         assert!(Cli::try_parse_from(["tandem", absent]).is_err(), "{absent}");
     }
 }
@@ -82,6 +82,11 @@ fn commands_parse_as_documented() {
         "tandem keys list",
         "tandem keys revoke key_1",
         "tandem keys rotate key_1",
+        "tandem backup to.db --store sqlite:x --force",
+        "tandem restore to.db --store sqlite:x",
+        "tandem export --run a --run b --tenant t --out f",
+        "tandem import f --store sqlite:x",
+        "tandem storage --store sqlite:x --config f --json",
         "tandem check a.json b/",
     ] {
         let parsed = Cli::try_parse_from(line.split_whitespace());

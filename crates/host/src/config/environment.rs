@@ -39,6 +39,7 @@ impl Environment<'_> {
             secrets: self.secrets()?,
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
+            retention: None,
             confidence_floor: self.number("TANDEM_CONFIDENCE_FLOOR")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
         })

@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, OtelProtocol};
+use super::{Hidden, LogFormat, OtelProtocol, RetentionLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ pub(crate) struct Layer {
     pub(crate) secrets: Option<BTreeMap<String, Hidden>>,
     pub(crate) otel: Option<OtelLayer>,
     pub(crate) retention_seconds: Option<u64>,
+    pub(crate) retention: Option<RetentionLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) confidence_floor: Option<f64>,
@@ -55,6 +56,7 @@ impl Layer {
                 (above, below) => above.or(below),
             },
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
+            retention: self.retention.or(below.retention),
             groups: self.groups.or(below.groups),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
@@ -77,6 +79,7 @@ impl Layer {
             secrets: None,
             otel: None,
             retention_seconds: None,
+            retention: None,
             groups: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,

@@ -7,6 +7,7 @@ mod environment;
 mod file;
 mod layer;
 mod listen;
+mod retention;
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tests;
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
+pub(crate) use retention::RetentionLayer;
 
 use crate::failure::Failure;
 use layer::OtelLayer;
@@ -22,13 +24,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tandem_access::Member;
-use tandem_runtime::AgentPolicy;
+use tandem_runtime::{AgentPolicy, Retention};
 use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
-const DEFAULT_RETENTION_SECONDS: u64 = 30 * 24 * 3600;
-const MAX_RETENTION_SECONDS: u64 = 100 * 31_557_600;
 const DEFAULT_HOST_ID: &str = "tandem";
 
 /// A checked configuration.
@@ -55,7 +55,7 @@ pub(crate) struct Settings {
     pub(crate) audit_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
     /// How long an ended run keeps its log.
-    pub(crate) retention_ms: u64,
+    pub(crate) retention: Retention,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
@@ -146,7 +146,10 @@ pub(crate) fn resolve(
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),
         otel: otel(layer.otel.unwrap_or_default())?,
-        retention_ms: retention_ms(layer.retention_seconds)?,
+        retention: retention::retention(
+            layer.retention_seconds,
+            layer.retention.unwrap_or_default(),
+        )?,
         groups: groups(layer.groups.unwrap_or_default())?,
     })
 }
@@ -163,8 +166,31 @@ fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<
     Ok(groups)
 }
 
+/// Only where the store is, found as a server would find it.
+pub(crate) fn store(
+    flag: Option<String>,
+    config: Option<PathBuf>,
+    env: &Environment<'_>,
+) -> Result<PathBuf, Failure> {
+    if let Some(named) = flag.or_else(|| env.get("TANDEM_STORE")) {
+        return sqlite_path(&named);
+    }
+    let file = file::load(config.or_else(|| env.get("TANDEM_CONFIG").map(PathBuf::from)))?;
+    sqlite_path(file.store.as_deref().unwrap_or(DEFAULT_STORE))
+}
+
+/// How long a server here would keep ended runs.
+pub(crate) fn retention_of(
+    config: Option<PathBuf>,
+    env: &Environment<'_>,
+) -> Result<Retention, Failure> {
+    let file = file::load(config.or_else(|| env.get("TANDEM_CONFIG").map(PathBuf::from)))?;
+    let layer = env.layer()?.over(file);
+    retention::retention(layer.retention_seconds, layer.retention.unwrap_or_default())
+}
+
 /// The file behind `sqlite:PATH`.
-fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
     let path = match store.split_once(':') {
         Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
         Some(("postgres" | "postgresql", _)) => {
@@ -204,17 +230,6 @@ fn host_id(given: Option<String>) -> Result<String, Failure> {
         format!("the host id {id:?} cannot be used"),
         "It has up to 64 characters: a lower-case letter, then lower-case letters, digits and \
          hyphens.",
-    ))
-}
-
-fn retention_ms(seconds: Option<u64>) -> Result<u64, Failure> {
-    let seconds = seconds.unwrap_or(DEFAULT_RETENTION_SECONDS);
-    if (1..=MAX_RETENTION_SECONDS).contains(&seconds) {
-        return Ok(seconds * 1000);
-    }
-    Err(Failure::new(
-        format!("ended runs cannot be kept for {seconds} seconds"),
-        "Set TANDEM_RETENTION_SECONDS to a number from 1 to 3155760000, a century.",
     ))
 }
 

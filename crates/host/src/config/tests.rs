@@ -135,12 +135,52 @@ fn ended_runs_are_kept_for_as_long_as_told() {
             None,
         )
     };
-    assert_eq!(kept("3600").unwrap().retention_ms, 3_600_000);
-    let month = resolved(Layer::default(), &[], None).unwrap().retention_ms;
+    assert_eq!(kept("3600").unwrap().retention.default_ms, 3_600_000);
+    let month = resolved(Layer::default(), &[], None).unwrap();
+    let month = month.retention.default_ms;
     assert_eq!(month, 30 * 24 * 3_600_000);
     for bad in ["0", "-1", "1.5", "a while", "99999999999"] {
         assert!(kept(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn the_most_specific_rule_keeps_a_run() {
+    let rules = "[retention]\ndefault = '2w'\ntenants.acme = '12h'\nworkflows.\"a.b\" = '90m'";
+    let kept = |env: &[(&str, &str)], tenant: &str, workflow: &str| {
+        let settings = resolved(Layer::default(), env, Some(rules)).unwrap();
+        settings.retention.of(&tenant.into(), &workflow.into()) / 1000
+    };
+    assert_eq!(kept(&[], "other", "w"), 14 * 24 * 3600);
+    assert_eq!(kept(&[], "acme", "w"), 12 * 3600);
+    assert_eq!(kept(&[], "acme", "a.b"), 90 * 60);
+    assert_eq!(kept(&[], "other", "a.b"), 90 * 60);
+    let told = [("TANDEM_RETENTION_SECONDS", "7")];
+    assert_eq!(kept(&told, "other", "w"), 7, "the default alone");
+    assert_eq!(kept(&told, "acme", "w"), 12 * 3600);
+    for bad in [
+        "default = '30'",
+        "default = '0d'",
+        "default = 'd'",
+        "tenants.a = '1y'",
+        "days = 3",
+    ] {
+        let text = format!("[retention]\n{bad}");
+        assert!(
+            resolved(Layer::default(), &[], Some(&text)).is_err(),
+            "{bad}"
+        );
+    }
+    let why = resolved(
+        Layer::default(),
+        &[],
+        Some("[retention]\nworkflows.x = 'soon'"),
+    );
+    let why = why.unwrap_err().to_string();
+    assert!(
+        why.contains("retention.workflows.x") && why.contains("90d"),
+        "{why}"
+    );
 }
 
 #[test]

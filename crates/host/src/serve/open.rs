@@ -45,7 +45,7 @@ impl Opened {
             courier: Some(Arc::new(courier)),
             clock: Arc::new(clock),
             redactor: redactor(&settings),
-            retention_ms: settings.retention_ms,
+            retention: settings.retention.clone(),
             agents: settings.agent_policy.clone(),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };

@@ -3,10 +3,11 @@
 
 use super::sample::{NOW, head, later, moved, must, row, started};
 use crate::{
-    Commit, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView, SnapshotRecord, Store,
+    AuditDraft, Commit, ListedRun, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView,
+    SnapshotRecord, Store,
 };
 use std::sync::Arc;
-use tandem_record::{RunId, RunStatus, Seq, StreamId, TenantId};
+use tandem_record::{Actor, Object, RunId, RunStatus, Seq, StreamId, TenantId};
 
 fn write(run: &str, seq: u64, key: &str, value: Option<&str>) -> MemoryRow {
     MemoryRow {
@@ -231,16 +232,40 @@ pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
     }
     must(&store, started(row("t1", "live"))).await;
     journal(&store, [write("r1", 0, "a", Some("1"))]).await;
-    let old = store.ended_before(later(20), 10).await.unwrap();
+    let ended = async |after, before, limit| {
+        let runs = store.ended(after, before, limit).await.unwrap();
+        let place = |run: &ListedRun| (run.row.ended_at.unwrap(), run.position);
+        let last = runs.last().map(place);
+        let ids: Vec<_> = runs.into_iter().map(|run| run.row.run_id).collect();
+        (ids, last)
+    };
+    let (old, _) = ended(None, later(20), 10).await;
     assert_eq!(
         old,
         [RunId::new("r3"), RunId::new("r1")],
         "longest ended first"
     );
-    assert_eq!(store.ended_before(later(99), 2).await.unwrap().len(), 2);
+    let (first, place) = ended(None, later(99), 1).await;
+    assert_eq!(first, [RunId::new("r3")]);
+    let (rest, place) = ended(place, later(99), 9).await;
+    assert_eq!(
+        rest,
+        [RunId::new("r1"), RunId::new("r2")],
+        "from a place on"
+    );
+    assert_eq!(ended(place, later(99), 9).await.0, []);
+    let told = AuditDraft::new(NOW, None, &Actor::host(), "run.purge", "r1", Object::new());
     for _ in 0..2 {
-        store.bury(&"r1".into(), "{\"left\":1}").await.unwrap();
+        let left = "{\"left\":1}";
+        let buried = store.bury(&"r1".into(), left, Some(told.clone())).await;
+        buried.unwrap();
+        let told = store.audit_head().await.unwrap();
+        assert_eq!(told.map(|head| head.seq), Some(1), "told once");
     }
+    let nobody = store.bury(&"nobody".into(), "{}", Some(told)).await;
+    nobody.unwrap();
+    let end = store.audit_head().await.unwrap();
+    assert_eq!(end.map(|end| end.seq), Some(1), "nothing happened");
     let stream = StreamId::new("run:r1");
     let slice = store.events(&stream, None, 10).await.unwrap();
     assert!(slice.events.is_empty(), "its log is gone");
@@ -251,13 +276,13 @@ pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
     assert_eq!(left.head, Seq(0), "and says how far it went");
     let other = store.run(&"t1".into(), &"r2".into()).await.unwrap();
     assert_eq!(other.expect("another run").tombstone, None);
-    assert_eq!(store.ended_before(later(99), 9).await.unwrap().len(), 2);
+    assert_eq!(ended(None, later(99), 9).await.0.len(), 2);
     let end = store.memory_position().await.unwrap();
     assert_eq!(seen(&store, &view(end, &[])).await, ["a=\"1\""]);
     // What begins afterwards does not show up in the grave.
-    store.bury(&"r2".into(), "{}").await.unwrap();
-    store.bury(&"r3".into(), "{}").await.unwrap();
-    store.bury(&"live".into(), "{}").await.unwrap();
+    for run in ["r2", "r3", "live"] {
+        store.bury(&run.into(), "{}", None).await.unwrap();
+    }
     must(&store, started(row("t1", "new"))).await;
     assert_eq!(head(&store, &StreamId::new("run:new")).await, Some(0));
     let grave = store.events(&stream, None, 10).await.unwrap();

@@ -3,6 +3,7 @@
 use super::MemoryStore;
 use super::state::State;
 use crate::ReadMemory;
+use crate::audit::AuditDraft;
 use crate::commit::MemoryRow;
 use crate::fault::Fault;
 use crate::read::{MemoryQuery, MemoryView};
@@ -11,9 +12,12 @@ use std::collections::{BTreeMap, HashMap};
 use tandem_record::{RunId, Seq, StreamId, TenantId};
 
 impl State {
-    pub(super) fn bury(&mut self, run: &RunId, tombstone: &str) {
-        if !self.run_places.contains_key(run) {
+    pub(super) fn bury(&mut self, run: &RunId, tombstone: &str, told: Option<&AuditDraft>) {
+        if !self.run_places.contains_key(run) || self.tombstones.contains_key(run) {
             return;
+        }
+        if let Some(told) = told {
+            self.tell(told);
         }
         if let Some(log) = self.streams.get_mut(&StreamId::of_run(run)) {
             log.buried_at = log.head();

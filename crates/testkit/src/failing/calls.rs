@@ -13,10 +13,10 @@ use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
     DeliveryRow, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    KeyRecord, Keys, LeaseRequest, Listing, Log, MemoryQuery, MemoryRow, MemoryView, Outbox,
-    OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog, ReadMemory,
-    ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, Settings,
-    SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    KeyRecord, Keys, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
+    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
+    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, RunPosition,
+    Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -387,12 +387,22 @@ impl Upkeep for FailingStore {
         self.inner.expire_idempotency(before, limit).await
     }
 
-    async fn ended_before(&self, before: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
-        self.inner.ended_before(before, limit).await
+    async fn ended(
+        &self,
+        after: Option<(Timestamp, RunPosition)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<ListedRun>, Fault> {
+        self.inner.ended(after, before, limit).await
     }
 
-    async fn bury(&self, run: &RunId, tombstone: &str) -> Result<(), Fault> {
-        self.inner.bury(run, tombstone).await
+    async fn bury(
+        &self,
+        run: &RunId,
+        tombstone: &str,
+        told: Option<AuditDraft>,
+    ) -> Result<(), Fault> {
+        self.inner.bury(run, tombstone, told).await
     }
 
     async fn close(&self) {

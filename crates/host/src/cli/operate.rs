@@ -1,0 +1,134 @@
+//! Options of the commands that work on a store itself: backup, restore, export, import, storage.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub(crate) struct StoreArgs {
+    /// The store: sqlite:PATH [env: TANDEM_STORE] [default: as `tandem serve` finds it]
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<String>,
+    /// Configuration file [env: TANDEM_CONFIG] [default: ./tandem.toml if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Copy the store into a file, also while a server uses it
+#[derive(Args)]
+#[command(
+    long_about = "Copy the store into a file, also while a server uses it.\n\n\
+        Everything acknowledged before the command began is in the copy. The server goes on \
+        meanwhile. The copy is checked page by page before it gets its name; if anything fails, nothing \
+        appears under it. It holds everything the store holds, secrets that sign links and the audit log \
+        included, and only its owner may read it.",
+    after_help = "\
+Examples:
+  tandem backup /backup/tandem-monday.db
+  tandem backup --store sqlite:/var/lib/tandem/tandem.db /backup/tandem.db --force
+  tandem restore /backup/tandem-monday.db --store sqlite:/var/lib/tandem/tandem.db"
+)]
+pub(crate) struct BackupArgs {
+    /// Where to write the copy
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Make a store of a backup
+#[derive(Args)]
+#[command(
+    long_about = "Make a store of a backup.\n\n\
+        The store must not exist: move the old one away first, with its -wal file if there is one. Runs \
+        go on from where the backup was taken; what was done since then is done again under the same \
+        Idempotency-Key.",
+    after_help = "\
+Examples:
+  tandem restore /backup/tandem-monday.db --store sqlite:/var/lib/tandem/tandem.db
+  tandem restore tandem-monday.db --store sqlite:look.db && tandem serve --store sqlite:look.db"
+)]
+pub(crate) struct RestoreArgs {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The store to make: sqlite:PATH
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: String,
+}
+
+/// Write runs with their history as lines of JSON, also while a server uses the store
+#[derive(Args)]
+#[command(
+    long_about = "Write runs with their whole history as lines of JSON, also while a server uses the store.\n\n\
+        Without a selection everything is exported: runs, workflows, memory, the audit log with its \
+        key, API keys (as hashes), settings. Such a file HOLDS SECRETS: whoever has it can sign links and \
+        seal audit logs in this host's name. A file made with --out can be read by its owner only.\n\n\
+        With --run or --tenant the file carries the runs (with the runs below them), their documents, \
+        questions, timers, effects under way and the memory of their tenants, and no key. Values marked \
+        sensitive are in it.",
+    after_help = "\
+Examples:
+  tandem export --out everything.ndjson
+  tandem export --tenant acme --out acme.ndjson
+  tandem export --run 0199… | gzip > run.ndjson.gz
+  tandem import everything.ndjson --store sqlite:new.db"
+)]
+pub(crate) struct ExportRunsArgs {
+    /// A run, with the runs below it; repeatable
+    #[arg(long = "run", value_name = "ID")]
+    pub(crate) runs: Vec<String>,
+    /// All runs of a tenant, or only those named with --run if they are of it
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<String>,
+    /// Where to write it; stdout without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Bring exported runs into a store that no server uses
+#[derive(Args)]
+#[command(
+    long_about = "Bring exported runs into a store that no server uses.\n\n\
+        An export of everything needs a new store; then links, keys and the audit log work as they \
+        did. Other exports may be brought into any store that has none of their runs; if they carry \
+        memory, into one without memory. Nothing is written unless the file is complete and all of it \
+        fits; each run is written whole.\n\n\
+        Runs that wait go on in the new store: stop the old one first, or they go on twice.",
+    after_help = "\
+Examples:
+  tandem import everything.ndjson --store sqlite:new.db
+  tandem import run.ndjson --store sqlite:/var/lib/tandem/tandem.db"
+)]
+pub(crate) struct ImportRunsArgs {
+    /// What `tandem export` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The store: sqlite:PATH
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: String,
+}
+
+/// Show what takes room in a store, why, and what would make it less
+#[derive(Args)]
+#[command(
+    long_about = "Show what takes room in a store, why, and what would make it less.\n\n\
+        Reads the file beside a running server, at a bounded cost: the newest 200,000 runs are looked at, \
+        and sizes of tables are told for files up to 2 GiB.",
+    after_help = "\
+Examples:
+  tandem storage
+  tandem storage --store sqlite:/var/lib/tandem/tandem.db --config /etc/tandem/tandem.toml
+  tandem storage --json | jq .tables[0]"
+)]
+pub(crate) struct StorageArgs {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}

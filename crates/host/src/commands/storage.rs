@@ -1,0 +1,147 @@
+//! `tandem storage`: what takes room, why, and what would make it less.
+
+use super::operate::{size, store_of, trouble};
+use super::table::table;
+use crate::cli::StorageArgs;
+use crate::config::{self, Environment};
+use crate::output::{self, harmless};
+use std::process::ExitCode;
+use tandem_store_sqlite::Storage;
+
+pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
+    let path = store_of(&args.store)?;
+    let rules = config::retention_of(args.store.config.clone(), &Environment::of_process())?;
+    let kept = |tenant: &_, workflow: &_| rules.of(tenant, workflow);
+    let found = tandem_store_sqlite::storage(&path, &kept);
+    let found = found.map_err(|fault| trouble("look at the store", &fault, ""))?;
+    if args.json {
+        output::json(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Storage {
+        file_bytes,
+        wal_bytes,
+        free_bytes,
+        ..
+    } = found;
+    output::line(format!(
+        "{}: {} ({} free inside), write-ahead log {}\n",
+        path.display(),
+        size(file_bytes),
+        size(free_bytes),
+        size(wal_bytes)
+    ))?;
+    output::line(tables(&found))?;
+    if !found.workflows.is_empty() {
+        output::line(format!("\n{}", workflows(&found)))?;
+        output::line(format!("\n{}", largest(&found)))?;
+    }
+    output::line("")?;
+    for line in advice(&found) {
+        output::line(line)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tables(found: &Storage) -> String {
+    let mut table = table(["TABLE", "ROWS", "BYTES", "HOLDS"]);
+    for one in found.tables.iter().filter(|table| table.rows > 0) {
+        let more = if one.more { "+" } else { "" };
+        let bytes = one.bytes.map_or_else(|| "?".to_owned(), size);
+        let rows = format!("{}{more}", one.rows);
+        table.add_row([one.name.clone(), rows, bytes, holds(&one.name).to_owned()]);
+    }
+    table.trim_fmt()
+}
+
+/// What a table is for, and what becomes of its rows.
+fn holds(table: &str) -> &'static str {
+    match table {
+        "events" => "histories of runs; removed when their retention ends",
+        "snapshots" => "folded runs, to start faster; removed with the events",
+        "runs" => "one row for each run, tombstones included; stays",
+        "streams" => "where each history ends; stays",
+        "interrupts" => "questions, open and decided; stays",
+        "inbox" => "open questions by how they are listed",
+        "audit" => "the audit log; never shrinks",
+        "audit_checkpoints" => "its seals; never shrinks",
+        "memory" => "every write to memory; stays",
+        "idempotency" => "answers to repeated requests; a day",
+        "webhook_deliveries" => "deliveries to webhooks; 10,000 for each",
+        "definitions" => "workflow documents that runs are pinned to; stays",
+        "outbox" => "effects to perform",
+        "timers" => "what waits for time",
+        "keys" | "settings" | "groups" | "delegations" | "registry" | "webhooks" => {
+            "what was set up; stays"
+        }
+        _ => "",
+    }
+}
+
+fn workflows(found: &Storage) -> String {
+    let mut table = table(["WORKFLOW", "TENANT", "RUNS WITH LOG", "EVENTS"]);
+    for one in &found.workflows {
+        table.add_row([
+            harmless(one.workflow_id.as_str()),
+            harmless(one.tenant.as_str()),
+            one.runs.to_string(),
+            one.events.to_string(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn largest(found: &Storage) -> String {
+    let mut table = table(["LARGEST RUNS", "WORKFLOW", "STATUS", "EVENTS", "BYTES"]);
+    for one in &found.largest_runs {
+        table.add_row([
+            harmless(one.run_id.as_str()),
+            harmless(one.workflow_id.as_str()),
+            one.status.clone(),
+            one.events.to_string(),
+            size(one.bytes),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// Why it is large and what to do, in sentences.
+fn advice(found: &Storage) -> Vec<String> {
+    let runs = found.runs;
+    let of = if runs.more { "newest runs" } else { "runs" };
+    let mut lines = vec![format!(
+        "{of}: {} live, {} ended and kept for now, {} purged to a tombstone",
+        runs.live, runs.kept, runs.purged
+    )];
+    if let Some(at) = found.next_purge_at {
+        let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
+        lines.push(format!(
+            "the next history is removed at {at:.0} or soon after"
+        ));
+    }
+    if runs.kept > runs.live {
+        lines.push(
+            "ended runs are most of it: keep them for less long with [retention] in tandem.toml"
+                .to_owned(),
+        );
+    } else if runs.live > 0 {
+        lines.push(
+            "live runs are most of it: `tandem runs list` shows them, `tandem runs cancel` ends one"
+                .to_owned(),
+        );
+    }
+    if found.free_bytes > found.file_bytes / 4 {
+        lines.push(
+            "much of the file is free and used again by what comes; `tandem export` and `import` \
+             make a smaller one"
+                .to_owned(),
+        );
+    }
+    if found.wal_bytes > found.file_bytes.max(128 << 20) {
+        lines.push(
+            "the write-ahead log is large: something reads the store for long, such as a backup"
+                .to_owned(),
+        );
+    }
+    lines
+}

@@ -1,0 +1,222 @@
+//! A copy of a database, also of one a server is writing to: what was confirmed before the copy began
+//! is in it, and the writer never waits.
+//!
+//! The copy appears under its name at once and complete, or not at all: it is made beside it,
+//! checked, synced and renamed.
+
+use crate::connection;
+use crate::fault;
+use crate::lock::Lock;
+use crate::migrations::{CURRENT, Header};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, Result};
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tandem_store::Fault;
+
+/// Pages copied between two words about progress: 4 MiB.
+const PAGES: i32 = 1024;
+/// A program that is not ours may hold the file for a moment.
+const WAITS: u32 = 500;
+const WAIT: Duration = Duration::from_millis(10);
+
+/// Called with what was done of how much, in bytes.
+pub type Watcher<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// Copies the database `from` to the file `to` and gives its size. `replace` permits taking the
+/// place of a file. Faults: `target_exists`, `locked` (a server uses what would be replaced), and those of
+/// opening a database.
+pub fn backup(
+    from: &Path,
+    to: &Path,
+    replace: bool,
+    watch: &mut Watcher<'_>,
+) -> Result<u64, Fault> {
+    if to.exists() && !replace {
+        return Err(exists(to));
+    }
+    // What was made by a server has a lock beside it; a backup has none, and gets none.
+    let _lock = match Lock::path(to).exists() {
+        true => Some(Lock::take(to)?),
+        false => None,
+    };
+    copy(from, to, watch)
+}
+
+/// The other way: makes the database `to` of a backup. A file that holds anything is not touched.
+pub fn restore(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<u64, Fault> {
+    let _lock = Lock::take(to)?;
+    if fs::metadata(to).is_ok_and(|file| file.len() > 0) {
+        return Err(exists(to));
+    }
+    copy(from, to, watch)
+}
+
+fn copy(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<u64, Fault> {
+    let source = visit(from)?;
+    let same = fs::canonicalize(from).ok() == fs::canonicalize(to).ok();
+    if same && to.exists() {
+        let message = format!("{} would be copied onto itself", to.display());
+        return Err(Fault::permanent("target_exists", message));
+    }
+    let part = Part::begin(to)?;
+    let described = |error| fault::describe(&part.path, error);
+    let mut copy = Connection::open(&part.path).map_err(described)?;
+    fill(&source, &mut copy, watch).map_err(described)?;
+    check(&copy, &part.path)?;
+    copy.close().map_err(|(_, error)| described(error))?;
+    part.finish(to)
+}
+
+/// Opens somebody's database to read it, beside whoever writes it. It must be one of ours.
+pub(crate) fn visit(path: &Path) -> Result<Connection, Fault> {
+    if !path.exists() {
+        let message = format!("{}: there is no such file", path.display());
+        return Err(Fault::permanent("io", message));
+    }
+    // Whoever may write also tidies up when it is the last to close.
+    let connection = connection::join(path)
+        .or_else(|_| connection::read_only(path, &crate::Options::default()))?;
+    let described = |error| fault::describe(path, error);
+    let header = Header::read(&connection).map_err(described)?;
+    header.accept(path)?;
+    if header.is_blank() {
+        let message = format!("{} is empty", path.display());
+        return Err(Fault::permanent("corrupt", message));
+    }
+    let only_read = connection.pragma_update(None, "query_only", true);
+    only_read.map_err(described)?;
+    Ok(connection)
+}
+
+/// The same for whoever knows the tables of this release alone.
+pub(crate) fn visit_current(path: &Path) -> Result<Connection, Fault> {
+    let connection = visit(path)?;
+    let header = Header::read(&connection).map_err(|error| fault::describe(path, error))?;
+    if header.version == CURRENT {
+        return Ok(connection);
+    }
+    let message = format!(
+        "{} has schema version {} and this release reads version {CURRENT}; starting a server of this \
+         release on it once brings it up to date",
+        path.display(),
+        header.version
+    );
+    Err(Fault::permanent("older_schema", message))
+}
+
+/// One read transaction around all steps: without it a backup would start over with every commit
+/// of the server.
+fn fill(source: &Connection, copy: &mut Connection, watch: &mut Watcher<'_>) -> Result<()> {
+    let view = source.unchecked_transaction()?;
+    let page: i64 = view.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    view.query_row("SELECT count(*) FROM streams", (), |_| Ok(()))?;
+    let backup = Backup::new(&view, copy)?;
+    let mut waits = 0;
+    loop {
+        match backup.step(PAGES)? {
+            StepResult::Done => return Ok(()),
+            StepResult::More => {}
+            _ if waits >= WAITS => {
+                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                return Err(rusqlite::Error::SqliteFailure(busy, None));
+            }
+            _ => {
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
+        }
+        let progress = backup.progress();
+        let bytes = |pages: i32| u64::from(pages.unsigned_abs()) * page.unsigned_abs();
+        let done = progress.pagecount - progress.remaining;
+        watch(bytes(done), bytes(progress.pagecount));
+    }
+}
+
+/// Every page, every index: a backup is of no use if it is found damaged when it is needed.
+fn check(copy: &Connection, path: &Path) -> Result<(), Fault> {
+    let verdict: Result<String> = copy.query_row("PRAGMA integrity_check(1)", (), |row| row.get(0));
+    match verdict
+        .map_err(|error| fault::describe(path, error))?
+        .as_str()
+    {
+        "ok" => Ok(()),
+        damage => Err(Fault::permanent(
+            "corrupt",
+            format!("the copy is damaged ({damage}), so the source is, or the disk"),
+        )),
+    }
+}
+
+fn exists(path: &Path) -> Fault {
+    let message = format!("{} exists and is not replaced", path.display());
+    Fault::permanent("target_exists", message)
+}
+
+/// A file on its way to its name, which only its owner may read. Taken away again unless it gets
+/// there.
+pub struct Part {
+    path: PathBuf,
+}
+
+impl Part {
+    /// Readable by its owner only, from the first byte on.
+    pub fn begin(target: &Path) -> Result<Self, Fault> {
+        let part = Self {
+            path: with(target, ".part"),
+        };
+        part.clear();
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&part.path) {
+            Ok(_) => Ok(part),
+            Err(error) => Err(trouble(&part.path, &error)),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives it its name, once it is on disk. The answer is its size.
+    pub fn finish(self, target: &Path) -> Result<u64, Fault> {
+        let moved = || -> std::io::Result<u64> {
+            let file = File::open(&self.path)?;
+            file.sync_all()?;
+            // Left by what is replaced, and no part of what replaces it.
+            for ending in ["-wal", "-shm"] {
+                let _ = fs::remove_file(with(target, ending));
+            }
+            fs::rename(&self.path, target)?;
+            let directory = target.parent().filter(|dir| !dir.as_os_str().is_empty());
+            File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+            Ok(file.metadata()?.len())
+        };
+        moved().map_err(|error| trouble(target, &error))
+    }
+
+    fn clear(&self) {
+        for ending in ["", "-wal", "-shm", "-journal"] {
+            let _ = fs::remove_file(with(&self.path, ending));
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn with(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+pub(crate) fn trouble(path: &Path, error: &std::io::Error) -> Fault {
+    Fault::permanent("io", format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,391 @@
+//! Into a database. The file is read twice: once to know that it is complete and that nothing in it is
+//! there already, once to write. Each run is written whole or not at all; a new database appears
+//! under its name when everything is in it.
+
+use super::row::{Columns, decode, tables};
+use super::{Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, TITLE, Title};
+use crate::audit::Chain;
+use crate::copy::{Part, Watcher, trouble};
+use crate::lock::Lock;
+use crate::migrations::CURRENT;
+use crate::{Options, connection, events, fault, inbox, interrupts, memory, migrations};
+use rusqlite::types::{ToSql, Value as Sql};
+use rusqlite::{Connection, OptionalExtension};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::time::SystemTime;
+use tandem_record::{Actor, InterruptId, Object, TenantId, Timestamp};
+use tandem_store::{AuditDraft, Fault};
+
+/// Longer than any row.
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
+/// Rows in one transaction, give or take a run.
+const AT_ONCE: u64 = 2000;
+/// Ids named in a refusal.
+const NAMED: usize = 10;
+
+/// Brings an export into the database `to`, which nobody else may use meanwhile. `watch` hears of bytes
+/// read. An export of everything needs a database without content, or none. Faults: `export_unreadable`,
+/// `target_exists` (with ids), `store_not_empty`, `newer_schema`, `locked`, and those of opening a database.
+pub fn import(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<Counts, Fault> {
+    let lock = Lock::take(to)?;
+    let fresh = std::fs::metadata(to).map_or(true, |file| file.len() == 0);
+    let part = if fresh { Some(Part::begin(to)?) } else { None };
+    let path = part.as_ref().map_or(to, Part::path);
+    let described = |error| fault::describe(path, error);
+
+    let options = Options::default();
+    let mut target = connection::create(path)?;
+    migrations::prepare(&mut target, path, &options)?;
+    connection::set_up_writer(&target, path, &options)?;
+    if fresh {
+        // It is synced once, before it gets its name.
+        let lazily = target.pragma_update(None, "synchronous", "OFF");
+        lazily.map_err(described)?;
+    }
+    let title = survey(from, &target).map_err(|stop| stop.named(path))?;
+    let mut writer = Writer::new(&target, &title).map_err(described)?;
+    writer.all(from, watch).map_err(|stop| stop.named(path))?;
+    let counts = writer.counts;
+    target.close().map_err(|(_, error)| described(error))?;
+    if let Some(part) = part {
+        part.finish(to)?;
+    }
+    drop(lock);
+    Ok(counts)
+}
+
+enum Stop {
+    Sql(rusqlite::Error),
+    Said(Fault),
+}
+
+impl Stop {
+    fn named(self, path: &Path) -> Fault {
+        match self {
+            Self::Sql(error) => fault::describe(path, error),
+            Self::Said(fault) => fault,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Said(fault)
+    }
+}
+
+/// The lines of an export, each a table's name and a row.
+struct Lines<'a> {
+    path: &'a Path,
+    file: BufReader<File>,
+    number: u64,
+    bytes: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Result<Self, Fault> {
+        let file = File::open(path).map_err(|error| trouble(path, &error))?;
+        Ok(Self {
+            path,
+            file: BufReader::with_capacity(256 * 1024, file),
+            number: 0,
+            bytes: 0,
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<(String, Value)>, Fault> {
+        let mut line = Vec::new();
+        let mut bounded = (&mut self.file).take(MAX_LINE_BYTES);
+        let read = bounded.read_until(b'\n', &mut line);
+        let length = read.map_err(|error| trouble(self.path, &error))?;
+        if length == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        self.bytes += length as u64;
+        let row: Option<Map<String, Value>> = serde_json::from_slice(&line).ok();
+        let mut row = row.filter(|row| row.len() == 1).into_iter().flatten();
+        match row.next() {
+            Some(row) if line.ends_with(b"\n") => Ok(Some(row)),
+            _ => Err(self.wrong("is not a row of an export")),
+        }
+    }
+
+    fn wrong(&self, why: &str) -> Fault {
+        let message = format!("{}: line {} {why}", self.path.display(), self.number);
+        Fault::permanent("export_unreadable", message)
+    }
+
+    fn title(&mut self) -> Result<Title, Fault> {
+        let title = match self.next()? {
+            Some((name, title)) if name == TITLE => Title::deserialize(title).ok(),
+            _ => None,
+        };
+        let title = title.filter(|title| title.format == FORMAT);
+        let title =
+            title.ok_or_else(|| self.wrong("does not open an export this release reads"))?;
+        if title.schema > CURRENT {
+            let message = format!(
+                "{} was written by a newer release (schema version {}); this one knows {CURRENT}",
+                self.path.display(),
+                title.schema
+            );
+            return Err(Fault::permanent("newer_schema", message));
+        }
+        Ok(title)
+    }
+}
+
+/// Whether the export is complete and the target can take it. Nothing is written.
+fn survey(from: &Path, target: &Connection) -> Result<Title, Stop> {
+    let mut lines = Lines::open(from)?;
+    let title = lines.title()?;
+    let known = tables(target)?;
+    if title.whole && !is_empty(target, &known)? {
+        let message = "an export of everything needs a store without content; name a new file";
+        return Err(Fault::permanent("store_not_empty", message).into());
+    }
+    let mut there = Vec::new();
+    let mut remembers = false;
+    let mut ended = None;
+    while let Some((table, row)) = lines.next()? {
+        if ended.is_some() {
+            return Err(lines.wrong("comes after the end").into());
+        }
+        match table.as_str() {
+            END => ended = End::deserialize(row).ok().map(|end| end.lines),
+            "streams" => {
+                let stream = row["stream"].as_str().unwrap_or_default();
+                if there.len() < NAMED && is_there(target, stream)? {
+                    there.push(stream.trim_start_matches("run:").to_owned());
+                }
+            }
+            MEMORY => remembers = true,
+            table if known.contains_key(table) && !DERIVED.contains(&table) => {}
+            _ => {
+                return Err(lines
+                    .wrong("is of a table this release does not know")
+                    .into());
+            }
+        }
+    }
+    if ended != Some(lines.number.saturating_sub(1)) {
+        let message = format!("{} is cut off or incomplete", from.display());
+        return Err(Fault::permanent("export_unreadable", message).into());
+    }
+    if !there.is_empty() {
+        let message = format!("runs that are in the store already: {}", there.join(", "));
+        return Err(Fault::permanent("target_exists", message).into());
+    }
+    if remembers && memory::last_position(target)? > 0 {
+        let message = "the export carries memory, which is kept in order of writing, and the \
+                       store has memory of its own; import into a new store";
+        return Err(Fault::permanent("store_not_empty", message).into());
+    }
+    Ok(title)
+}
+
+fn is_empty(target: &Connection, known: &Columns) -> rusqlite::Result<bool> {
+    for table in known
+        .keys()
+        .filter(|table| !DERIVED.contains(&table.as_str()))
+    {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM \"{table}\")");
+        if target.query_row(&sql, (), |row| row.get(0))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_there(target: &Connection, stream: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM streams WHERE stream = ?1)";
+    target
+        .prepare_cached(sql)?
+        .query_row([stream], |row| row.get(0))
+}
+
+struct Writer<'a> {
+    target: &'a Connection,
+    known: Columns,
+    /// Places in listings are kept in a store that has none.
+    keep_places: bool,
+    /// Otherwise each run that came is told by an entry of its own.
+    whole: bool,
+    memory_position: u64,
+    stream_no: i64,
+    counts: Counts,
+}
+
+impl<'a> Writer<'a> {
+    fn new(target: &'a Connection, title: &Title) -> rusqlite::Result<Self> {
+        let known = tables(target)?;
+        let sql =
+            "SELECT NOT EXISTS (SELECT 1 FROM runs) AND NOT EXISTS (SELECT 1 FROM interrupts)";
+        Ok(Self {
+            keep_places: target.query_row(sql, (), |row| row.get(0))?,
+            whole: title.whole,
+            memory_position: title.memory_position,
+            stream_no: events::last_stream_no(target)?,
+            known,
+            target,
+            counts: Counts::default(),
+        })
+    }
+
+    fn all(&mut self, from: &Path, watch: &mut Watcher<'_>) -> Result<(), Stop> {
+        let size = std::fs::metadata(from).map_or(0, |file| file.len());
+        let mut lines = Lines::open(from)?;
+        lines.title()?;
+        let mut transaction = self.target.unchecked_transaction()?;
+        let mut pending = 0;
+        while let Some((table, row)) = lines.next()? {
+            if table == END {
+                break;
+            }
+            // Between runs, never inside one.
+            let between = table == "streams" || !OF_STREAMS.contains(&table.as_str());
+            if pending >= AT_ONCE && between {
+                transaction.commit()?;
+                watch(lines.bytes, size);
+                transaction = self.target.unchecked_transaction()?;
+                pending = 0;
+            }
+            let Value::Object(row) = row else {
+                return Err(lines.wrong("is not a row of an export").into());
+            };
+            let taken = self.row(&table, row)?;
+            taken.ok_or_else(|| lines.wrong("does not fit its table"))?;
+            self.counts.add(&table);
+            pending += 1;
+        }
+        self.keep_memory_in_order()?;
+        Ok(transaction.commit()?)
+    }
+
+    /// `None` when the row is not of this table.
+    fn row(&mut self, table: &str, mut row: Map<String, Value>) -> Result<Option<()>, Stop> {
+        match table {
+            "streams" => {
+                let buried = row.remove("buried") == Some(Value::Bool(true));
+                if !buried {
+                    self.stream_no += 1;
+                }
+                let number = if buried { 0 } else { self.stream_no };
+                row.insert("stream_no".to_owned(), number.into());
+            }
+            "events" => {
+                row.insert("stream_no".to_owned(), self.stream_no.into());
+            }
+            "outbox" => {
+                row.insert("attempts".to_owned(), 0.into());
+            }
+            "runs" | "interrupts" if !self.keep_places => {
+                row.remove("position");
+            }
+            _ => {}
+        }
+        if self.insert(table, &row)?.is_none() {
+            return Ok(None);
+        }
+        match table {
+            "interrupts" => self.shelve(&row)?,
+            "runs" if !self.whole => self.tell(&row)?,
+            _ => {}
+        }
+        Ok(Some(()))
+    }
+
+    fn insert(&self, table: &str, row: &Map<String, Value>) -> Result<Option<()>, Stop> {
+        let Some(columns) = self.known.get(table) else {
+            return Ok(None);
+        };
+        if !row.keys().all(|name| columns.contains(name)) {
+            return Ok(None);
+        }
+        let Some(values) = row.values().map(decode).collect::<Option<Vec<Sql>>>() else {
+            return Ok(None);
+        };
+        let names: Vec<String> = row.keys().map(|name| format!("\"{name}\"")).collect();
+        // Documents are named by their content: one that is there is the same.
+        let verb = if table == DEFINITIONS {
+            "INSERT OR IGNORE"
+        } else {
+            "INSERT"
+        };
+        let sql = format!(
+            "{verb} INTO \"{table}\" ({}) VALUES ({})",
+            names.join(", "),
+            vec!["?"; names.len()].join(", ")
+        );
+        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+        self.target
+            .prepare_cached(&sql)?
+            .execute(values.as_slice())?;
+        Ok(Some(()))
+    }
+
+    /// The inbox is made anew from the questions.
+    fn shelve(&self, row: &Map<String, Value>) -> Result<(), Stop> {
+        let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+        let shelved = inbox::Shelved {
+            position: self.target.last_insert_rowid(),
+            tenant: text("tenant").to_owned(),
+            workspace: row
+                .get("workspace")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            kind: text("kind").to_owned(),
+        };
+        let stored = interrupts::find(self.target, &InterruptId::new(text("interrupt")))?;
+        if let Some(stored) = stored {
+            inbox::project(self.target, &shelved, &stored)?;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, row: &Map<String, Value>) -> Result<(), Stop> {
+        let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = since.map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        });
+        let draft = AuditDraft::new(
+            Timestamp(now),
+            Some(&TenantId::new(text("tenant"))),
+            &Actor::host(),
+            "run.import",
+            text("run_id"),
+            Object::new(),
+        );
+        let mut chain = Chain::default();
+        chain.append(self.target, &[draft])?;
+        Ok(chain.keep_end(self.target)?)
+    }
+
+    /// Runs that came see memory up to where its journal stood. What is written from now on must come
+    /// after that, so the place is taken by an entry in nobody's scope.
+    fn keep_memory_in_order(&self) -> Result<(), Stop> {
+        if memory::last_position(self.target)? >= self.memory_position {
+            return Ok(());
+        }
+        self.target
+            .prepare(
+                "INSERT INTO memory (position, tenant, scope, memory_ref, key, run_id, seq, body)
+                 VALUES (?1, '', '', '', '', '', 0, NULL) RETURNING position",
+            )?
+            .query_row([self.memory_position as i64], |_| Ok(()))
+            .optional()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! Out of a database: one read transaction, so that everything is of one moment, whatever a
+//! server writes meanwhile.
+
+use super::row::{encode, names, tables};
+use super::{
+    Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, Selection, TITLE, Title,
+};
+use crate::copy::{Watcher, trouble, visit_current};
+use crate::fault;
+use crate::migrations::Header;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use tandem_record::{RunId, StreamId};
+use tandem_store::Fault;
+
+/// Writes what is selected of the database `from`, beside whoever uses it. `watch` hears of runs
+/// written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
+pub fn export(
+    from: &Path,
+    selection: &Selection,
+    out: &mut dyn Write,
+    watch: &mut Watcher<'_>,
+) -> Result<Counts, Fault> {
+    let connection = visit_current(from)?;
+    let described = |error| fault::describe(from, error);
+    let view = connection.unchecked_transaction().map_err(described)?;
+    let mut writer = Writer {
+        view: &view,
+        out,
+        counts: Counts::default(),
+        lines: 0,
+    };
+    let written = writer.all(selection, watch);
+    written.map_err(|stop| match stop {
+        Stop::Sql(error) => fault::describe(from, error),
+        Stop::Io(error) => trouble(Path::new("the export"), &error),
+        Stop::Missing(run) => Fault::permanent("not_found", format!("there is no run {run}")),
+    })?;
+    Ok(writer.counts)
+}
+
+enum Stop {
+    Sql(rusqlite::Error),
+    Io(std::io::Error),
+    Missing(RunId),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+struct Writer<'a> {
+    view: &'a Connection,
+    out: &'a mut dyn Write,
+    counts: Counts,
+    lines: u64,
+}
+
+impl Writer<'_> {
+    fn all(&mut self, selection: &Selection, watch: &mut Watcher<'_>) -> Result<(), Stop> {
+        let whole = selection.is_whole();
+        let chosen = self.chosen(selection)?;
+        let title = Title {
+            format: FORMAT.to_owned(),
+            schema: Header::read(self.view)?.version,
+            whole,
+            memory_position: crate::memory::last_position(self.view)?,
+        };
+        self.line(TITLE, &title)?;
+        if whole {
+            self.rows(DEFINITIONS, "", &[])?;
+            self.of_the_host()?;
+        } else {
+            self.stood_on(&chosen)?;
+        }
+        let total = chosen.len() as u64;
+        for (done, run) in chosen.values().enumerate() {
+            watch(done as u64, total);
+            self.stream(StreamId::of_run(&run.id).as_str())?;
+        }
+        if whole {
+            for stream in self.texts(
+                "SELECT stream FROM streams WHERE stream NOT LIKE 'run:%'",
+                &[],
+            )? {
+                self.stream(&stream)?;
+            }
+        }
+        let end = End { lines: self.lines };
+        self.line(END, &end)?;
+        Ok(self.out.flush()?)
+    }
+
+    /// The runs wanted by their place, which is the order they began in.
+    fn chosen(&self, selection: &Selection) -> Result<BTreeMap<i64, Chosen>, Stop> {
+        let mut chosen = BTreeMap::new();
+        if selection.runs.is_empty() {
+            let tenant = selection.tenant.as_ref().map(AsRef::<str>::as_ref);
+            let mut select = self.view.prepare(
+                "SELECT position, run_id, tenant, definition FROM runs
+                 WHERE ?1 IS NULL OR tenant = ?1",
+            )?;
+            let mut rows = select.query([tenant])?;
+            while let Some(row) = rows.next()? {
+                chosen.insert(row.get(0)?, Chosen::read(row)?);
+            }
+            return Ok(chosen);
+        }
+        let mut one = self.view.prepare(
+            "SELECT position, run_id, tenant, definition FROM runs
+             WHERE run_id = ?1 AND (?2 IS NULL OR tenant = ?2)",
+        )?;
+        let mut below = self.view.prepare(
+            "SELECT run_id FROM runs INDEXED BY runs_by_parent WHERE tenant = ?1 AND parent = ?2",
+        )?;
+        let mut wanted = selection.runs.clone();
+        let tenant = selection.tenant.as_ref().map(AsRef::<str>::as_ref);
+        while let Some(id) = wanted.pop() {
+            let found = one
+                .query_row(params![id.as_str(), tenant], |row| {
+                    Ok((row.get::<_, i64>(0)?, Chosen::read(row)?))
+                })
+                .optional()?;
+            let Some((position, run)) = found else {
+                return Err(Stop::Missing(id));
+            };
+            let mut children = below.query([run.tenant.as_str(), id.as_str()])?;
+            while let Some(child) = children.next()? {
+                wanted.push(RunId::new(
+                    child.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?,
+                ));
+            }
+            chosen.insert(position, run);
+        }
+        Ok(chosen)
+    }
+
+    /// What runs refer to: the documents they are pinned to and the memory of their tenants.
+    fn stood_on(&mut self, chosen: &BTreeMap<i64, Chosen>) -> Result<(), Stop> {
+        let hashes: BTreeSet<&str> = chosen.values().map(|run| run.definition.as_str()).collect();
+        for hash in hashes {
+            self.rows(DEFINITIONS, "WHERE hash = ?1", &[&hash])?;
+        }
+        let tenants: BTreeSet<&str> = chosen.values().map(|run| run.tenant.as_str()).collect();
+        for tenant in tenants {
+            self.rows(MEMORY, "WHERE tenant = ?1 ORDER BY position", &[&tenant])?;
+        }
+        Ok(())
+    }
+
+    /// Every table that is not of runs, known by name or not.
+    fn of_the_host(&mut self) -> Result<(), Stop> {
+        for table in tables(self.view)?.keys().map(String::as_str) {
+            if table != DEFINITIONS && !DERIVED.contains(&table) && !OF_STREAMS.contains(&table) {
+                self.rows(table, "", &[])?;
+            }
+        }
+        // Work that belongs to no stream, such as deliveries to webhooks.
+        for table in ["timers", "outbox"] {
+            self.rows(
+                table,
+                "WHERE stream NOT IN (SELECT stream FROM streams)",
+                &[],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, stream: &str) -> Result<(), Stop> {
+        let found: Option<(i64, i64)> = self
+            .view
+            .prepare_cached("SELECT stream_no, head FROM streams WHERE stream = ?1")?
+            .query_row([stream], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((number, head)) = found else {
+            return Ok(());
+        };
+        // Streams whose log was removed have no number.
+        let buried = number == 0;
+        let row = json!({"stream": stream, "head": head, "buried": buried});
+        self.line("streams", &row)?;
+        self.counts.add("streams");
+        let run = stream.strip_prefix("run:").unwrap_or_default();
+        self.rows("runs", "WHERE run_id = ?1", &[&run])?;
+        if !buried {
+            self.rows("events", "WHERE stream_no = ?1 ORDER BY seq", &[&number])?;
+        }
+        if !run.is_empty() {
+            let of_run = "WHERE tenant = (SELECT tenant FROM runs WHERE run_id = ?1) \
+                          AND run_id = ?1 ORDER BY position";
+            self.rows("interrupts", of_run, &[&run])?;
+            self.rows("memory_joins", "WHERE run_id = ?1", &[&run])?;
+        }
+        self.rows("timers", "WHERE stream = ?1", &[&stream])?;
+        self.rows("outbox", "WHERE stream = ?1 ORDER BY entry_no", &[&stream])
+    }
+
+    /// The rows of a table that a condition of ours selects.
+    fn rows(&mut self, table: &str, which: &str, values: &[&dyn ToSql]) -> Result<(), Stop> {
+        let view = self.view;
+        let mut select = view.prepare_cached(&format!("SELECT * FROM \"{table}\" {which}"))?;
+        let names = names(&select);
+        let mut rows = select.query(values)?;
+        while let Some(row) = rows.next()? {
+            let mut encoded = encode(row, &names)?;
+            travel_light(table, &mut encoded);
+            self.line(table, &encoded)?;
+            self.counts.add(table);
+        }
+        Ok(())
+    }
+
+    fn texts(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<String>, Stop> {
+        let mut select = self.view.prepare(sql)?;
+        let texts = select.query_map(values, |row| row.get(0))?;
+        Ok(texts.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn line(&mut self, table: &str, row: &impl Serialize) -> Result<(), Stop> {
+        let row = serde_json::to_string(row).map_err(std::io::Error::from)?;
+        writeln!(self.out, "{{\"{table}\":{row}}}")?;
+        self.lines += 1;
+        Ok(())
+    }
+}
+
+/// What only means something in the file it is in.
+fn travel_light(table: &str, row: &mut Map<String, Value>) {
+    let left: &[&str] = match table {
+        "events" => &["stream_no"],
+        "outbox" => &["entry_no", "owner", "leased_until", "due_at"],
+        _ => &[],
+    };
+    for column in left {
+        row.remove(*column);
+    }
+}
+
+struct Chosen {
+    id: RunId,
+    tenant: String,
+    definition: String,
+}
+
+impl Chosen {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: RunId::new(row.get_ref(1)?.as_str()?),
+            tenant: row.get(2)?,
+            definition: row.get(3)?,
+        })
+    }
+}

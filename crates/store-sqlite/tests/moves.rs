@@ -1,0 +1,312 @@
+//! Copies and exports: what was there is there again, and what does not fit is refused.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tandem_record::{Actor, InterruptId, Object, RunId, StreamId, TenantId};
+use tandem_store::audit::{AuditKey, Notary};
+use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
+use tandem_store::{Audit, AuditDraft, InterruptRow, MemoryRow, Store, TimerChange};
+use tandem_store_sqlite::{
+    Options, RunCounts, Selection, SqliteStore, backup, export, import, restore, storage,
+};
+
+fn open(path: &Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(path, Options::default()).expect("the database opens"))
+}
+
+fn notary(store: &Arc<dyn Store>) -> Notary {
+    let store: Arc<dyn Audit> = Arc::<dyn Store>::clone(store);
+    Notary::new(store, AuditKey::from_seed(&[7; 32]))
+}
+
+fn question(run: &str) -> InterruptRow {
+    InterruptRow {
+        interrupt: InterruptId::new(format!("q-{run}")),
+        run_id: RunId::new(run),
+        node: "gate".into(),
+        tenant: "t1".into(),
+        workspace: None,
+        kind: "approval".into(),
+        created_at: NOW,
+        deadline: None,
+        closed: None,
+        body: "{}".into(),
+        priority: 0,
+        groups: vec!["finance".into()],
+    }
+}
+
+/// Three runs, one of them below another, with questions, a timer, memory and an audit log; one is
+/// buried.
+async fn fill(store: &Arc<dyn Store>) {
+    for name in ["r1", "r2", "r3"] {
+        let mut run = row("t1", name);
+        run.parent = (name == "r2").then(|| "r1".into());
+        let mut begin = started(run);
+        begin.interrupts = vec![question(name)];
+        begin.timers = vec![TimerChange::Set {
+            stream: StreamId::new(format!("run:{name}")),
+            key: tandem_record::TimerKey::RunDeadline,
+            due: NOW,
+        }];
+        begin.memory = vec![MemoryRow {
+            tenant: "t1".into(),
+            scope: "tenant".into(),
+            memory_ref: "notes".into(),
+            key: name.to_owned(),
+            run: RunId::new(name),
+            seq: tandem_record::Seq(0),
+            body: Some("1".into()),
+        }];
+        begin.audit = vec![AuditDraft::new(
+            NOW,
+            Some(&TenantId::new("t1")),
+            &Actor::host(),
+            "run.create",
+            name,
+            Object::new(),
+        )];
+        must(store, begin).await;
+    }
+    store
+        .bury(&"r3".into(), "{\"left\":1}", None)
+        .await
+        .unwrap();
+    store.set("link.secret", "s3cret").await.unwrap();
+    notary(store).seal_all().await.unwrap();
+}
+
+/// Everything there is to know about `t1`, as text.
+async fn told(store: &Arc<dyn Store>) -> String {
+    let tenant = TenantId::new("t1");
+    let mut text = String::new();
+    for run in ["r1", "r2", "r3"] {
+        let stream = StreamId::new(format!("run:{run}"));
+        let log = store.events(&stream, None, 100).await.unwrap();
+        let row = store.run(&tenant, &run.into()).await.unwrap();
+        text.push_str(&format!("{row:?}\n{log:?}\n"));
+    }
+    let query = tandem_store::InboxQuery {
+        group: Some("finance".into()),
+        limit: 10,
+        ..Default::default()
+    };
+    let inbox = store.inbox(&tenant, &query).await.unwrap();
+    let timers = store.due_timers(NOW, 10).await.unwrap();
+    let position = store.memory_position().await.unwrap();
+    let head = store.audit_head().await.unwrap();
+    let secret = store.get("link.secret").await.unwrap();
+    text + &format!("{inbox:?}\n{timers:?}\n{position}\n{head:?}\n{secret:?}")
+}
+
+struct House {
+    directory: tempfile::TempDir,
+}
+
+impl House {
+    async fn new() -> (Self, Arc<dyn Store>) {
+        let house = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        let store = open(&house.path("tandem.db"));
+        fill(&store).await;
+        (house, store)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn export(&self, name: &str, selection: &Selection) -> PathBuf {
+        let path = self.path(name);
+        let mut file = File::create(&path).unwrap();
+        export(
+            &self.path("tandem.db"),
+            selection,
+            &mut file,
+            &mut |_, _| {},
+        )
+        .unwrap();
+        path
+    }
+
+    fn import(&self, file: &str, to: &str) -> Result<u64, &'static str> {
+        let read = import(&self.path(file), &self.path(to), &mut |_, _| {});
+        read.map(|counts| counts.runs).map_err(|fault| fault.code)
+    }
+}
+
+#[tokio::test]
+async fn a_backup_is_taken_beside_the_writer_and_restored() {
+    let (house, store) = House::new().await;
+    let before = told(&store).await;
+    let (from, copy) = (house.path("tandem.db"), house.path("copy.db"));
+    backup(&from, &copy, false, &mut |_, _| {}).unwrap();
+    must(&store, started(row("t1", "later"))).await;
+    let refused = backup(&from, &copy, false, &mut |_, _| {}).unwrap_err();
+    assert_eq!(refused.code, "target_exists");
+    let refused = backup(&copy, &from, true, &mut |_, _| {}).unwrap_err();
+    assert_eq!(refused.code, "locked", "never over a store in use");
+    let refused = restore(&copy, &from, &mut |_, _| {}).unwrap_err();
+    assert_eq!(refused.code, "locked");
+
+    let again = house.path("again.db");
+    restore(&copy, &again, &mut |_, _| {}).unwrap();
+    let refused = restore(&copy, &again, &mut |_, _| {}).unwrap_err();
+    assert_eq!(refused.code, "target_exists");
+    let restored = open(&again);
+    assert_eq!(told(&restored).await, before);
+    assert!(
+        notary(&restored)
+            .verify(0, u64::MAX)
+            .await
+            .unwrap()
+            .is_valid()
+    );
+    let later = restored.run(&"t1".into(), &"later".into()).await.unwrap();
+    assert_eq!(later, None, "what came after the backup is not in it");
+
+    fs::write(house.path("junk.db"), "not a database").unwrap();
+    let junk = backup(
+        &house.path("junk.db"),
+        &house.path("x.db"),
+        false,
+        &mut |_, _| {},
+    );
+    assert_eq!(junk.unwrap_err().code, "corrupt");
+    assert!(!house.path("x.db").exists() && !house.path("x.db.part").exists());
+}
+
+#[tokio::test]
+async fn everything_goes_into_a_new_store_and_nothing_else() {
+    let (house, store) = House::new().await;
+    let before = told(&store).await;
+    house.export("all.ndjson", &Selection::default());
+    assert_eq!(house.import("all.ndjson", "new.db"), Ok(3));
+    let moved = open(&house.path("new.db"));
+    assert_eq!(told(&moved).await, before);
+    assert!(notary(&moved).verify(0, u64::MAX).await.unwrap().is_valid());
+    must(&moved, started(row("t1", "next"))).await;
+    assert_eq!(house.import("all.ndjson", "new.db"), Err("locked"));
+    moved.close().await;
+    assert_eq!(house.import("all.ndjson", "new.db"), Err("store_not_empty"));
+}
+
+#[tokio::test]
+async fn some_runs_go_into_a_store_that_has_none_of_them() {
+    let (house, store) = House::new().await;
+    let one = Selection {
+        runs: vec!["r1".into()],
+        tenant: None,
+    };
+    let file = house.export("one.ndjson", &one);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("s3cret"), "no key travels with a run");
+    assert!(text.contains("run:r2"), "what is below it does");
+    assert!(!text.contains("run:r3"));
+    let other = open(&house.path("other.db"));
+    must(&other, started(row("t1", "own"))).await;
+    other.close().await;
+    assert_eq!(house.import("one.ndjson", "other.db"), Ok(2));
+    assert_eq!(house.import("one.ndjson", "other.db"), Err("target_exists"));
+    let other = open(&house.path("other.db"));
+    for run in ["r1", "r2", "own"] {
+        let id = RunId::new(run);
+        let theirs = other.run(&"t1".into(), &id).await.unwrap();
+        assert!(theirs.is_some(), "{run}");
+    }
+    assert_eq!(other.memory_position().await.unwrap(), 3);
+    assert!(notary(&other).verify(0, u64::MAX).await.unwrap().is_valid());
+    let told = other.audit_head().await.unwrap().unwrap();
+    assert_eq!(told.seq, 2, "each run that came is told");
+    // A store with memory of its own cannot take the memory of another.
+    other.close().await;
+    let two = Selection {
+        runs: vec!["r3".into()],
+        tenant: None,
+    };
+    house.export("two.ndjson", &two);
+    assert_eq!(
+        house.import("two.ndjson", "other.db"),
+        Err("store_not_empty")
+    );
+    drop(store);
+}
+
+#[tokio::test]
+async fn what_is_damaged_is_refused_before_anything_is_written() {
+    let (house, _store) = House::new().await;
+    let file = house.export("all.ndjson", &Selection::default());
+    let text = fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let without = |skip: usize| -> String {
+        let kept = lines.iter().enumerate().filter(|(n, _)| *n != skip);
+        kept.map(|(_, line)| format!("{line}\n")).collect()
+    };
+    for (name, damaged) in [
+        ("cut off", text[..text.len() / 2].to_owned()),
+        ("without an end", without(lines.len() - 1)),
+        ("without a line", without(3)),
+        ("without a title", without(0)),
+        (
+            "another table",
+            text.replacen("{\"events\":", "{\"sqlite_schema\":", 1),
+        ),
+        ("another column", text.replacen("\"at\":", "\"ta\":", 1)),
+        ("nothing", String::new()),
+    ] {
+        fs::write(house.path("bad.ndjson"), damaged).unwrap();
+        assert_eq!(
+            house.import("bad.ndjson", "new.db"),
+            Err("export_unreadable"),
+            "{name}"
+        );
+        assert!(!house.path("new.db").exists(), "{name}");
+    }
+    let newer = text.replacen("\"schema\":", "\"schema\":9", 1);
+    fs::write(house.path("bad.ndjson"), newer).unwrap();
+    assert_eq!(house.import("bad.ndjson", "new.db"), Err("newer_schema"));
+    let missing = Selection {
+        runs: vec!["r9".into()],
+        tenant: None,
+    };
+    let none = export(
+        &house.path("tandem.db"),
+        &missing,
+        &mut Vec::new(),
+        &mut |_, _| {},
+    );
+    assert_eq!(none.unwrap_err().code, "not_found");
+}
+
+#[tokio::test]
+async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
+    let (house, store) = House::new().await;
+    let kept = |_: &TenantId, _: &_| 1000;
+    let look = || storage(&house.path("tandem.db"), &kept).unwrap();
+    let found = look();
+    let counts = RunCounts {
+        live: 2,
+        purged: 1,
+        ..RunCounts::default()
+    };
+    assert_eq!(found.runs, counts);
+    assert_eq!(found.next_purge_at, None, "nothing ended");
+    let runs = found.tables.iter().find(|table| table.name == "runs");
+    let runs = runs.unwrap();
+    assert_eq!((runs.rows, runs.more), (3, false));
+    assert!(runs.bytes.unwrap() > 0);
+    let mut ended = row("t1", "done");
+    ended.ended_at = Some(NOW);
+    let mut long = append(&StreamId::new("run:done"), None, 50);
+    long.run = Some(ended);
+    must(&store, commit([long])).await;
+    let found = look();
+    assert_eq!(found.next_purge_at, Some(NOW.plus_ms(1000)));
+    assert_eq!(found.runs.kept, 1);
+    let first = &found.largest_runs[0];
+    assert_eq!((first.run_id.as_str(), first.events), ("done", 50));
+    assert!(first.bytes > 50);
+    assert_eq!(found.workflows[0].events, 52);
+}
