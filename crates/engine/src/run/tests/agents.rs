@@ -3,6 +3,7 @@
 use super::flow::{Flow, flow};
 use super::stage::Stage;
 use crate::definition::{Definition, Permissions};
+use crate::node::Availability;
 use serde_json::{Value, json};
 use tandem_record::{Cause, Command, Event, NodeId, Principal, RunStatus, Said};
 
@@ -143,6 +144,21 @@ fn an_unsure_agent_waits_until_it_is_ratified() {
 }
 
 #[test]
+fn the_confidence_of_the_decision_counts_more_than_the_shorthand() {
+    // R-0023-28
+    for (decided, shorthand, status) in [
+        (0.9, 0.1, RunStatus::Completed),
+        (0.1, 0.9, RunStatus::WaitingApproval),
+    ] {
+        let decision = json!({"decision": 1, "confidence": decided});
+        let run = Stage::started(agent(
+            json!({"mockDecision": decision, "mockConfidence": shorthand}),
+        ));
+        assert_eq!(run.status(), status);
+    }
+}
+
+#[test]
 fn a_refused_agent_fails_its_node() {
     let mut run = Stage::started(agent(json!({"mockConfidence": 0.1})));
     run.when(answer("act", json!({"rejected": true})));
@@ -221,6 +237,30 @@ fn nodes_that_only_pass_on_never_speak() {
         let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
         assert!(!spoke, "{type_id}");
         assert_eq!(run.run().view().agent, Some(pin.clone()));
+    }
+}
+
+#[test]
+fn node_types_of_our_own_never_speak() {
+    // R-0023-7
+    let told = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
+    let pin = json!({"agentId": "core.near"});
+    let mut call = Stage::started(
+        flow("conformance-own")
+            .http("call", json!({"output": "said"}))
+            .with("agent", pin.clone()),
+    );
+    call.done("call", json!({"status": 200, "body": told}));
+    let put = json!({"action": "put", "key": "k", "value": told});
+    let note = Stage::started(
+        flow("conformance-own")
+            .node("note", "vendor.tandem.memory", put)
+            .with("agent", pin),
+    );
+    for run in [call, note] {
+        assert_eq!(run.status(), RunStatus::Completed);
+        let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
+        assert!(!spoke, "{:?}", run.log());
     }
 }
 
@@ -309,4 +349,21 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
         conformance_role: true,
     };
     assert!(Definition::compile(&outside, role).is_ok());
+}
+
+#[test]
+fn the_mock_agent_is_there_for_conformance_workflows_and_offered_to_nobody() {
+    // R-0023-20, R-0023-23
+    const MOCK: &str = "core.conformance.mock-agent";
+    let known = crate::node::node_type(MOCK).expect("it ships with the host");
+    assert_eq!(known.availability, Availability::TestOnly);
+    assert!(!crate::node::advertised_types().any(|id| id == MOCK));
+    let with = |id: &str| {
+        let document = flow(id).node("act", MOCK, json!({})).document();
+        Definition::compile(&document, Permissions::default())
+    };
+    assert!(with("conformance-agent").is_ok());
+    for production in ["orders", "my-conformance-agent", "Conformance-agent"] {
+        assert!(with(production).is_err(), "{production}");
+    }
 }

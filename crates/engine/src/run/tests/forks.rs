@@ -27,7 +27,6 @@ fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
         by: Some(Principal::new("ana")),
         by_link: false,
         standing: Default::default(),
-        standing: Default::default(),
     });
 }
 
