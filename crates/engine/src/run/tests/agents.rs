@@ -281,6 +281,57 @@ fn work_that_passes_between_pinned_agents_is_a_handoff() {
 }
 
 #[test]
+fn a_worker_of_another_agent_is_handed_over_to() {
+    // R-0023-4
+    let worker = |id: &str, agent: &str| {
+        let pin = json!({"agentId": agent});
+        flow(id).noops("n").with("agent", pin)
+    };
+    let next = |ids: &[&str]| json!({"kind": "next-worker", "nextWorkerIds": ids});
+    let crew = flow("conformance-crew")
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"mockDispatchPlan": [next(&["one", "same", "other"])]}),
+        )
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let mut run = Stage::new(crew)
+        .knows(worker("one", "core.ann"))
+        .knows(worker("same", "core.ann"))
+        .knows(worker("other", "core.bob"));
+    run.create(json!({}));
+    for _ in 0..3 {
+        run.child_ended("send", RunStatus::Completed, json!({}));
+    }
+    assert_eq!(run.status(), RunStatus::Completed);
+    let lines = run.lines();
+    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(told, ["core.ann hands off to core.bob"]);
+}
+
+#[test]
+fn what_a_mock_agent_reasons_is_its_summary_its_pieces_a_stub_or_nothing() {
+    // R-0023-10
+    let spoken = |reasoning: Value| {
+        let mut run = Stage::started(agent(json!({"mockReasoning": reasoning})));
+        let lines = run.lines().into_iter().filter(|l| l.contains("mock-agent"));
+        lines
+            .map(|l| l.trim_start_matches("host:mock-agent:act ").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(spoken(json!({"summary": "so"})), ["reasoned so"]);
+    let pieces = json!({"summary": "so", "streamChunks": ["a", "b"]});
+    assert_eq!(spoken(pieces), ["delta[0] a", "delta[1] b", "reasoned ab"]);
+    assert!(spoken(json!(false)).is_empty());
+    let stub = spoken(json!(true));
+    assert!(
+        stub.len() == 1 && stub[0].len() > "reasoned ".len(),
+        "{stub:?}"
+    );
+}
+
+#[test]
 fn reasoning_is_kept_back_when_nobody_wants_it() {
     // R-0023-1
     for (verbosity, spoken) in [("off", 0), ("summary", 1), ("full", 1)] {
