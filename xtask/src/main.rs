@@ -8,6 +8,7 @@
 mod acceptance;
 mod check;
 mod process;
+mod requirements;
 mod scripts;
 mod sim;
 mod tidy;
@@ -34,7 +35,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "tidy",
         arguments: "",
-        about: "dependency arrows, file lengths, error pages, links",
+        about: "dependency arrows, file lengths, error pages, links, requirements",
         run: tidy::tidy,
     },
     Task {
@@ -72,6 +73,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         about: "the audit log and receipts, checked by a program of its own",
         run: scripts::proof,
+    },
+    Task {
+        name: "requirements",
+        arguments: "",
+        about: "runs what the protocol's requirements are proved by; writes docs/requirements.md",
+        run: requirements::requirements,
     },
     Task {
         name: "acceptance",
