@@ -142,8 +142,11 @@ fn rust(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) -> Resu
     Ok(())
 }
 
-/// What failed tests had to say; of the others nothing is worth a line.
+/// What failed tests and checks had to say; of the others nothing is worth a line.
 fn explain(printed: &str) {
+    for failed in printed.lines().filter(|line| line.starts_with("FAIL ")) {
+        println!("{failed}");
+    }
     if let Some((_, failures)) = printed.split_once("\nfailures:\n") {
         println!("{failures}");
     }
@@ -162,6 +165,7 @@ fn scripts(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) {
             let mut command = python(&root().join(file), &[]);
             printed(command.arg("--binary").arg(server)).ok()
         });
+        explain(printed.as_deref().unwrap_or_default());
         for (label, test) in tests {
             let verdict = match &printed {
                 Some(printed) => script_verdict(printed, label),

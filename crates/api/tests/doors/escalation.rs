@@ -108,3 +108,17 @@ async fn a_host_that_names_no_kind_asks_all_the_same() {
     let log = events(&stage, &run).await;
     only(&log, "core.workflowChain.confidence-escalated");
 }
+
+#[tokio::test]
+async fn a_stricter_floor_is_advertised_and_kept_to() {
+    // R-0039-4, R-0039-5
+    let policy = AgentPolicy::new(Some(0.9), None).unwrap();
+    let stage = Stage::advised(policy).await;
+    assert_eq!(model(&stage).await["confidenceEscalationFloor"], 0.9);
+    let mut decision = doubted();
+    decision["confidence"] = json!(0.8);
+    let run = started(&stage, json!([decision])).await;
+    let log = events(&stage, &run).await;
+    let escalated = only(&log, "core.workflowChain.confidence-escalated").1;
+    assert_eq!(escalated["payload"]["floor"], 0.9);
+}
