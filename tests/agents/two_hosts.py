@@ -40,7 +40,7 @@ def trace_of(host, run_id):
 
 
 def over_http(near, far, check):
-    """R-0040-4, R-0040-7, R-0040-10: a node calls the other host, which goes on with its trace and names it."""
+    """A node calls the other host, which goes on with its trace and names it."""
     put(far, chain("worker", node("n", "core.noop")))
     body = {"workflowId": "worker", **claim(near, "run-named-by-the-caller", "near", eventId="run-named-by-the-caller:1")}
     put(near, chain("caller", node("call", "vendor.tandem.http", method="POST", url=f"{far.base}/v1/runs", body=body,
@@ -51,20 +51,20 @@ def over_http(near, far, check):
     far.ended(child)
     expected = {"runId": "run-named-by-the-caller", "hostId": "near", "cause": "core.subWorkflow",
                 "wellKnownUrl": f"{near.base}/.well-known/openwop"}
-    check("R-0040-10: the far run names its parent and where to ask",
+    check("R-0040-7, R-0040-10, R-0040-11: the far run names its parent and where to ask",
           ancestry(far, child) == {"runId": child, "hostId": "far", "parent": expected}, ancestry(far, child))
     check("R-0040-8: the near run has no parent", ancestry(near, run)["parent"] is None, ancestry(near, run))
     check("R-0040-4, R-0040-5: one trace over both hosts", trace_of(near, run) == trace_of(far, child) == {TRACE},
           (trace_of(near, run), trace_of(far, child)))
     first = far.events(child)[0]
-    check("R-0040-3: the far run's start is caused by the near event", first["causationId"] == "run-named-by-the-caller:1",
+    check("the far run's start is caused by the near event", first["causationId"] == "run-named-by-the-caller:1",
           first)
     named = [e for e in far.events(child) if "causationHostId" in e["payload"]]
     check("R-0040-1, R-0040-2: no event but the listed ones names a host", named == [], named)
 
 
 def claims(near, far, check):
-    """R-0040-9, R-0040-11, R-0040-12: claims about ourselves are checked, circular ones lead nowhere, false ones are dropped."""
+    """Claims about ourselves are checked, circular ones lead nowhere, false ones are dropped."""
     here = near.create("caller-less")
     ours = near.create("caller-less", **claim(near, here, "near"))
     check("R-0040-9: a parent on this host has no address",

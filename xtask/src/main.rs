@@ -8,6 +8,7 @@
 mod acceptance;
 mod check;
 mod process;
+mod requirements;
 mod scripts;
 mod sim;
 mod tidy;
@@ -34,7 +35,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "tidy",
         arguments: "",
-        about: "dependency arrows, file lengths, error pages, links",
+        about: "dependency arrows, file lengths, error pages, links, requirements",
         run: tidy::tidy,
     },
     Task {
@@ -78,6 +79,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         about: "backup, export and import of the real binary at work",
         run: scripts::moves,
+    },
+    Task {
+        name: "requirements",
+        arguments: "",
+        about: "runs what the protocol's requirements are proved by; writes docs/requirements.md",
+        run: requirements::requirements,
     },
     Task {
         name: "acceptance",

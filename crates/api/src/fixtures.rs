@@ -50,6 +50,12 @@ mod tests {
 
     #[test]
     fn only_fixtures_whose_whole_behaviour_is_served_are_named() {
+        // R-0023-22: those that use the mock agent are among them.
+        assert!(served(
+            "conformance-agent-reasoning",
+            "core.conformance.mock-agent",
+            json!({"mockReasoning": true})
+        ));
         let hook = json!({"memoryAction": "write-then-read"});
         assert!(served("conformance-identity", "core.identity", json!({})));
         assert!(served(

@@ -94,6 +94,7 @@ async fn a_fork_is_there_whole_or_not_at_all() {
 
 #[test(start_paused = true)]
 async fn siblings_side_by_side_leave_what_the_newest_of_them_wrote() {
+    // R-0039-18, R-0039-19: one order for all readers, and in it the last write wins.
     let house = house().await;
     let mut parent = wf("parent").settings(json!({"timeout": 0}));
     for child in 0..4 {
@@ -167,6 +168,7 @@ async fn a_secret_in_memory_is_taken_out_before_it_is_kept() {
 
 #[test(start_paused = true)]
 async fn an_old_run_leaves_its_row_and_what_it_wrote() {
+    // R-0039-22, R-0039-25
     let house = house().await;
     let put = json!({"action": "put", "key": "k", "value": "kept"});
     let flow = wf("writer")
@@ -181,7 +183,13 @@ async fn an_old_run_leaves_its_row_and_what_it_wrote() {
     house.cancel(&run).await.expect("it waits");
     let month = 31 * 24 * 3600 * 1000;
     house.runtime.advance_clock(month).await.expect("it moves");
+    let before = runs(&house).await;
     let refused = fork(&house, &run, ForkMode::Replay, 1).await;
+    assert_eq!(
+        runs(&house).await,
+        before,
+        "refused before anything was made"
+    );
     let expected = Unforkable::NotKept {
         source_run: run.clone(),
         from_seq: Seq(1),

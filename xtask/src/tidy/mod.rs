@@ -5,8 +5,9 @@ mod arrows;
 mod error_pages;
 mod links;
 mod purity;
+mod requirements;
 mod source;
-mod tracked;
+pub(crate) mod tracked;
 
 use crate::Outcome;
 use crate::process;
@@ -38,6 +39,7 @@ pub(crate) fn tidy(_: &[String]) -> Outcome {
     source::check(&files, &mut findings);
     error_pages::check(&files, &mut findings);
     links::check(&files, &mut findings);
+    requirements::check(&files, &mut findings);
 
     for warning in &findings.warnings {
         println!("note: {warning}");

@@ -3,19 +3,19 @@
 use crate::process::{read, root};
 use std::process::Command;
 
-pub(super) struct Tracked {
-    pub(super) all: Vec<File>,
+pub(crate) struct Tracked {
+    pub(crate) all: Vec<File>,
 }
 
-pub(super) struct File {
+pub(crate) struct File {
     /// Relative to the workspace, with `/`.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Empty for what is not text.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Tracked {
-    pub(super) fn read() -> Result<Self, String> {
+    pub(crate) fn read() -> Result<Self, String> {
         let root = root();
         let mut git = Command::new("git");
         git.current_dir(&root).args([
@@ -41,13 +41,13 @@ impl Tracked {
         Ok(Self { all })
     }
 
-    pub(super) fn ending(&self, suffix: &str) -> impl Iterator<Item = &File> {
+    pub(crate) fn ending(&self, suffix: &str) -> impl Iterator<Item = &File> {
         self.all
             .iter()
             .filter(move |file| file.path.ends_with(suffix))
     }
 
-    pub(super) fn find(&self, path: &str) -> Option<&File> {
+    pub(crate) fn find(&self, path: &str) -> Option<&File> {
         self.all.iter().find(|file| file.path == path)
     }
 }

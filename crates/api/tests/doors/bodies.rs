@@ -56,6 +56,7 @@ async fn a_create_body_is_closed_and_exact() {
 
 #[tokio::test]
 async fn a_good_create_is_acknowledged_with_its_addresses() {
+    // R-0040-5, R-0040-6: whoever starts a run, it goes on with the caller's trace.
     let stage = Stage::new().await;
     stage.register("w", &[noop("a")]).await;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -69,6 +70,10 @@ async fn a_good_create_is_acknowledged_with_its_addresses() {
     assert_eq!(made["eventsUrl"], format!("/v1/runs/{run}/events"));
     assert_eq!(reply.header("location"), format!("/v1/runs/{run}"));
     assert!(reply.header("traceparent").starts_with(&parent[..36]));
+    let bundle = stage.get(&format!("/v1/runs/{run}/debug-bundle")).await;
+    for span in bundle.ok(200)["spans"].as_array().unwrap() {
+        assert_eq!(span["traceId"], parent[3..35]);
+    }
     assert_eq!(
         stage.get(&format!("/v1/runs/{run}")).await.ok(200)["runId"],
         run

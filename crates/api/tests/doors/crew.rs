@@ -16,7 +16,7 @@ fn supervised(plan: Value) -> Value {
     document
 }
 
-async fn started(stage: &Stage, plan: Value) -> String {
+pub(crate) async fn started(stage: &Stage, plan: Value) -> String {
     stage.register("worker", &[hour("nap")]).await;
     let path = "/v1/host/tandem/workflows/conformance-crew";
     stage.put(path, supervised(plan)).await.ok(201);
@@ -80,7 +80,7 @@ async fn a_held_decision_waits_in_the_inbox_with_the_workers_it_would_start() {
 
 #[tokio::test]
 async fn discovery_tells_what_is_served() {
-    // R-0023-21, R-0023-22, R-0039-6, R-0044-8
+    // R-0023-21, R-0023-22, R-0039-6
     let stage = Stage::new().await;
     let told = stage.get("/.well-known/openwop").await.json();
     let model = &told["multiAgent"]["executionModel"];
@@ -94,4 +94,23 @@ async fn discovery_tells_what_is_served() {
         .call_as("", "GET", "/v1/host/tandem/vendor-kinds", &[], "")
         .await;
     assert_eq!(kinds.ok(200), json!([]), "nothing of our own to explain");
+}
+
+#[tokio::test]
+async fn agents_are_heard_on_a_host_that_says_it_has_them() {
+    // R-0023-8
+    let stage = Stage::new().await;
+    let mock = json!({"id": "act", "typeId": "core.conformance.mock-agent",
+        "config": {"mockReasoning": true, "mockDecision": {"decision": 1}}});
+    let run = stage.start("conformance-agent", &[mock]).await;
+    let log = stage.log(&run).await;
+    let spoken: Vec<&str> = log["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|event| event["type"].as_str().filter(|t| t.starts_with("agent.")))
+        .collect();
+    assert_eq!(spoken, ["agent.reasoned", "agent.decided"]);
+    let told = stage.get("/.well-known/openwop").await.json();
+    assert_eq!(told["agents"]["supported"], true);
 }

@@ -1,12 +1,15 @@
 //! The doors from outside: a router over a runtime and a store in memory. One binary, so that it
 //! links once.
 
+mod ancestry;
 mod audit;
 mod bodies;
 mod console;
 mod control;
 mod crew;
 mod discovery;
+mod escalation;
+mod forks;
 mod idempotency;
 mod inbox;
 mod keys;

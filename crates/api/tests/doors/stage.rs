@@ -12,7 +12,7 @@ use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Se
 use tandem_api::{Api, Host, Settings, router};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::audit::{AuditKey, Notary};
-use tandem_runtime::{Perform, Runtime, RuntimeConfig};
+use tandem_runtime::{AgentPolicy, Perform, Runtime, RuntimeConfig};
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -85,12 +85,22 @@ impl Stage {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
+        Self::built(settings, AgentPolicy::default()).await
+    }
+
+    /// A host whose operator has his own mind about agents.
+    pub(crate) async fn advised(agents: AgentPolicy) -> Self {
+        Self::built(Settings::default(), agents).await
+    }
+
+    async fn built(settings: Settings, agents: AgentPolicy) -> Self {
         let store = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::new(store.clone()));
         let notary = Arc::new(Notary::new(store.clone(), AuditKey::from_seed(&[7; 32])));
         let postman = Arc::new(Postman::default());
         let config = RuntimeConfig {
             courier: Some(Arc::clone(&postman) as Arc<_>),
+            agents,
             ..RuntimeConfig::new(store, Arc::new(Idle))
         };
         let runtime = Runtime::start(config).await.unwrap();

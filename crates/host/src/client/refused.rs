@@ -118,6 +118,13 @@ mod tests {
     }
 
     #[test]
+    fn a_code_nobody_has_heard_of_is_shown_as_it_is() {
+        // R-0039-29
+        let body = r#"{"error": "some_day", "message": "New.", "details": {"more": [1]}}"#;
+        assert_eq!(Refused::read(418, body).to_string(), "some_day: New.");
+    }
+
+    #[test]
     fn anything_else_becomes_an_envelope() {
         let shown = Refused::read(502, "<html>").to_string();
         assert!(

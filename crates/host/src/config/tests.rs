@@ -207,6 +207,18 @@ fn agent_settings_out_of_range_stop_the_start() {
 }
 
 #[test]
+fn a_host_is_named_like_a_part_of_a_domain() {
+    // R-0040-14
+    let named = |text| resolved(Layer::default(), &[("TANDEM_HOST_ID", text)], None);
+    let unnamed = resolved(Layer::default(), &[], None).unwrap();
+    assert_eq!(unnamed.host_id, "tandem", "the same at every start");
+    assert_eq!(named("eu-west-1").unwrap().host_id, "eu-west-1");
+    for bad in ["My Host", "1st", "a_b", "-a", &"a".repeat(65)] {
+        assert!(named(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_its_place() {
     let text = "listen = \"127.0.0.1:1\"\n\nworkflow = [\"a\"]\n";
     let error = file::parse(Path::new("etc/tandem.toml"), text).unwrap_err();

@@ -79,6 +79,7 @@ async fn seen(store: &Arc<dyn Store>, view: &MemoryView) -> Vec<String> {
 }
 
 pub async fn a_scope_is_readable_as_of_every_position(store: Arc<dyn Store>) {
+    // R-0039-21
     assert_eq!(store.memory_position().await.unwrap(), 0);
     journal(
         &store,
@@ -103,6 +104,7 @@ pub async fn a_scope_is_readable_as_of_every_position(store: Arc<dyn Store>) {
 }
 
 pub async fn a_run_is_seen_up_to_one_of_its_events(store: Arc<dyn Store>) {
+    // R-0039-20, R-0039-21
     journal(
         &store,
         [
@@ -142,6 +144,7 @@ pub async fn a_run_is_seen_up_to_one_of_its_events(store: Arc<dyn Store>) {
 }
 
 pub async fn bound_to_tenant_and_scope(store: Arc<dyn Store>) {
+    // R-0039-14
     let foreign = |tenant: &str, scope: &str| MemoryRow {
         tenant: TenantId::new(tenant),
         scope: scope.into(),

@@ -1,5 +1,8 @@
 //! What agents said and how work was handed on, in the protocol's words.
 
+#[cfg(test)]
+mod tests;
+
 use super::payload::Fields;
 use serde_json::{Value, json};
 use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, RunId, Said};

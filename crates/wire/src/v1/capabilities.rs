@@ -1,6 +1,9 @@
 //! The discovery document, generated from what the binary wired together. Nothing is typed by
 //! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
 
+#[cfg(test)]
+mod tests;
+
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
 use super::webhook::SIGNATURE_ALGORITHM;

@@ -3,6 +3,7 @@
 use super::flow::{Flow, flow};
 use super::stage::Stage;
 use crate::definition::{Definition, Permissions};
+use crate::node::Availability;
 use serde_json::{Value, json};
 use tandem_record::{Cause, Command, Event, NodeId, Principal, RunStatus, Said};
 
@@ -143,6 +144,21 @@ fn an_unsure_agent_waits_until_it_is_ratified() {
 }
 
 #[test]
+fn the_confidence_of_the_decision_counts_more_than_the_shorthand() {
+    // R-0023-28
+    for (decided, shorthand, status) in [
+        (0.9, 0.1, RunStatus::Completed),
+        (0.1, 0.9, RunStatus::WaitingApproval),
+    ] {
+        let decision = json!({"decision": 1, "confidence": decided});
+        let run = Stage::started(agent(
+            json!({"mockDecision": decision, "mockConfidence": shorthand}),
+        ));
+        assert_eq!(run.status(), status);
+    }
+}
+
+#[test]
 fn a_refused_agent_fails_its_node() {
     let mut run = Stage::started(agent(json!({"mockConfidence": 0.1})));
     run.when(answer("act", json!({"rejected": true})));
@@ -225,6 +241,30 @@ fn nodes_that_only_pass_on_never_speak() {
 }
 
 #[test]
+fn node_types_of_our_own_never_speak() {
+    // R-0023-7
+    let told = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
+    let pin = json!({"agentId": "core.near"});
+    let mut call = Stage::started(
+        flow("conformance-own")
+            .http("call", json!({"output": "said"}))
+            .with("agent", pin.clone()),
+    );
+    call.done("call", json!({"status": 200, "body": told}));
+    let put = json!({"action": "put", "key": "k", "value": told});
+    let note = Stage::started(
+        flow("conformance-own")
+            .node("note", "vendor.tandem.memory", put)
+            .with("agent", pin),
+    );
+    for run in [call, note] {
+        assert_eq!(run.status(), RunStatus::Completed);
+        let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
+        assert!(!spoke, "{:?}", run.log());
+    }
+}
+
+#[test]
 fn work_that_passes_between_pinned_agents_is_a_handoff() {
     // R-0023-4
     let pinned = |flow: Flow, id: &str, agent: &str| {
@@ -238,6 +278,57 @@ fn work_that_passes_between_pinned_agents_is_a_handoff() {
     let lines = run.lines();
     let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
     assert_eq!(told, ["core.ann hands off to core.bob"]);
+}
+
+#[test]
+fn a_worker_of_another_agent_is_handed_over_to() {
+    // R-0023-4
+    let worker = |id: &str, agent: &str| {
+        let pin = json!({"agentId": agent});
+        flow(id).noops("n").with("agent", pin)
+    };
+    let next = |ids: &[&str]| json!({"kind": "next-worker", "nextWorkerIds": ids});
+    let crew = flow("conformance-crew")
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"mockDispatchPlan": [next(&["one", "same", "other"])]}),
+        )
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let mut run = Stage::new(crew)
+        .knows(worker("one", "core.ann"))
+        .knows(worker("same", "core.ann"))
+        .knows(worker("other", "core.bob"));
+    run.create(json!({}));
+    for _ in 0..3 {
+        run.child_ended("send", RunStatus::Completed, json!({}));
+    }
+    assert_eq!(run.status(), RunStatus::Completed);
+    let lines = run.lines();
+    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(told, ["core.ann hands off to core.bob"]);
+}
+
+#[test]
+fn what_a_mock_agent_reasons_is_its_summary_its_pieces_a_stub_or_nothing() {
+    // R-0023-10
+    let spoken = |reasoning: Value| {
+        let mut run = Stage::started(agent(json!({"mockReasoning": reasoning})));
+        let lines = run.lines().into_iter().filter(|l| l.contains("mock-agent"));
+        lines
+            .map(|l| l.trim_start_matches("host:mock-agent:act ").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(spoken(json!({"summary": "so"})), ["reasoned so"]);
+    let pieces = json!({"summary": "so", "streamChunks": ["a", "b"]});
+    assert_eq!(spoken(pieces), ["delta[0] a", "delta[1] b", "reasoned ab"]);
+    assert!(spoken(json!(false)).is_empty());
+    let stub = spoken(json!(true));
+    assert!(
+        stub.len() == 1 && stub[0].len() > "reasoned ".len(),
+        "{stub:?}"
+    );
 }
 
 #[test]
@@ -309,4 +400,21 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
         conformance_role: true,
     };
     assert!(Definition::compile(&outside, role).is_ok());
+}
+
+#[test]
+fn the_mock_agent_is_there_for_conformance_workflows_and_offered_to_nobody() {
+    // R-0023-20, R-0023-23
+    const MOCK: &str = "core.conformance.mock-agent";
+    let known = crate::node::node_type(MOCK).expect("it ships with the host");
+    assert_eq!(known.availability, Availability::TestOnly);
+    assert!(!crate::node::advertised_types().any(|id| id == MOCK));
+    let with = |id: &str| {
+        let document = flow(id).node("act", MOCK, json!({})).document();
+        Definition::compile(&document, Permissions::default())
+    };
+    assert!(with("conformance-agent").is_ok());
+    for production in ["orders", "my-conformance-agent", "Conformance-agent"] {
+        assert!(with(production).is_err(), "{production}");
+    }
 }

@@ -4,7 +4,7 @@ use super::stage::Stage;
 use super::supervising::{staged, supervised, terminate, workers};
 use crate::run::{AgentPolicy, Refusal};
 use serde_json::{Value, json};
-use tandem_record::{Command, Event, NodeId, Principal, RunStatus};
+use tandem_record::{Command, EscalationKind, Event, NodeId, Principal, RunStatus};
 
 fn unsure(mut decision: Value, confidence: f64) -> Value {
     decision["confidence"] = json!(confidence);
@@ -104,25 +104,46 @@ fn an_operator_may_raise_the_floor_and_a_run_may_not_lower_it() {
 #[test]
 fn the_question_has_the_kind_the_operator_chose_and_the_status_that_goes_with_it() {
     // R-0044-3, R-0044-4, R-0044-5, R-0044-6, R-0044-9, R-0044-11
-    for (kind, opened, status) in [
-        (None, "approval", RunStatus::WaitingApproval),
-        (Some("none"), "approval", RunStatus::WaitingApproval),
+    use EscalationKind::{Clarify, Escalate};
+    use RunStatus::{WaitingApproval, WaitingClarification};
+    let own = "x-host-tandem-doubt";
+    for (kind, opened, meaning, status) in [
+        (None, "approval", Escalate, WaitingApproval),
+        (Some("none"), "approval", Escalate, WaitingApproval),
         (
             Some("clarification"),
             "clarification",
-            RunStatus::WaitingClarification,
+            Clarify,
+            WaitingClarification,
         ),
-        (
-            Some("x-host-tandem-doubt"),
-            "x-host-tandem-doubt",
-            RunStatus::WaitingApproval,
-        ),
+        (Some(own), own, Escalate, WaitingApproval),
     ] {
         let policy = AgentPolicy::new(None, kind).expect("a known kind");
         let run = deciding(json!([unsure(workers(&["one"]), 0.1)]), policy);
         let view = run.run().view();
         assert_eq!(view.interrupts[0].interrupt.kind, opened);
         assert_eq!(view.status, status);
+        let told = run.log().iter().find_map(|r| match &r.event {
+            Event::ConfidenceEscalated { kind, .. } => Some(*kind),
+            _ => None,
+        });
+        assert_eq!(told, Some(meaning), "{kind:?}");
+    }
+}
+
+#[test]
+fn the_name_of_the_question_changes_nothing_about_when_it_is_asked() {
+    // R-0044-10
+    for kind in ["none", "approval", "clarification", "x-host-tandem-doubt"] {
+        let policy = AgentPolicy::new(None, Some(kind)).expect("a known kind");
+        for (decision, held) in [
+            (unsure(workers(&["one"]), 0.49), true),
+            (unsure(workers(&["one"]), 0.5), false),
+            (workers(&["one"]), false),
+        ] {
+            let run = deciding(json!([decision]), policy.clone());
+            assert_eq!(started_workers(&run) == 0, held, "{kind} {decision}");
+        }
     }
 }
 

@@ -1,0 +1,46 @@
+//! Forks and how long they can be made.
+
+use crate::stage::{Reply, Stage};
+use serde_json::{Value, json};
+
+const DAY: u64 = 24 * 3600;
+
+async fn replay(stage: &Stage, run: &str) -> Reply {
+    let body = json!({"mode": "replay", "fromSeq": 1});
+    stage.post(&format!("/v1/runs/{run}:fork"), body).await
+}
+
+async fn runs(stage: &Stage) -> usize {
+    let listed = stage.get("/v1/host/tandem/runs?limit=100").await.ok(200);
+    listed["runs"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_run_can_be_forked_as_long_as_its_log_is_kept_and_is_refused_by_name_afterwards() {
+    // R-0039-22, R-0039-23, R-0039-24, R-0039-25, R-0039-27
+    let stage = Stage::new().await;
+    let put = json!({"action": "put", "key": "k", "value": "then"});
+    let note = json!({"id": "w", "typeId": "vendor.tandem.memory", "config": put});
+    let run = stage.start("w", &[note]).await;
+
+    stage.advance(29 * DAY).await;
+    let fork = replay(&stage, &run).await.ok(201);
+    let path = format!(
+        "/v1/host/tandem/runs/{}/memory",
+        fork["runId"].as_str().unwrap()
+    );
+    let known = stage.get(&path).await.ok(200);
+    assert_eq!(known["entries"][0]["value"], "then");
+
+    stage.advance(2 * DAY).await;
+    let before = runs(&stage).await;
+    let details = replay(&stage, &run)
+        .await
+        .refused(422, "replay_memory_snapshot_unavailable");
+    let expected = json!({
+        "fromSeq": 1, "sourceRunId": run, "reason": "retention_expired",
+        "oldestAvailableIdx": Value::Null,
+    });
+    assert_eq!(details, expected);
+    assert_eq!(runs(&stage).await, before, "nothing was made");
+}

@@ -1,0 +1,108 @@
+use super::super::project::event;
+use serde_json::{Value, json};
+use tandem_record::{
+    AgentFact, Cause, EscalationKind, Event, Handoff, HandoffStep, NodeId, Recorded, RunId, Said,
+    Sensitivity, Seq, Timestamp, WorkflowId,
+};
+
+fn said(said: Said) -> Event {
+    Event::Agent(Box::new(AgentFact {
+        node: NodeId::new("n"),
+        agent_id: "core.ann".to_owned(),
+        said,
+    }))
+}
+
+fn shown(event_: Event, cause: Cause) -> Value {
+    let recorded = Recorded {
+        seq: Seq(4),
+        at: Timestamp(0),
+        cause: Some(cause),
+        event: event_,
+    };
+    event(&RunId::new("run-1"), &recorded, &Sensitivity::default())
+}
+
+/// Facts that name the host of a cause elsewhere, and some that do not.
+fn facts() -> Vec<(Event, bool)> {
+    let text = || "x".to_owned();
+    let node = || NodeId::new("n");
+    let reasoned = Said::Reasoned {
+        reasoning: text(),
+        verbosity: text(),
+        token_count: None,
+    };
+    let called = Said::ToolCalled {
+        tool: text(),
+        call: text(),
+        inputs: None,
+    };
+    let returned = Said::ToolReturned {
+        tool: text(),
+        call: text(),
+        outcome: None,
+        error: None,
+        duration_ms: None,
+    };
+    let handed = Said::HandedOff {
+        to: text(),
+        reason: None,
+        context: None,
+    };
+    let decided = Said::Decided {
+        decision: json!(1),
+        confidence: None,
+        reasoning: None,
+    };
+    let delta = Said::ReasoningDelta {
+        delta: text(),
+        sequence: 0,
+    };
+    let turn = Event::OrchestratorDecided {
+        node: node(),
+        agent_id: text(),
+        decision: json!({}),
+        iteration: 1,
+    };
+    let escalated = Event::ConfidenceEscalated {
+        node: node(),
+        confidence: 0.1,
+        floor: 0.5,
+        kind: EscalationKind::Escalate,
+        worker: None,
+        decision: json!({}),
+    };
+    let handoff = Event::Handoff(Box::new(Handoff {
+        node: node(),
+        index: 0,
+        worker: WorkflowId::new("w"),
+        step: HandoffStep::Began,
+    }));
+    let mut facts = vec![(said(delta), false)];
+    facts.push((Event::RunResumed { reason: None }, false));
+    for one in [reasoned, called, returned, handed, decided] {
+        facts.push((said(one), true));
+    }
+    facts.extend([turn, escalated, handoff].map(|event| (event, true)));
+    facts
+}
+
+#[test]
+fn the_host_of_a_cause_is_named_when_it_is_another_and_only_then() {
+    // R-0040-1, R-0040-2, R-0040-3
+    for (fact, named) in facts() {
+        let foreign = Cause::Foreign {
+            event: "run-9:2".to_owned(),
+            host: "far".to_owned(),
+        };
+        let far = shown(fact.clone(), foreign);
+        assert_eq!(far["causationId"], "run-9:2");
+        let host = far["payload"].get("causationHostId");
+        assert_eq!(host, named.then(|| json!("far")).as_ref(), "{far}");
+
+        for near in [Cause::Event(Seq(3)), Cause::External("run-2:1".to_owned())] {
+            let near = shown(fact.clone(), near);
+            assert_eq!(near["payload"].get("causationHostId"), None, "{near}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+use super::*;
+
+fn told(memory: bool) -> Value {
+    let agents = Agents {
+        floor: None,
+        escalation_kind: Some("approval"),
+        vendor_kinds_url: None,
+        ask_user_routings: &[],
+        fan_out_policies: &[],
+        join_modes: &[],
+        max_fan_out: 1,
+        max_loop_iterations: 1,
+        reasoning_token_limit: 1,
+        mock_agent: true,
+        memory,
+    };
+    document(&Wired {
+        host_version: "0",
+        host_id: "here",
+        engine_version: 1,
+        max_node_executions: 1,
+        max_run_duration_ms: 1,
+        max_request_body_bytes: 1,
+        fixtures: &[],
+        pause_resume: false,
+        debug_bundle: false,
+        idempotency_seconds: 1,
+        key_rotation_grace_seconds: None,
+        audit_log: None,
+        auth_scoped: false,
+        sub_workflow_input_mapping: true,
+        otel: false,
+        metrics: &[],
+        stream_modes: &[],
+        node_types: Vec::new(),
+        interrupt_kinds: &[],
+        webhooks: false,
+        test_seams: false,
+        memory_entry_bytes: memory.then_some(1),
+        fork_modes: &[],
+        agents: Some(agents),
+    })
+}
+
+#[test]
+fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
+    // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
+    let whole = told(true)["multiAgent"]["executionModel"].clone();
+    assert_eq!(whole["version"], 3);
+    assert_eq!(whole["crossChildMemoryConcurrency"], "strict");
+    let across = json!({"supported": true, "hostId": "here", "ancestryEndpointSupported": true});
+    assert_eq!(whole["crossHostCausation"], across);
+
+    let first = told(false)["multiAgent"]["executionModel"].clone();
+    assert_eq!(first["version"], 1);
+    for above in ["crossChildMemoryConcurrency", "crossHostCausation"] {
+        assert_eq!(first.get(above), None, "{above}");
+    }
+}

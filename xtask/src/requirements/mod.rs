@@ -1,0 +1,225 @@
+//! Which test proves which requirement of the protocol: found in the tests themselves, run, and
+//! written to `docs/requirements.md`.
+//!
+//! A test cites what it proves by number (`R-NNNN-N`) in a comment or a name. Nothing is listed by
+//! hand, so the page can be old but not wrong: tidy compares its mapping with the sources.
+
+pub(crate) mod page;
+pub(crate) mod python;
+mod run;
+pub(crate) mod rust;
+#[cfg(test)]
+mod tests;
+
+use crate::Outcome;
+use crate::process::root;
+use crate::tidy::tracked::Tracked;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A group of numbers: which, how many of them, and what they are about.
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) count: u32,
+    pub(crate) about: &'static str,
+}
+
+pub(crate) const FAMILIES: [Family; 4] = [
+    Family {
+        name: "0023",
+        count: 28,
+        about: "What agents say, and the mock agent of conformance workflows.",
+    },
+    Family {
+        name: "0039",
+        count: 30,
+        about: "The confidence floor; memory across sub-runs and forks.",
+    },
+    Family {
+        name: "0040",
+        count: 18,
+        about: "Causation across hosts. 4 to 6 are about MCP and A2A, which this version does not serve; \
+                proved is what both will stand on: the one way requests leave and the one way they come in.",
+    },
+    Family {
+        name: "0044",
+        count: 11,
+        about: "What the question about a held decision is called.",
+    },
+];
+
+/// One requirement, in the order of the page.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Requirement {
+    family: String,
+    number: u32,
+}
+
+impl Requirement {
+    pub(crate) fn is_known(&self) -> bool {
+        FAMILIES
+            .iter()
+            .any(|f| f.name == self.family && (1..=f.count).contains(&self.number))
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        FAMILIES.iter().flat_map(|family| {
+            (1..=family.count).map(|number| Self {
+                family: family.name.to_owned(),
+                number,
+            })
+        })
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "R-{}-{}", self.family, self.number)
+    }
+}
+
+/// The numbers named in a text.
+pub(crate) fn cited(text: &str) -> Vec<Requirement> {
+    text.match_indices("R-")
+        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'))
+        .filter_map(|(at, _)| {
+            let (family, rest) = text[at + 2..].split_once('-')?;
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let whole = family.len() == 4 && family.bytes().all(|b| b.is_ascii_digit());
+            whole.then_some(Requirement {
+                family: family.to_owned(),
+                number: rest[..digits].parse().ok()?,
+            })
+        })
+        .collect()
+}
+
+/// A test as the page names it, and how to find its result.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Test {
+    Rust {
+        file: String,
+        /// Modules inside the file, then the function.
+        name: String,
+    },
+    Python {
+        file: String,
+        /// What the check prints.
+        label: String,
+    },
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rust { file, name } => {
+                write!(f, "{file}::{}", name.rsplit("::").next().unwrap_or(name))
+            }
+            Self::Python { file, label } => {
+                let words = label
+                    .split_once(": ")
+                    .map_or(label.as_str(), |(_, words)| words);
+                write!(f, "{file}: {words}")
+            }
+        }
+    }
+}
+
+/// A citation where no test is.
+pub(crate) struct Stray {
+    /// Path and line.
+    pub(crate) place: String,
+    pub(crate) requirement: Requirement,
+}
+
+/// What the sources say.
+#[derive(Default)]
+pub(crate) struct Map {
+    pub(crate) tests: BTreeMap<Requirement, BTreeSet<Test>>,
+    pub(crate) strays: Vec<Stray>,
+}
+
+impl Map {
+    pub(crate) fn read(files: &Tracked) -> Self {
+        let mut map = Self::default();
+        for file in &files.all {
+            if file.path.starts_with("crates/") && file.path.ends_with(".rs") {
+                rust::scan(&file.path, &file.text, &mut map);
+            } else if file.path.starts_with("tests/") && file.path.ends_with(".py") {
+                python::scan(&file.path, &file.text, &mut map);
+            }
+        }
+        map
+    }
+
+    fn cite(&mut self, requirements: Vec<Requirement>, test: &Test) {
+        for requirement in requirements {
+            let tests = self.tests.entry(requirement).or_default();
+            tests.insert(test.clone());
+        }
+    }
+
+    fn stray(&mut self, path: &str, line: usize, text: &str) {
+        let found = cited(text).into_iter().map(|requirement| Stray {
+            place: format!("{path}:{}", line + 1),
+            requirement,
+        });
+        self.strays.extend(found);
+    }
+
+    /// What is wrong with the citations, each with its place.
+    pub(crate) fn faults(&self) -> Vec<(String, String)> {
+        let mut faults = Vec::new();
+        for stray in &self.strays {
+            let text = format!("cites {} outside of a test", stray.requirement);
+            faults.push((stray.place.clone(), text));
+        }
+        for (requirement, tests) in &self.tests {
+            if let (false, Some(test)) = (requirement.is_known(), tests.first()) {
+                let text = format!("cites {requirement}, which does not exist");
+                faults.push((test.to_string(), text));
+            }
+        }
+        for requirement in Requirement::all() {
+            if !self.tests.contains_key(&requirement) {
+                let text = format!("no test cites {requirement}");
+                faults.push((page::PATH.to_owned(), text));
+            }
+        }
+        faults
+    }
+}
+
+pub(crate) fn requirements(_: &[String]) -> Outcome {
+    let map = Map::read(&Tracked::read()?);
+    let tests: BTreeSet<&Test> = map.tests.values().flatten().collect();
+    let results = run::run(&tests)?;
+    let page = page::write(&map, &results, &run::today()?);
+    let path = root().join(page::PATH);
+    std::fs::write(path, page).map_err(|error| format!("{}: {error}", page::PATH))?;
+    let mut faults: Vec<String> = map
+        .faults()
+        .into_iter()
+        .map(|(p, t)| format!("{p}: {t}"))
+        .collect();
+    for test in &tests {
+        let result = results.get(*test).copied().unwrap_or_default();
+        if result.is_bad() {
+            faults.push(format!("{test}: {result}"));
+        }
+    }
+    for fault in &faults {
+        println!("requirements: {fault}");
+    }
+    match faults.len() {
+        0 => {
+            let (numbers, tests) = (map.tests.len(), tests.len());
+            println!(
+                "requirements: {numbers} proved by {tests} tests; see {}",
+                page::PATH
+            );
+            Ok(())
+        }
+        count => Err(format!("{count} faults")),
+    }
+}

@@ -1,0 +1,220 @@
+//! Runs the tests that are cited, and only them. One build serves all: its binaries are started
+//! with the names of the tests, and the whole-house scripts with the server it made.
+
+use super::Test;
+use super::rust::{Binary, places};
+use crate::process::{cargo, python, read, root};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How a test came out; where it ran more than once, the worst counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    Passed,
+    /// There is nothing here to run it with.
+    NotRun,
+    /// Nothing of its name ran.
+    #[default]
+    Missing,
+    Failed,
+}
+
+impl Verdict {
+    pub(crate) fn is_bad(self) -> bool {
+        matches!(self, Self::Missing | Self::Failed)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Passed => "passed",
+            Self::NotRun => "not run",
+            Self::Missing => "missing",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+pub(super) type Verdicts = BTreeMap<Test, Verdict>;
+
+pub(super) fn run(tests: &BTreeSet<&Test>) -> Result<Verdicts, String> {
+    let built = Built::read()?;
+    let mut verdicts = Verdicts::new();
+    rust(tests, &built, &mut verdicts)?;
+    scripts(tests, &built, &mut verdicts);
+    Ok(verdicts)
+}
+
+/// Today, in UTC.
+pub(super) fn today() -> Result<String, String> {
+    let day = read(Command::new("date").args(["-u", "+%F"]))?;
+    Ok(day.trim().to_owned())
+}
+
+/// What the build made.
+struct Built {
+    /// By package folder.
+    tests: BTreeMap<(String, Binary), PathBuf>,
+    server: Option<PathBuf>,
+}
+
+impl Built {
+    fn read() -> Result<Self, String> {
+        // The same build as `cargo xtask test`, so that neither undoes the other's.
+        let arguments = [
+            "test",
+            "--workspace",
+            "--no-run",
+            "--message-format",
+            "json",
+        ];
+        let told = read(&mut cargo(&arguments))?;
+        let mut built = Self {
+            tests: BTreeMap::new(),
+            server: None,
+        };
+        for line in told.lines() {
+            let message: Value = serde_json::from_str(line).unwrap_or_default();
+            built.note(&message);
+        }
+        Ok(built)
+    }
+
+    fn note(&mut self, message: &Value) -> Option<()> {
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        let manifest = Path::new(message["manifest_path"].as_str()?);
+        let folder = manifest.parent()?.strip_prefix(root()).ok()?;
+        let target = &message["target"];
+        let name = target["name"].as_str()?;
+        match (
+            target["kind"][0].as_str()?,
+            message["profile"]["test"].as_bool()?,
+        ) {
+            ("test", true) => {
+                let binary = Binary::Integration(name.to_owned());
+                let place = (folder.to_str()?.to_owned(), binary);
+                self.tests.insert(place, executable);
+            }
+            ("lib" | "bin", true) => {
+                let place = (folder.to_str()?.to_owned(), Binary::Unit);
+                self.tests.insert(place, executable);
+            }
+            ("bin", false) if name == "tandem" => self.server = Some(executable),
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+fn rust(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) -> Result<(), String> {
+    let mut wanted: BTreeMap<(String, Binary), Vec<(String, &Test)>> = BTreeMap::new();
+    for test in tests {
+        if let Test::Rust { file, name } = test {
+            for (package, binary, full) in places(file, name) {
+                wanted
+                    .entry((package, binary))
+                    .or_default()
+                    .push((full, test));
+            }
+        }
+    }
+    for ((package, binary), tests) in wanted {
+        let Some(executable) = built.tests.get(&(package.clone(), binary)) else {
+            continue;
+        };
+        println!("{package}: {} tests", tests.len());
+        let mut command = Command::new(executable);
+        command.current_dir(root().join(&package));
+        command.env("CARGO_MANIFEST_DIR", root().join(&package));
+        command
+            .arg("--exact")
+            .args(tests.iter().map(|(full, _)| full));
+        let printed = printed(&mut command)?;
+        for (full, test) in tests {
+            note(verdicts, test, rust_verdict(&printed, &full));
+        }
+        explain(&printed);
+    }
+    Ok(())
+}
+
+/// What failed tests and checks had to say; of the others nothing is worth a line.
+fn explain(printed: &str) {
+    for failed in printed.lines().filter(|line| line.starts_with("FAIL ")) {
+        println!("{failed}");
+    }
+    if let Some((_, failures)) = printed.split_once("\nfailures:\n") {
+        println!("{failures}");
+    }
+}
+
+fn scripts(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) {
+    let mut wanted: BTreeMap<&str, Vec<(&str, &Test)>> = BTreeMap::new();
+    for test in tests {
+        if let Test::Python { file, label } = test {
+            wanted.entry(file).or_default().push((label, test));
+        }
+    }
+    for (file, tests) in wanted {
+        println!("{file}: {} checks", tests.len());
+        let printed = built.server.as_ref().and_then(|server| {
+            let mut command = python(&root().join(file), &[]);
+            printed(command.arg("--binary").arg(server)).ok()
+        });
+        explain(printed.as_deref().unwrap_or_default());
+        for (label, test) in tests {
+            let verdict = match &printed {
+                Some(printed) => script_verdict(printed, label),
+                None => Verdict::NotRun,
+            };
+            note(verdicts, test, verdict);
+        }
+    }
+}
+
+fn note(verdicts: &mut Verdicts, test: &Test, verdict: Verdict) {
+    let known = verdicts.entry(test.clone()).or_insert(verdict);
+    *known = verdict.max(*known);
+}
+
+/// What a program printed, however it ended.
+fn printed(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
+    let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// libtest prints `test NAME ... ok`.
+pub(super) fn rust_verdict(printed: &str, full: &str) -> Verdict {
+    let line = printed.lines().find_map(|line| {
+        let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+        (name.trim_end_matches(" - should panic") == full).then_some(outcome)
+    });
+    match line {
+        Some("ok") => Verdict::Passed,
+        Some(text) if text.starts_with("ignored") => Verdict::NotRun,
+        Some(_) => Verdict::Failed,
+        None => Verdict::Missing,
+    }
+}
+
+/// The scripts print `ok    NAME` or `FAIL  NAME: WHY`.
+pub(super) fn script_verdict(printed: &str, label: &str) -> Verdict {
+    let mut verdict = None;
+    for line in printed.lines() {
+        let found = match line.split_once(' ') {
+            Some(("ok", name)) if name.trim_start() == label => Verdict::Passed,
+            Some(("FAIL", name)) if name.trim_start().starts_with(label) => Verdict::Failed,
+            _ => continue,
+        };
+        verdict = verdict.max(Some(found));
+    }
+    verdict.unwrap_or_default()
+}

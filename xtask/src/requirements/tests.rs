@@ -1,0 +1,217 @@
+use super::run::{Verdict, rust_verdict, script_verdict};
+use super::rust::{Binary, places};
+use super::*;
+
+/// Numbers spelled so that this file cites none by itself: only `crates` and `tests` are read, but
+/// a reader searching for a number should not end up here.
+fn number(text: &str) -> String {
+    text.replace('§', "R-00")
+}
+
+fn found(map: &Map) -> Vec<String> {
+    let tests = map.tests.iter();
+    tests
+        .flat_map(|(requirement, tests)| tests.iter().map(move |t| format!("{requirement} {t}")))
+        .collect()
+}
+
+fn strays(map: &Map) -> Vec<String> {
+    let strays = map.strays.iter();
+    strays
+        .map(|stray| format!("{} {}", stray.place, stray.requirement))
+        .collect()
+}
+
+#[test]
+fn numbers_are_found_in_text() {
+    let text = number("// §23-1, §23-28: and (§44-3). XR-0023-9 R-23-1 R-0023- R-0023-x");
+    let found: Vec<String> = cited(&text).iter().map(ToString::to_string).collect();
+    let expected = ["§23-1", "§23-28", "§44-3"].map(number);
+    assert_eq!(found, expected);
+    let known: Vec<bool> = ["§23-28", "§23-29", "§23-0", "§44-11", "§99-1"]
+        .iter()
+        .flat_map(|text| cited(&number(text)))
+        .map(|r| r.is_known())
+        .collect();
+    assert_eq!(known, [true, false, false, true, false]);
+}
+
+#[test]
+fn a_rust_test_cites_above_and_inside_itself() {
+    let text = number(
+        r##"//! Of §23-9 in general.
+// §23-1
+#[test]
+#[ignore]
+fn first() {
+    // §23-2
+    if true {
+        let x = "§23-3";
+    }
+}
+
+fn helper() {
+    // §23-4
+}
+
+#[cfg(test)]
+mod tests {
+    /// §23-5
+    #[tokio::test(flavor = "x")]
+    async fn second() {
+        // §23-2
+    }
+}
+
+#[test]
+fn third() {}
+// §23-6
+"##,
+    );
+    let mut map = Map::default();
+    rust::scan("crates/a/src/b.rs", &text, &mut map);
+    let expected = [
+        "§23-1 crates/a/src/b.rs::first",
+        "§23-2 crates/a/src/b.rs::first",
+        "§23-2 crates/a/src/b.rs::second",
+        "§23-3 crates/a/src/b.rs::first",
+        "§23-5 crates/a/src/b.rs::second",
+    ];
+    assert_eq!(found(&map), expected.map(number));
+    let expected = [
+        "crates/a/src/b.rs:1 §23-9",
+        "crates/a/src/b.rs:13 §23-4",
+        "crates/a/src/b.rs:27 §23-6",
+    ];
+    assert_eq!(strays(&map), expected.map(number));
+    let second = Test::Rust {
+        file: "crates/a/src/b.rs".to_owned(),
+        name: "tests::second".to_owned(),
+    };
+    assert!(map.tests.values().any(|tests| tests.contains(&second)));
+}
+
+#[test]
+fn tests_are_found_in_the_binary_they_are_compiled_into() {
+    let unit = |package: &str, name: &str| (package.to_owned(), Binary::Unit, name.to_owned());
+    let beside = |package: &str, target: &str, name: &str| {
+        let binary = Binary::Integration(target.to_owned());
+        (package.to_owned(), binary, name.to_owned())
+    };
+    let table = [
+        (
+            "crates/a/src/b/mod.rs",
+            "tests::t",
+            vec![unit("crates/a", "b::tests::t")],
+        ),
+        ("crates/a/src/lib.rs", "t", vec![unit("crates/a", "t")]),
+        (
+            "crates/a/src/b/tests.rs",
+            "t",
+            vec![unit("crates/a", "b::tests::t")],
+        ),
+        (
+            "crates/a/tests/b.rs",
+            "t",
+            vec![beside("crates/a", "b", "t")],
+        ),
+        (
+            "crates/a/tests/b/main.rs",
+            "t",
+            vec![beside("crates/a", "b", "t")],
+        ),
+        (
+            "crates/a/tests/b/c.rs",
+            "t",
+            vec![beside("crates/a", "b", "c::t")],
+        ),
+        (
+            "crates/store/src/battery/memory.rs",
+            "t",
+            vec![
+                unit("crates/store", "battery::tests::memory::t"),
+                beside("crates/store-sqlite", "battery", "memory::t"),
+            ],
+        ),
+        ("crates/a/build.rs", "t", vec![]),
+    ];
+    for (file, name, expected) in table {
+        assert_eq!(places(file, name), expected, "{file}");
+    }
+}
+
+#[test]
+fn a_check_of_the_battery_is_a_test() {
+    let text = number("pub async fn kept(store: S) {\n    // §39-21\n}\n");
+    let mut map = Map::default();
+    rust::scan("crates/store/src/battery/memory.rs", &text, &mut map);
+    let expected = number("§39-21 crates/store/src/battery/memory.rs::kept");
+    assert_eq!(found(&map), [expected]);
+    assert!(map.strays.is_empty());
+}
+
+#[test]
+fn a_script_cites_in_the_names_of_its_checks() {
+    let text = number(
+        "\"\"\"§40-9\"\"\"\ncheck(\"§40-1, §40-2: it holds\", a == b)\ncheck(\n    \"§40-3: so does this\",\n    True)\ncheck(\"plain\", True)\n",
+    );
+    let mut map = Map::default();
+    python::scan("tests/x.py", &text, &mut map);
+    let expected = [
+        "§40-1 tests/x.py: it holds",
+        "§40-2 tests/x.py: it holds",
+        "§40-3 tests/x.py: so does this",
+    ];
+    assert_eq!(found(&map), expected.map(number));
+    assert_eq!(strays(&map), [number("tests/x.py:1 §40-9")]);
+}
+
+#[test]
+fn verdicts_are_read_from_what_is_printed() {
+    let printed = "running 3 tests\ntest a::good ... ok\ntest a::bad ... FAILED\n\
+                   test a::lazy ... ignored, slow\ntest a::panics - should panic ... ok\n";
+    let verdict = |name| rust_verdict(printed, name);
+    assert_eq!(verdict("a::good"), Verdict::Passed);
+    assert_eq!(verdict("a::bad"), Verdict::Failed);
+    assert_eq!(verdict("a::lazy"), Verdict::NotRun);
+    assert_eq!(verdict("a::panics"), Verdict::Passed);
+    assert_eq!(verdict("good"), Verdict::Missing);
+    let printed = "ok    one: x\nFAIL  two: y: because\nok    two: y\n";
+    assert_eq!(script_verdict(printed, "one: x"), Verdict::Passed);
+    assert_eq!(
+        script_verdict(printed, "two: y"),
+        Verdict::Failed,
+        "once is enough"
+    );
+    assert_eq!(script_verdict(printed, "three"), Verdict::Missing);
+}
+
+#[test]
+fn the_page_is_stale_when_the_tests_say_otherwise() {
+    let mut map = Map::default();
+    for requirement in Requirement::all() {
+        let text = format!("// {requirement}\n#[test]\nfn all() {{}}\n");
+        rust::scan("crates/a/src/b.rs", &text, &mut map);
+    }
+    assert!(map.faults().is_empty());
+    let test = map.tests.values().flatten().next().expect("a test").clone();
+    let verdicts = [(test, Verdict::Passed)].into();
+    let page = page::write(&map, &verdicts, "2026-01-02");
+    assert!(page.contains("on 2026-01-02"));
+    let row = number("| §44-11 | `crates/a/src/b.rs::all` | passed |");
+    assert!(page.contains(&row), "{page}");
+    assert!(page::stale(&page, &map).is_empty());
+    rust::scan(
+        "crates/c/src/d.rs",
+        &number("#[test]\nfn t() {\n    // §44-11\n}\n"),
+        &mut map,
+    );
+    let stale = page::stale(&page, &map);
+    assert_eq!(stale, cited(&number("§44-11")));
+    map.tests.remove(&stale[0]);
+    let faults = map.faults();
+    assert_eq!(
+        faults,
+        [(page::PATH.to_owned(), number("no test cites §44-11"))]
+    );
+}
