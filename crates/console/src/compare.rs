@@ -115,7 +115,7 @@ fn side(letter: &str, run: &ComparedRun) -> Markup {
 fn state(difference: &StateDifference) -> Markup {
     let column = |letter: &str, value: &Option<String>| {
         html! {
-            div.half {
+            div.half data-side=(letter) {
                 @if let Some(json) = value {
                     pre.json data-json tabindex="0" aria-label={ "In " (letter) } { (json) }
                 } @else {
@@ -138,7 +138,7 @@ fn state(difference: &StateDifference) -> Markup {
 fn event(view: &ComparePageView, difference: &EventDifference) -> Markup {
     let column = |letter: &str, run: &ComparedRun, event: &Option<EventRow>| {
         html! {
-            div.half {
+            div.half data-side=(letter) {
                 @if let Some(event) = event {
                     p.half-head {
                         a class={ "code " (tone(&event.kind)) } href=(links::moment(&run.run_id, event.sequence)) { (event.kind) }
