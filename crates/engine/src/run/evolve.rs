@@ -132,6 +132,9 @@ impl Run {
                 if let Some(ix) = self.def.index(node) {
                     let agent = &self.def.doc_node(ix).agent;
                     let supervises = matches!(self.def.nodes[ix].kind, Kind::Supervisor(_));
+                    if supervises {
+                        self.state.agents.reasoning = None;
+                    }
                     if supervises && self.state.agents.orchestrator.is_none() {
                         self.state.agents.orchestrator.clone_from(agent);
                     }
@@ -349,6 +352,7 @@ impl Run {
                     iteration: *iteration,
                 });
             }
+            Event::Agent(fact) => self.listen(fact),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -372,7 +376,6 @@ impl Run {
             | Event::ConversationClosed { .. }
             | Event::ExternalEventReceived { .. } => self.apply_to_questions(event, recorded),
             Event::CapBreached { .. }
-            | Event::Agent(_)
             | Event::ConfidenceEscalated { .. }
             | Event::FanIn { .. }
             | Event::ApprovalRequested { .. }

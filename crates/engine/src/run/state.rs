@@ -82,6 +82,9 @@ pub(crate) struct Agents {
     pub(crate) decisions: u32,
     /// The agent of the worker that was handed work last.
     pub(crate) worker: Option<String>,
+    /// What the supervisor said this turn about its decision.
+    #[serde(default)]
+    pub(crate) reasoning: Option<String>,
 }
 
 /// The newest decision of a supervisor.

@@ -80,10 +80,13 @@ impl Turn<'_> {
                 format!("Start {}?", names.join(", "))
             }
         };
-        let description = format!(
+        let mut description = format!(
             "The supervisor's confidence in this decision is {confidence}, below the floor of {}.",
             policy.floor()
         );
+        if let Some(reasoning) = &self.run.state.agents.reasoning {
+            description = format!("{description} Its reasons: {reasoning}");
+        }
         let data = if escalation.kind == "clarification" {
             let question = format!("{title} {description} Answer \"{PROCEED}\" to go ahead.");
             json!({

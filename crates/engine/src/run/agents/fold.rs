@@ -1,12 +1,21 @@
 //! What the facts of agents and their workers do to the state.
 
-use crate::node::{OrchestratorDecision, Route};
+use crate::node::{Kind, OrchestratorDecision, Route};
 use crate::run::state::{Dispatching, NodeState, Run, WorkerState, WorkerStep};
 use tandem_record::{
-    Handoff, HandoffStep, InterruptId, NodeId, NodeStatus, Object, RunStatus, Seq,
+    AgentFact, Handoff, HandoffStep, InterruptId, NodeId, NodeStatus, Object, RunStatus, Said, Seq,
 };
 
 impl Run {
+    /// A supervisor's reasons are kept until its next turn, for whoever has to judge its decision.
+    pub(in crate::run) fn listen(&mut self, fact: &AgentFact) {
+        let ix = self.def.index(&fact.node);
+        let kind = ix.map(|ix| &self.def.nodes[ix].kind);
+        if let (Said::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) = (&fact.said, kind) {
+            self.state.agents.reasoning = Some(reasoning.clone());
+        }
+    }
+
     /// A dispatch node takes up the newest decision.
     pub(in crate::run) fn begin_dispatching(&mut self, node: &NodeId) {
         let Some(decided) = &self.state.agents.decided else {

@@ -221,6 +221,28 @@ fn another_decision_may_be_given_instead_and_must_be_one() {
 }
 
 #[test]
+fn whoever_judges_a_held_decision_reads_the_reasons_given_for_it() {
+    let lead = json!({"endpoint": {"url": "http://brain.test/"}});
+    let flow = super::flow::flow("real")
+        .node("lead", "core.orchestrator.supervisor", lead)
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let mut run = staged(flow);
+    run.create(json!({}));
+    let decision = unsure(workers(&["one"]), 0.2);
+    let said = json!({"decision": decision, "reasoning": "I am only guessing."});
+    run.done("lead", json!({"status": 200, "body": said}));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    let shown = run.run().view().interrupts[0].interrupt.data["description"].clone();
+    assert!(
+        shown
+            .as_str()
+            .expect("words")
+            .ends_with("Its reasons: I am only guessing.")
+    );
+}
+
+#[test]
 fn a_supervisor_may_talk_with_the_user() {
     let plan = json!([{"kind": "ask-user", "prompt": "Which city?"}, terminate()]);
     let mut run = deciding(plan, AgentPolicy::default());
