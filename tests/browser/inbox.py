@@ -107,6 +107,7 @@ def ask(host):
 
 
 def no_overflow(page, what):
+    page.wait("document.readyState === 'complete'", "the page with its styles")  # without them everything is wide
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     if wide > 0:
         raise AssertionError(f"{what} is {wide} px too wide")
