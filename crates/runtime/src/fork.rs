@@ -5,7 +5,7 @@ use crate::codec;
 use crate::deeds::Deed;
 use crate::remember::origin_of;
 use crate::runtime::Runtime;
-use crate::submit::{Answer, Answering, Delivery, SubmitError};
+use crate::submit::{Answer, Answering, Delivery, MAX_CONFLICTS, SubmitError, contended};
 use tandem_engine::run::{self, Source};
 use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
@@ -84,42 +84,49 @@ impl Runtime {
             request,
             clean: &clean,
         };
-        let decided = self
-            .with_definitions(tenant, |cx| {
-                run::fork(&definition, run_id.clone(), &order, cx)
-            })
-            .await;
-        let decision = match decided {
-            Ok(decision) => decision,
-            Err(SubmitError::Refused(refusal)) => {
-                return self.record_refusal(refusal, answering.as_ref()).await;
-            }
-            Err(other) => return Err(other),
-        };
-        let stored = answering
-            .as_ref()
-            .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
-        let slot = self.inner.live.slot(&run_id);
-        let mut held = slot.lock().await;
-        let delivery = Delivery {
-            deed: Some(Deed::fork(&self.actor)),
-            ..Delivery::default()
-        };
-        let made = self
-            .make_durable(&mut held, None, decision, stored, delivery, None)
-            .await;
-        match made {
-            Ok(()) => {
-                self.inner.metrics.runs_created.inc();
-                Ok(run_id)
-            }
-            Err(Error::Fault(fault)) => Err(fault.into()),
-            Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
-            Err(Error::Conflict(conflict)) => {
-                let message = format!("the id of a new run was taken: {conflict}");
-                Err(Fault::retryable("contended", message).into())
+        for _ in 0..MAX_CONFLICTS {
+            let decided = self
+                .with_definitions(tenant, |cx| {
+                    run::fork(&definition, run_id.clone(), &order, cx)
+                })
+                .await;
+            let decision = match decided {
+                Ok(decision) => decision,
+                Err(SubmitError::Refused(refusal)) => {
+                    return self.record_refusal(refusal, answering.as_ref()).await;
+                }
+                Err(other) => return Err(other),
+            };
+            let stored = answering
+                .as_ref()
+                .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
+            let slot = self.inner.live.slot(&run_id);
+            let mut held = slot.lock().await;
+            let delivery = Delivery {
+                deed: Some(Deed::fork(&self.actor)),
+                ..Delivery::default()
+            };
+            let made = self
+                .make_durable(&mut held, None, decision, stored, delivery, None)
+                .await;
+            match made {
+                Ok(()) => {
+                    self.inner.metrics.runs_created.inc();
+                    return Ok(run_id);
+                }
+                Err(Error::Fault(fault)) => return Err(fault.into()),
+                Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
+                // What it remembers was moved by another run meanwhile.
+                Err(Error::Conflict(Conflict::MemoryMoved)) => {
+                    self.inner.metrics.conflicts.inc();
+                }
+                Err(Error::Conflict(conflict)) => {
+                    let message = format!("the id of a new run was taken: {conflict}");
+                    return Err(Fault::retryable("contended", message).into());
+                }
             }
         }
+        Err(contended(&run_id).into())
     }
 
     /// The source's log with the fork's id in place of its own, and how the source was asked for.

@@ -61,6 +61,7 @@ pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, Webhoo
 pub use tandem_engine::definition::{Permissions, document};
 pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
+    sources_at_once,
 };
 pub use tandem_engine::{
     ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,

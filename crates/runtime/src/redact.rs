@@ -27,7 +27,7 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
 const MIN_SECRET_CHARS: usize = 8;
 
 /// Direct members of an event that name something.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "t",
     "node",
     "type_id",
@@ -50,6 +50,7 @@ const NAMES: [&str; 22] = [
     "policy",
     "artifact_id",
     "artifact_type",
+    "sources",
 ];
 /// Members of a run's request that are values.
 const REQUESTED: [&str; 4] = ["inputs", "options", "scope_id", "callback_url"];

@@ -18,7 +18,7 @@ use tandem_store::{
 };
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
-const MAX_CONFLICTS: usize = 16;
+pub(crate) const MAX_CONFLICTS: usize = 16;
 /// Things one decision may ask for, one after the other. A replay asks anew after each child.
 const MAX_LOOKUPS: usize = 512;
 
@@ -90,6 +90,11 @@ pub(crate) struct Delivery {
     pub(crate) timer: Option<TimerKey>,
     /// What the audit log shall tell, when somebody asked for it.
     pub(crate) deed: Option<Deed>,
+}
+
+pub(crate) fn contended(run: &RunId) -> Fault {
+    let message = format!("run {run} is changed too often by others");
+    Fault::retryable("contended", message)
 }
 
 /// The event that led to a run, where its caller named one.
@@ -174,43 +179,53 @@ impl Runtime {
         guard: Option<Guard>,
     ) -> Result<Begun, SubmitError> {
         let tenant = request.owner.tenant.clone();
-        let decided = self
-            .with_definitions(&tenant, |cx| {
-                run::create(
-                    &definition,
-                    run_id.clone(),
-                    request.clone(),
-                    cause.clone(),
-                    cx,
-                )
-            })
-            .await;
-        let decision = match decided {
-            Ok(decision) => decision,
-            Err(SubmitError::Refused(refusal)) => {
-                return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
+        for _ in 0..MAX_CONFLICTS {
+            let decided = self
+                .with_definitions(&tenant, |cx| {
+                    run::create(
+                        &definition,
+                        run_id.clone(),
+                        request.clone(),
+                        cause.clone(),
+                        cx,
+                    )
+                })
+                .await;
+            let decision = match decided {
+                Ok(decision) => decision,
+                Err(SubmitError::Refused(refusal)) => {
+                    return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
+                }
+                Err(other) => return Err(other),
+            };
+            let stored = answering
+                .as_ref()
+                .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
+            let slot = self.inner.live.slot(&run_id);
+            let mut held = slot.lock().await;
+            let (delivery, guard) = (delivery.clone(), guard.clone());
+            match self
+                .make_durable(&mut held, None, decision, stored, delivery, guard)
+                .await
+            {
+                Ok(_) => {
+                    self.inner.metrics.runs_created.inc();
+                    return Ok(Begun::Now);
+                }
+                Err(Error::Fault(fault)) => return Err(fault.into()),
+                Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
+                Err(Error::Conflict(Conflict::Guard(_))) => {
+                    return Err(SubmitError::ScopeBusy(None));
+                }
+                // It was created before, by this delivery or a twin of it.
+                Err(Error::Conflict(Conflict::Position { .. })) => return Ok(Begun::Before),
+                // What it remembers was moved by another run meanwhile.
+                Err(Error::Conflict(Conflict::MemoryMoved)) => {
+                    self.inner.metrics.conflicts.inc();
+                }
             }
-            Err(other) => return Err(other),
-        };
-        let stored = answering
-            .as_ref()
-            .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
-        let slot = self.inner.live.slot(&run_id);
-        let mut held = slot.lock().await;
-        match self
-            .make_durable(&mut held, None, decision, stored, delivery, guard)
-            .await
-        {
-            Ok(_) => {
-                self.inner.metrics.runs_created.inc();
-                Ok(Begun::Now)
-            }
-            Err(Error::Fault(fault)) => Err(fault.into()),
-            Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
-            Err(Error::Conflict(Conflict::Guard(_))) => Err(SubmitError::ScopeBusy(None)),
-            // It was created before, by this delivery or a twin of it.
-            Err(Error::Conflict(Conflict::Position { .. })) => Ok(Begun::Before),
         }
+        Err(contended(&run_id).into())
     }
 
     /// Puts a command to a caller's run.
@@ -303,11 +318,7 @@ impl Runtime {
                 }
             }
         }
-        Err(Fault::retryable(
-            "contended",
-            format!("run {run} is changed too often by others"),
-        )
-        .into())
+        Err(contended(run).into())
     }
 
     /// The run as of its last event: from memory, else from snapshot and log.

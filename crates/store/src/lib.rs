@@ -147,14 +147,28 @@ pub trait ReadMemory: Send + Sync {
         query: &MemoryQuery,
     ) -> Result<Vec<MemoryRow>, Fault>;
 
-    /// How many keys a scope has now under a name, counted up to `limit`.
+    /// How many keys a scope has under a name at `now`, counted up to `limit`. The cost follows
+    /// the keys there are, not those there were.
     async fn memory_count(
         &self,
         tenant: &TenantId,
         scope: &str,
         memory_ref: &str,
+        now: Timestamp,
         limit: u64,
     ) -> Result<u64, Fault>;
+
+    /// Keys under a name that begin with a prefix, never expire, are in the scope for everyone and
+    /// were written within the view. How many, and the oldest `limit` writes; nothing unless
+    /// there are more than `above`.
+    async fn memory_lasting(
+        &self,
+        view: &MemoryView,
+        memory_ref: &str,
+        prefix: &str,
+        above: u64,
+        limit: usize,
+    ) -> Result<(u64, Vec<MemoryRow>), Fault>;
 
     /// Children whose end a run saw, before one of its events if one is given, in that order.
     async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault>;

@@ -11,8 +11,8 @@ use tandem_record::{
     RunStatus, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, NewRun, Permissions, Redactor, Retention, Run, Runtime, RuntimeConfig,
-    SubmitError,
+    Answering, Clock, Limits, NewRun, Permissions, Redactor, Retention, Run, Runtime,
+    RuntimeConfig, SubmitError,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -34,6 +34,7 @@ pub struct Plan {
     pub clock: Arc<dyn Clock>,
     pub redactor: Redactor,
     pub retention: Retention,
+    pub limits: Limits,
     pub max_effects: usize,
     pub cached_runs: usize,
 }
@@ -52,6 +53,7 @@ impl Default for Plan {
             clock: Arc::new(SimClock::starting_at(Timestamp(1_800_000_000_000))),
             redactor: Redactor::default(),
             retention: Retention::default(),
+            limits: Limits::default(),
             max_effects: 256,
             cached_runs: 2048,
         }
@@ -71,6 +73,7 @@ impl Plan {
         config.ids = Arc::new(SimIds::new(1));
         config.redactor = self.redactor;
         config.retention = self.retention;
+        config.limits = self.limits;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         House {

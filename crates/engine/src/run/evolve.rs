@@ -385,6 +385,7 @@ impl Run {
             | Event::ModelCapabilityInsufficient { .. }
             | Event::MemoryWritten { .. }
             | Event::MemoryForgotten { .. }
+            | Event::MemoryCompacted { .. }
             | Event::ReplayDiverged { .. }
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }

@@ -9,6 +9,7 @@
 mod advance;
 mod agents;
 mod ask;
+mod compact;
 mod decide;
 mod evolve;
 mod finish;
@@ -34,6 +35,7 @@ mod write;
 mod tests;
 
 pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
+pub use compact::sources_at_once;
 pub use decide::{create, decide};
 pub use foresee::Ahead;
 pub use fork::{Source, fork};

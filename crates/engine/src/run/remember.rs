@@ -9,7 +9,7 @@ use super::refusal::Need;
 use super::start::Step;
 use super::turn::Turn;
 use crate::ids::memory_id;
-use crate::node::{Kind, MemoryAction, MemoryConfig, MemorySource};
+use crate::node::{Kind, MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
 
@@ -44,6 +44,12 @@ pub enum Recall {
     All,
     /// How many entries the scope has now.
     Count,
+    /// Notes the run sees that are in its scope for everyone and last, the oldest `limit` of them
+    /// when there are more than `above`.
+    Notes {
+        above: u64,
+        limit: usize,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +57,11 @@ pub enum Recalled {
     /// Oldest write first.
     Entries(Vec<MemoryEntry>),
     Count(u64),
+    /// How many there are, and the oldest; nothing when they are not too many.
+    Notes {
+        held: u64,
+        oldest: Vec<MemoryEntry>,
+    },
 }
 
 /// What a run has to see before it can go on.
@@ -135,13 +146,20 @@ impl Turn<'_> {
         };
         let all = |name: &str| at(name, Recall::All);
         match &self.run.def.nodes[ix].kind {
-            Kind::Memory(config) => vec![match &config.action {
-                MemoryAction::Put { .. } => at(&own, Recall::Count),
-                MemoryAction::Get { key } | MemoryAction::Delete { key } => {
-                    at(&own, Recall::Key(key.clone()))
+            Kind::Memory(config) => match &config.action {
+                MemoryAction::Put { .. } => {
+                    let notes = self.notes_recall().map(|what| at(&own, what));
+                    let counted = std::iter::once(at(&own, Recall::Count));
+                    counted.chain(notes).collect()
                 }
-                MemoryAction::List { .. } => all(&own),
-            }],
+                MemoryAction::Get { key } | MemoryAction::Delete { key } => {
+                    let key = self.key_now(key);
+                    key.map(|key| at(&own, Recall::Key(key)))
+                        .into_iter()
+                        .collect()
+                }
+                MemoryAction::List { .. } => vec![all(&own)],
+            },
             Kind::MemoryHook(hook) => hook
                 .looks_at(&own)
                 .into_iter()
@@ -151,7 +169,17 @@ impl Turn<'_> {
         }
     }
 
-    fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
+    fn key_now(&self, key: &MemoryKey) -> Option<String> {
+        match key {
+            MemoryKey::Text(key) => Some(key.clone()),
+            MemoryKey::Variable(name) => match self.run.variable(name) {
+                Some(Value::String(key)) if is_key(&key) => Some(key),
+                _ => None,
+            },
+        }
+    }
+
+    pub(super) fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
         let joined = self.run.children_ended_since(self.floor);
         let joined = joined.filter(|_| !self.replaying);
         MemoryRead {
@@ -202,11 +230,13 @@ impl Turn<'_> {
     }
 
     /// Entries this turn has written so far, oldest first.
-    fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
+    pub(super) fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
         let own = self.drafted().iter();
         let own = own.filter(|r| r.seq >= self.floor && !self.replaying);
         own.filter_map(move |recorded| match &recorded.event {
-            Event::MemoryWritten { entry, .. } if entry.memory_ref == memory_ref => Some(&**entry),
+            Event::MemoryWritten { entry, .. } | Event::MemoryCompacted { output: entry, .. } => {
+                (entry.memory_ref == memory_ref).then_some(&**entry)
+            }
             _ => None,
         })
     }
@@ -227,7 +257,7 @@ impl Turn<'_> {
                 };
                 let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
                 let draft = Draft {
-                    key: Some(key.clone()),
+                    key: key.clone(),
                     value,
                     tags: tags.clone(),
                     expires_at,
@@ -241,7 +271,10 @@ impl Turn<'_> {
                 }
             }
             MemoryAction::Get { key } => {
-                let value = self.memory_entry(&memory_ref, key).map(|e| e.value);
+                let Some(key) = self.key_now(key) else {
+                    return Step::Fail(no_key());
+                };
+                let value = self.memory_entry(&memory_ref, &key).map(|e| e.value);
                 let value = value.unwrap_or(Value::Null);
                 (value.clone(), ("value", value))
             }
@@ -249,18 +282,22 @@ impl Turn<'_> {
                 let fits = |e: &MemoryEntry| {
                     let tagged = tag.as_ref().is_none_or(|tag| e.tags.contains(tag));
                     let wanted = text.as_ref();
-                    tagged && wanted.is_none_or(|t| content(&e.value).to_lowercase().contains(t))
+                    let text = || MemoryEntry::text_of(&e.value);
+                    tagged && wanted.is_none_or(|t| text().to_lowercase().contains(t))
                 };
                 let entries = self.memory_entries(&memory_ref).into_iter().filter(fits);
                 let shown: Vec<Value> = entries.take(*limit).map(|e| listed(&e)).collect();
                 (json!(shown), ("entries", json!(shown)))
             }
             MemoryAction::Delete { key } => {
-                let seen = self.memory_entry(&memory_ref, key);
+                let Some(key) = self.key_now(key) else {
+                    return Step::Fail(no_key());
+                };
+                let seen = self.memory_entry(&memory_ref, &key);
                 let event = Event::MemoryForgotten {
                     node: self.run.def.nodes[ix].id.clone(),
                     memory_ref,
-                    forgotten: key.clone(),
+                    forgotten: key,
                     id: seen.as_ref().map(|e| e.id.clone()),
                 };
                 cause = self.emit(event, Some(started));
@@ -286,7 +323,7 @@ impl Turn<'_> {
         if !is_sound(memory_ref) {
             return refuse("the agent's memoryRef cannot be used as a name".to_owned());
         }
-        let size = content(&draft.value).len();
+        let size = MemoryEntry::text_of(&draft.value).len();
         if size > MAX_ENTRY_BYTES {
             return refuse(format!(
                 "the entry has {size} bytes; at most {MAX_ENTRY_BYTES} are kept"
@@ -333,6 +370,7 @@ impl Turn<'_> {
                 Event::MemoryWritten { entry, .. } => Some(entry.id.clone()),
                 _ => None,
             });
+        self.compact(ix, memory_ref, seq);
         Ok((kept.unwrap_or(id), seq))
     }
 }
@@ -345,12 +383,9 @@ pub(super) struct Draft {
     pub(super) expires_at: Option<tandem_record::Timestamp>,
 }
 
-/// The text of an entry.
-pub(super) fn content(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+fn no_key() -> ErrorInfo {
+    let message = "the variable that names the key holds no text that can be one";
+    ErrorInfo::new("validation_error", message)
 }
 
 fn listed(entry: &MemoryEntry) -> Value {

@@ -66,6 +66,7 @@ fn holds(table: &str) -> &'static str {
         "audit" => "the audit log; never shrinks",
         "audit_checkpoints" => "its seals; never shrinks",
         "memory" => "every write to memory; stays",
+        "memory_present" => "which keys memory has now",
         "idempotency" => "answers to repeated requests; a day",
         "webhook_deliveries" => "deliveries to webhooks; 10,000 for each",
         "definitions" => "workflow documents that runs are pinned to; stays",

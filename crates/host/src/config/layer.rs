@@ -22,10 +22,18 @@ pub(crate) struct Layer {
     pub(crate) otel: Option<OtelLayer>,
     pub(crate) retention_seconds: Option<u64>,
     pub(crate) retention: Option<RetentionLayer>,
+    pub(crate) memory: Option<MemoryLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemoryLayer {
+    /// Notes under one name above which the oldest become one; 0 for never.
+    pub(crate) compact_above: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -57,6 +65,7 @@ impl Layer {
             },
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
             retention: self.retention.or(below.retention),
+            memory: self.memory.or(below.memory),
             groups: self.groups.or(below.groups),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
@@ -80,6 +89,7 @@ impl Layer {
             otel: None,
             retention_seconds: None,
             retention: None,
+            memory: None,
             groups: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,

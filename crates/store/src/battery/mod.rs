@@ -11,6 +11,7 @@
 
 pub mod append;
 pub mod audit;
+pub mod compaction;
 pub mod concurrency;
 pub mod definitions;
 pub mod guards;
@@ -93,6 +94,8 @@ macro_rules! battery {
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
                 a_secret_belongs_to_one_key, changes_are_told;
+            compaction: lasting_keys_are_told_when_there_are_too_many,
+                lasting_keys_are_those_of_the_view, what_is_gone_cannot_be_collapsed;
             memory: a_scope_is_readable_as_of_every_position, a_run_is_seen_up_to_one_of_its_events,
                 bound_to_tenant_and_scope, counts_what_is_there_now,
                 joins_in_order, a_refused_commit_remembers_nothing,

@@ -122,11 +122,26 @@ impl ReadMemory for FailingStore {
         tenant: &TenantId,
         scope: &str,
         memory_ref: &str,
+        now: Timestamp,
         limit: u64,
     ) -> Result<u64, Fault> {
         self.faults.of_read().await?;
         self.inner
-            .memory_count(tenant, scope, memory_ref, limit)
+            .memory_count(tenant, scope, memory_ref, now, limit)
+            .await
+    }
+
+    async fn memory_lasting(
+        &self,
+        view: &MemoryView,
+        memory_ref: &str,
+        prefix: &str,
+        above: u64,
+        limit: usize,
+    ) -> Result<(u64, Vec<MemoryRow>), Fault> {
+        self.faults.of_read().await?;
+        self.inner
+            .memory_lasting(view, memory_ref, prefix, above, limit)
             .await
     }
 

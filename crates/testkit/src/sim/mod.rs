@@ -8,6 +8,7 @@ mod client;
 mod crew;
 mod knowledge;
 mod many;
+mod notes;
 mod people;
 mod webhooks;
 mod workflows;
@@ -112,6 +113,7 @@ impl Simulation {
             limits: Limits {
                 max_starts_per_decision: [256, 3][rng.random_range(0..2)],
                 max_in_flight: [8, 2][rng.random_range(0..2)],
+                compact_above: Some([2, 5][rng.random_range(0..2)]),
                 ..Limits::default()
             },
             max_effects: [256, 2][rng.random_range(0..2)],

@@ -50,6 +50,7 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::LoopbackLimitReached { .. } => "workflow.loopback-limit",
         Event::MemoryWritten { .. } => "memory.written",
         Event::MemoryForgotten { .. } => "tandem.memory.deleted",
+        Event::MemoryCompacted { .. } => "memory.compacted",
         Event::ReplayDiverged { .. } => "replay.diverged",
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
         Event::Agent(fact) => agent::type_name(&fact.said),
@@ -366,6 +367,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         }
         Event::MemoryWritten { .. }
         | Event::MemoryForgotten { .. }
+        | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. } => memory_payload(event, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);

@@ -37,9 +37,25 @@ fn told(memory: bool) -> Value {
         webhooks: false,
         test_seams: false,
         memory_entry_bytes: memory.then_some(1),
+        compaction: memory.then_some(Compaction {
+            max_input_entries: 2,
+            max_output_bytes: 1,
+        }),
         fork_modes: &[],
         agents: Some(agents),
     })
+}
+
+#[test]
+fn compaction_is_told_where_there_is_memory_to_compact() {
+    let told_so = json!({
+        "supported": true,
+        "trigger": "host-managed",
+        "maxInputEntries": 2,
+        "maxOutputBytes": 1,
+    });
+    assert_eq!(told(true)["memory"]["compaction"], told_so);
+    assert_eq!(told(false).get("memory"), None);
 }
 
 #[test]
