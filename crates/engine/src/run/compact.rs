@@ -84,11 +84,12 @@ impl Turn<'_> {
         if held <= above {
             return None;
         }
+        let gone = self.gone_now(memory_ref);
         let written = self.written_now(memory_ref);
-        let written = written.filter(|e| e.is_note() && e.expires_at.is_none());
-        let touched = self.touched_now(memory_ref);
-        let gone = oldest.iter().filter(|e| touched.contains(&*e.key)).count();
-        let left = (held + written.count() as u64).saturating_sub(gone as u64);
+        let stays = |e: &&MemoryEntry| e.expires_at.is_none() && !gone.contains(&*e.key);
+        let written = written.filter(|e| e.is_note()).filter(stays).count();
+        let gone_of_old = oldest.iter().filter(|e| !stays(e)).count();
+        let left = (held + written as u64).saturating_sub(gone_of_old as u64);
         if left <= above {
             return None;
         }
@@ -98,8 +99,8 @@ impl Turn<'_> {
             let grown = size + MemoryEntry::text_of(&note.value).len() + usize::from(size > 0);
             if sources.len() < at_once
                 && grown <= MAX_ENTRY_BYTES
-                && !touched.contains(&*note.key)
                 && note.is_note()
+                && stays(&&note)
             {
                 size = grown;
                 sources.push(note);
@@ -108,31 +109,33 @@ impl Turn<'_> {
         (sources.len() > 1).then_some(sources)
     }
 
-    /// Keys under a name that this turn has written, taken out or collapsed.
-    fn touched_now(&self, name: &str) -> HashSet<&str> {
+    /// Keys under a name that this turn has taken out, collapsed or given to something else.
+    fn gone_now(&self, name: &str) -> HashSet<&str> {
         let own = self.drafted().iter().filter(|r| r.seq >= self.floor);
-        let mut touched = HashSet::new();
+        let mut gone = HashSet::new();
         for recorded in own {
             match &recorded.event {
                 Event::MemoryWritten { entry, .. } if entry.memory_ref == name => {
-                    touched.insert(entry.key.as_str());
+                    if !entry.is_note() {
+                        gone.insert(entry.key.as_str());
+                    }
                 }
                 Event::MemoryForgotten {
                     memory_ref,
                     forgotten,
                     ..
                 } if memory_ref == name => {
-                    touched.insert(forgotten);
+                    gone.insert(forgotten);
                 }
                 Event::MemoryCompacted {
                     output, sources, ..
                 } if output.memory_ref == name => {
-                    touched.extend(sources.iter().map(String::as_str));
+                    gone.extend(sources.iter().map(String::as_str));
                 }
                 _ => {}
             }
         }
-        touched
+        gone
     }
 }
 

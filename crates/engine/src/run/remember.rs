@@ -11,6 +11,7 @@ use super::turn::Turn;
 use crate::ids::memory_id;
 use crate::node::{Kind, MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
 
 /// Bytes of one entry's content, at most.
@@ -334,8 +335,9 @@ impl Turn<'_> {
             Some(Recalled::Count(n)) => n,
             _ => 0,
         };
-        let ordinal = self.written_now(memory_ref).count();
-        if stored + ordinal as u64 >= MAX_ENTRIES {
+        // A key written many times in one turn is one entry.
+        let keys: BTreeSet<&str> = self.written_now(memory_ref).map(|e| &*e.key).collect();
+        if stored + keys.len() as u64 >= MAX_ENTRIES {
             return refuse(format!("the scope holds {MAX_ENTRIES} entries already"));
         }
         let def = self.definition();
