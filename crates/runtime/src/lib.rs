@@ -35,6 +35,7 @@ mod retention;
 mod runtime;
 mod scrub;
 mod settle;
+mod split;
 mod submit;
 mod timers;
 mod webhooks;
