@@ -115,10 +115,10 @@ impl Turn<'_> {
         let mut gone = HashSet::new();
         for recorded in own {
             match &recorded.event {
-                Event::MemoryWritten { entry, .. } if entry.memory_ref == name => {
-                    if !entry.is_note() {
-                        gone.insert(entry.key.as_str());
-                    }
+                Event::MemoryWritten { entry, .. }
+                    if entry.memory_ref == name && !entry.is_note() =>
+                {
+                    gone.insert(entry.key.as_str());
                 }
                 Event::MemoryForgotten {
                     memory_ref,
