@@ -3,15 +3,16 @@
 
 use crate::codec;
 use crate::deeds::Deed;
+use crate::found::Founding;
 use crate::remember::origin_of;
 use crate::runtime::Runtime;
-use crate::submit::{Answer, Answering, Delivery, MAX_CONFLICTS, SubmitError, contended};
-use tandem_engine::run::{self, Source};
+use crate::submit::{Answering, SubmitError};
+use tandem_engine::run::{self, Context, Source};
 use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
     RunRequest, Seq, StreamId, TraceContext,
 };
-use tandem_store::{Conflict, Error, Fault, StoredEvent, StoredRun};
+use tandem_store::{Fault, StoredEvent, StoredRun};
 
 /// Events read from the store in one go.
 const PAGE: usize = 1024;
@@ -84,49 +85,16 @@ impl Runtime {
             request,
             clean: &clean,
         };
-        for _ in 0..MAX_CONFLICTS {
-            let decided = self
-                .with_definitions(tenant, |cx| {
-                    run::fork(&definition, run_id.clone(), &order, cx)
-                })
-                .await;
-            let decision = match decided {
-                Ok(decision) => decision,
-                Err(SubmitError::Refused(refusal)) => {
-                    return self.record_refusal(refusal, answering.as_ref()).await;
-                }
-                Err(other) => return Err(other),
-            };
-            let stored = answering
-                .as_ref()
-                .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
-            let slot = self.inner.live.slot(&run_id);
-            let mut held = slot.lock().await;
-            let delivery = Delivery {
-                deed: Some(Deed::fork(&self.actor)),
-                ..Delivery::default()
-            };
-            let made = self
-                .make_durable(&mut held, None, decision, stored, delivery, None)
-                .await;
-            match made {
-                Ok(()) => {
-                    self.inner.metrics.runs_created.inc();
-                    return Ok(run_id);
-                }
-                Err(Error::Fault(fault)) => return Err(fault.into()),
-                Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
-                // What it remembers was moved by another run meanwhile.
-                Err(Error::Conflict(Conflict::MemoryMoved)) => {
-                    self.inner.metrics.conflicts.inc();
-                }
-                Err(Error::Conflict(conflict)) => {
-                    let message = format!("the id of a new run was taken: {conflict}");
-                    return Err(Fault::retryable("contended", message).into());
-                }
-            }
-        }
-        Err(contended(&run_id).into())
+        let founding = Founding {
+            run: &run_id,
+            tenant,
+            deed: Deed::fork(&self.actor),
+            answering,
+            guard: None,
+        };
+        let decide = |cx: &Context<'_>| run::fork(&definition, run_id.clone(), &order, cx);
+        self.found(founding, decide).await?;
+        Ok(run_id)
     }
 
     /// The source's log with the fork's id in place of its own, and how the source was asked for.

@@ -22,6 +22,7 @@ mod definitions;
 mod durable;
 mod effects;
 mod fork;
+mod found;
 mod live;
 mod metrics;
 mod people;

@@ -4,14 +4,14 @@
 use crate::deeds::Deed;
 use crate::definitions::Seen;
 use crate::fork::Unforkable;
+use crate::found::Founding;
 use crate::live::Slot;
 use crate::runtime::Runtime;
 use std::sync::Arc;
-use tandem_engine::Definition;
 use tandem_engine::run::{self, Context, Decision, Need, Refusal, Run, Undecided};
 use tandem_record::{
     Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
-    TimerKey, WorkflowId,
+    TimerKey, Timestamp, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -75,12 +75,6 @@ pub enum SubmitError {
 /// What is asked of a run, given how it stands.
 pub(crate) type Wish<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
 
-/// Whether a run was created by this call or had been before.
-pub(crate) enum Begun {
-    Now,
-    Before,
-}
-
 /// What a command brings along besides itself.
 #[derive(Clone, Default)]
 pub(crate) struct Delivery {
@@ -137,22 +131,20 @@ impl Runtime {
         };
         let scope = new.request.scope_id.clone();
         let cause = claimed_cause(&new.request);
-        let begun = self
-            .begin(
-                run_id.clone(),
-                definition,
-                new.request,
-                cause,
-                Delivery {
-                    deed: Some(Deed::creation(&self.actor)),
-                    ..Delivery::default()
-                },
-                answering,
-                guard,
-            )
-            .await;
-        match begun {
-            Ok(_) => Ok(run_id),
+        let request = new.request;
+        let founding = Founding {
+            run: &run_id,
+            tenant: &tenant,
+            deed: Deed::creation(&self.actor),
+            answering,
+            guard,
+        };
+        let decide = |cx: &Context<'_>| {
+            let (run_id, cause) = (run_id.clone(), cause.clone());
+            run::create(&definition, run_id, request.clone(), cause, cx)
+        };
+        match self.found(founding, decide).await {
+            Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
                 let holder = self.store().live_run_in_scope(&tenant, &scope).await?;
@@ -160,72 +152,6 @@ impl Runtime {
             }
             Err(other) => Err(other),
         }
-    }
-
-    /// Decides and commits the first events of a run. Idempotent for a fixed id: a run that exists
-    /// already is left alone.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call site for callers, one for children"
-    )]
-    pub(crate) async fn begin(
-        &self,
-        run_id: RunId,
-        definition: Arc<Definition>,
-        request: RunRequest,
-        cause: Option<Cause>,
-        delivery: Delivery,
-        answering: Option<Answering>,
-        guard: Option<Guard>,
-    ) -> Result<Begun, SubmitError> {
-        let tenant = request.owner.tenant.clone();
-        for _ in 0..MAX_CONFLICTS {
-            let decided = self
-                .with_definitions(&tenant, |cx| {
-                    run::create(
-                        &definition,
-                        run_id.clone(),
-                        request.clone(),
-                        cause.clone(),
-                        cx,
-                    )
-                })
-                .await;
-            let decision = match decided {
-                Ok(decision) => decision,
-                Err(SubmitError::Refused(refusal)) => {
-                    return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
-                }
-                Err(other) => return Err(other),
-            };
-            let stored = answering
-                .as_ref()
-                .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
-            let slot = self.inner.live.slot(&run_id);
-            let mut held = slot.lock().await;
-            let (delivery, guard) = (delivery.clone(), guard.clone());
-            match self
-                .make_durable(&mut held, None, decision, stored, delivery, guard)
-                .await
-            {
-                Ok(_) => {
-                    self.inner.metrics.runs_created.inc();
-                    return Ok(Begun::Now);
-                }
-                Err(Error::Fault(fault)) => return Err(fault.into()),
-                Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
-                Err(Error::Conflict(Conflict::Guard(_))) => {
-                    return Err(SubmitError::ScopeBusy(None));
-                }
-                // It was created before, by this delivery or a twin of it.
-                Err(Error::Conflict(Conflict::Position { .. })) => return Ok(Begun::Before),
-                // What it remembers was moved by another run meanwhile.
-                Err(Error::Conflict(Conflict::MemoryMoved)) => {
-                    self.inner.metrics.conflicts.inc();
-                }
-            }
-        }
-        Err(contended(&run_id).into())
     }
 
     /// Puts a command to a caller's run.
@@ -332,6 +258,17 @@ impl Runtime {
         Ok(folded)
     }
 
+    /// What a decision may look at.
+    pub(crate) fn context<'a>(&'a self, now: Timestamp, seen: &'a Seen) -> Context<'a> {
+        Context {
+            now,
+            limits: self.limits(),
+            agents: &self.inner.config.agents,
+            definitions: seen,
+            memory: seen,
+        }
+    }
+
     /// Decides, loading each definition the engine turns out to need.
     pub(crate) async fn with_definitions(
         &self,
@@ -341,14 +278,7 @@ impl Runtime {
         let mut seen = Seen::default();
         let now = self.clock().now();
         for _ in 0..MAX_LOOKUPS {
-            let context = Context {
-                now,
-                limits: self.limits(),
-                agents: &self.inner.config.agents,
-                definitions: &seen,
-                memory: &seen,
-            };
-            match decide(&context) {
+            match decide(&self.context(now, &seen)) {
                 Ok(decision) => return Ok(decision),
                 Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {

@@ -9,6 +9,7 @@
 mod advance;
 mod agents;
 mod ask;
+mod birth;
 mod compact;
 mod decide;
 mod evolve;
@@ -35,8 +36,9 @@ mod write;
 mod tests;
 
 pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
+pub use birth::Birth;
 pub use compact::sources_at_once;
-pub use decide::{create, decide};
+pub use decide::{bear, create, decide};
 pub use foresee::Ahead;
 pub use fork::{Source, fork};
 pub use limits::Limits;
