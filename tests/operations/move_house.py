@@ -106,6 +106,10 @@ def check_all(host, binary, tally):
     seen = rows["runs"]["rows"] >= len(acknowledged) and rows["events"]["bytes"] > 0 and found["runs"]["live"] >= 1
     tally.check("storage tells what is there", not seen and found)
     tally.check("storage tells it to people", "LARGEST RUNS" not in command(host, "storage", "--store", store(host)).stdout)
+    asked = command(host, "storage", "--json", "--url", host.base, "--key", KEY)
+    told = json.loads(asked.stdout)
+    tally.check("a server tells its tenant what takes room", (told["tenant"] != "default" or told["runs"]["live"] < 1) and told)
+    tally.check("and people too", "LARGEST RUNS" not in command(host, "storage", "--url", host.base, "--key", KEY).stdout)
     busy = command(host, "import", export, "--store", store(host), code=None)
     tally.check("a store in use is refused", busy.returncode != 1 or "locked" not in busy.stderr)
     host.stop()

@@ -8,7 +8,7 @@ use tandem_store::audit::{AuditKey, Notary};
 use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
 use tandem_store::{Audit, AuditDraft, InterruptRow, MemoryRow, Store, TimerChange};
 use tandem_store_sqlite::{
-    Options, RunCounts, Selection, SqliteStore, backup, export, import, restore, storage,
+    Options, Selection, SqliteStore, backup, export, import, restore, storage,
 };
 
 fn open(path: &Path) -> Arc<dyn Store> {
@@ -286,12 +286,12 @@ async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
     let kept = |_: &TenantId, _: &_| 1000;
     let look = || storage(&house.path("tandem.db"), &kept).unwrap();
     let found = look();
-    let counts = RunCounts {
+    let counts = tandem_store::RunCounts {
         live: 2,
         purged: 1,
-        ..RunCounts::default()
+        ..Default::default()
     };
-    assert_eq!(found.runs, counts);
+    assert_eq!(found.room.runs, counts);
     assert_eq!(found.next_purge_at, None, "nothing ended");
     let runs = found.tables.iter().find(|table| table.name == "runs");
     let runs = runs.unwrap();
@@ -304,9 +304,9 @@ async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
     must(&store, commit([long])).await;
     let found = look();
     assert_eq!(found.next_purge_at, Some(NOW.plus_ms(1000)));
-    assert_eq!(found.runs.kept, 1);
-    let first = &found.largest_runs[0];
+    assert_eq!(found.room.runs.kept, 1);
+    let first = &found.room.largest_runs[0];
     assert_eq!((first.run_id.as_str(), first.events), ("done", 50));
     assert!(first.bytes > 50);
-    assert_eq!(found.workflows[0].events, 52);
+    assert_eq!(found.room.workflows[0].events, 52);
 }

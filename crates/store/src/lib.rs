@@ -17,6 +17,7 @@ mod fault;
 mod keys;
 mod people;
 mod read;
+mod room;
 mod webhooks;
 
 pub mod battery;
@@ -36,6 +37,9 @@ pub use read::{
     InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
     MemorySegment, MemoryView, Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun,
     StreamSlice,
+};
+pub use room::{
+    ROOM_NAMED, ROOM_RUNS, ROOM_WRITES, Room, RunCounts, RunSize, ScopeSize, WorkflowSize,
 };
 pub use webhooks::{
     DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
@@ -295,6 +299,9 @@ pub trait Upkeep: Send + Sync {
         tombstone: &str,
         told: Option<AuditDraft>,
     ) -> Result<(), Fault>;
+
+    /// What of a tenant takes how much room. The cost is bounded, whatever there is.
+    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault>;
 
     /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
     /// Later calls get a fault with code `closed`.

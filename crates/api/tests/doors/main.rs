@@ -17,6 +17,7 @@ mod past;
 mod people;
 mod seams;
 mod stage;
+mod storage;
 mod streams;
 mod tenancy;
 mod webhooks;

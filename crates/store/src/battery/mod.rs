@@ -22,6 +22,7 @@ pub mod keys;
 pub mod memory;
 pub mod outbox;
 pub mod people;
+pub mod room;
 pub mod runs;
 pub mod sample;
 pub mod settings;
@@ -100,6 +101,7 @@ macro_rules! battery {
                 bound_to_tenant_and_scope, counts_what_is_there_now,
                 joins_in_order, a_refused_commit_remembers_nothing,
                 a_buried_run_leaves_its_row_and_its_memory;
+            room: a_tenant_sees_its_own;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
             webhooks: listed_by_tenant, a_change_keeps_health_tenant_and_log,
                 deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,

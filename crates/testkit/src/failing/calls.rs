@@ -15,8 +15,8 @@ use tandem_store::{
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     KeyRecord, Keys, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
     Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
-    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, RunPosition,
-    Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, Room, RunFilter,
+    RunPosition, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -418,6 +418,11 @@ impl Upkeep for FailingStore {
         told: Option<AuditDraft>,
     ) -> Result<(), Fault> {
         self.inner.bury(run, tombstone, told).await
+    }
+
+    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
+        self.faults.of_read().await?;
+        self.inner.room_of(tenant).await
     }
 
     async fn close(&self) {
