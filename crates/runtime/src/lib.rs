@@ -52,7 +52,7 @@ pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
-pub use remember::Remembered;
+pub use remember::{Remembered, origin_in_event, origin_in_tombstone};
 pub use retention::Retention;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;

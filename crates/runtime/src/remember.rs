@@ -12,7 +12,8 @@ use tandem_record::{
     Event, MemoryEntry, MemoryOrigin, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp,
 };
 use tandem_store::{
-    Commit, Fault, Guard, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView, StoredRun,
+    Commit, Fault, Guard, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView,
+    StoredEvent, StoredRun,
 };
 
 /// Runs whose writes one reader may see; a family larger than this is not looked through.
@@ -97,6 +98,25 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
         seq,
         child: child.clone(),
     }));
+}
+
+/// From where a run reads memory, by the text of its first event.
+pub fn origin_in_event(body: &str) -> Option<MemoryOrigin> {
+    let first = StoredEvent {
+        seq: Seq(0),
+        at: Timestamp::default(),
+        body: body.to_owned(),
+    };
+    match codec::decode(&first).ok()?.event {
+        Event::RunStarted { request, .. } => Some(origin_of(&request)),
+        _ => None,
+    }
+}
+
+/// The same by what was left of a run whose log was removed.
+pub fn origin_in_tombstone(tombstone: &str) -> Option<MemoryOrigin> {
+    let left: Value = serde_json::from_str(tombstone).ok()?;
+    serde_json::from_value(left["memory"].clone()).ok()
 }
 
 /// Runs older than memory saw none.
@@ -224,9 +244,8 @@ impl Runtime {
         let stored = self.store().run_of_any_tenant(run).await?;
         let stored = stored.ok_or_else(|| lost("there is no such run"))?;
         if let Some(tombstone) = &stored.tombstone {
-            let left: Value = serde_json::from_str(tombstone).unwrap_or_default();
-            return serde_json::from_value(left["memory"].clone())
-                .map_err(|_| lost("its tombstone does not say"));
+            return origin_in_tombstone(tombstone)
+                .ok_or_else(|| lost("its tombstone does not say"));
         }
         let request = self.first_request(run).await?;
         Ok(origin_of(&request.ok_or_else(|| lost("it has no log"))?))

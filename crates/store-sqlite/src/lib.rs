@@ -40,7 +40,7 @@ mod webhooks;
 mod writer;
 
 pub use copy::{Part, Watcher, backup, restore};
-pub use dump::{Counts, Selection, export, import};
+pub use dump::{Counts, Kept, ReadOrigin, Selection, export, import};
 pub use options::Options;
 pub use storage::{Storage, TableSize, storage};
 

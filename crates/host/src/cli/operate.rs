@@ -68,8 +68,9 @@ pub(crate) struct RestoreArgs {
         key, API keys (as hashes), settings. Such a file HOLDS SECRETS: whoever has it can sign links and \
         seal audit logs in this host's name. A file made with --out can be read by its owner only.\n\n\
         With --run or --tenant the file carries the runs (with the runs below them), their documents, \
-        questions, timers, effects under way and the memory of their tenants, and no key. Values marked \
-        sensitive are in it.",
+        questions, timers, effects under way and memory, and no key. Values marked sensitive are in \
+        it. A run brings the run it was forked from, or its parent if it shares its memory, and of memory \
+        what these runs can see; a tenant all of its memory.",
     after_help = "\
 Examples:
   tandem export --out everything.ndjson

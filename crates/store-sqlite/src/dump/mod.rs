@@ -15,10 +15,12 @@
 //! An export of everything also carries what is not of a run: the audit log, keys, settings with
 //! the secrets that sign links. A table added to the schema is part of it without being named here.
 
+mod lineage;
 mod read;
 mod row;
 mod write;
 
+pub use lineage::{Kept, ReadOrigin};
 pub use read::import;
 pub use write::export;
 
@@ -49,7 +51,7 @@ const MEMORY: &str = "memory";
 /// What to export; with nothing said, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// These and the runs below them.
+    /// These, the runs below them, and the runs whose memory they go on from.
     pub runs: Vec<RunId>,
     /// All runs of it.
     pub tenant: Option<TenantId>,
