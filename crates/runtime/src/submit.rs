@@ -108,7 +108,7 @@ impl Runtime {
     /// Creates a run for a caller. It exists, durably, when this returns.
     pub async fn create_run(
         &self,
-        new: NewRun,
+        mut new: NewRun,
         answering: Option<Answering>,
     ) -> Result<RunId, SubmitError> {
         let tenant = new.request.owner.tenant.clone();
@@ -118,7 +118,6 @@ impl Runtime {
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
-        let mut new = new;
         let start = self.store().memory_position().await?;
         let scope_id = new.request.scope_id.as_deref();
         new.request.memory = Some(MemoryOrigin::of_request(scope_id, start));
@@ -143,7 +142,7 @@ impl Runtime {
             let (run_id, cause) = (run_id.clone(), cause.clone());
             run::create(&definition, run_id, request.clone(), cause, cx)
         };
-        match self.found(founding, decide).await {
+        match Box::pin(self.found(founding, decide)).await {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
