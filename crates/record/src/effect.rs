@@ -2,8 +2,8 @@
 //! it, under an id that never changes, and only then attempted.
 
 use crate::{
-    ChildOutcome, DefinitionHash, EffectId, NodeId, Object, Principal, RunId, RunRequest, Seq,
-    WorkflowId,
+    ChildOutcome, DefinitionHash, EffectId, ModelRequest, NodeId, Object, Principal, RunId,
+    RunRequest, Seq, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +23,13 @@ pub enum EffectKind {
         node: NodeId,
         attempt: u32,
         request: HttpRequest,
+    },
+    /// One call of a model; its answer returns as a command.
+    Model {
+        node: NodeId,
+        attempt: u32,
+        request: Box<ModelRequest>,
+        timeout_ms: u64,
     },
     /// A test-only node proves it can resolve a secret without ever showing it.
     SecretEcho {
@@ -52,6 +59,7 @@ impl EffectKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Http { .. } => "http",
+            Self::Model { .. } => "model",
             Self::SecretEcho { .. } => "secret_echo",
             Self::StartChild(_) => "start_child",
             Self::NotifyParent { .. } => "notify_parent",
