@@ -16,6 +16,8 @@ pub use key::{RECIPE, content_key, rekey, semantic_request};
 pub use providers::{MOCK_PROVIDER, Provider, Providers};
 pub(crate) use refusal::without_prompt;
 
+/// Node types that are of use only where there is a provider.
+pub const NODE_TYPES: [&str; 2] = ["core.ai.structuredOutput", "core.llm.chat"];
 /// Attempts to get JSON of the wanted shape, the first included.
 pub const MAX_ATTEMPTS: u32 = 3;
 /// How much larger the output budget is after an answer that was cut off.
