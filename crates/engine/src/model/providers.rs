@@ -4,6 +4,7 @@
 use crate::definition::{Definition, Problem};
 use crate::node::Kind;
 use std::collections::BTreeMap;
+use tandem_record::RunOptions;
 
 /// The provider of the conformance workflows. It answers by program.
 pub const MOCK_PROVIDER: &str = "mock";
@@ -66,6 +67,15 @@ impl Providers {
                 Some(problem)
             })
             .collect()
+    }
+
+    /// What a run's options want that this host cannot give.
+    pub(crate) fn check_options(&self, options: &RunOptions) -> Option<Problem> {
+        let configurable = options.configurable.as_ref()?;
+        let wanted = configurable.get("ai.provider")?.as_str()?;
+        let known = self.advertised().any(|id| id == wanted);
+        let path = "/configurable/ai.provider";
+        (!known).then(|| Problem::new(path, self.unknown(wanted)))
     }
 
     pub(crate) fn unknown(&self, id: &str) -> String {

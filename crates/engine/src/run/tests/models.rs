@@ -2,6 +2,7 @@
 
 use super::flow::{Flow, flow};
 use super::stage::Stage;
+use crate::run::Refusal;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, EffectKind, ErrorInfo, Event, ModelRequest, RunStatus, Work};
 
@@ -311,14 +312,19 @@ fn the_runs_options_stand_over_the_node() {
         (request.temperature, request.max_output_tokens),
         (Some(2.0), Some(9))
     );
-    for (options, code) in [
-        (json!({"ai.provider": "nobody"}), "provider_not_supported"),
-        (json!({"ai.provider": "mock"}), "provider_not_supported"),
-    ] {
+    for unknown in ["nobody", "mock"] {
+        let options = json!({"ai.provider": unknown});
         let mut run = Stage::new(structured(flow("one"), "m", json!({}))).configured(options);
-        run.create(json!({}));
-        assert_eq!(run.run().error().expect("it failed").code, code);
+        let refused = run.try_create(json!({})).expect_err("nobody is called so");
+        let Refusal::Invalid(problems) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(problems[0].path, "/configurable/ai.provider");
     }
+    // One that was configured when the run began may be gone when the node starts.
+    let gone = structured(flow("one"), "m", json!({"provider": "gone"}));
+    let error = Stage::started(gone).run().error().cloned();
+    assert_eq!(error.expect("it failed").code, "provider_not_supported");
 }
 
 #[test]
