@@ -27,20 +27,32 @@ impl Call {
 }
 
 /// A model on loopback that has one answer.
-fn model() -> (String, Receiver<Call>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for connection in listener.incoming().flatten() {
-            let sender = sender.clone();
-            std::thread::spawn(move || answer(connection, &sender));
-        }
-    });
-    (url, receiver)
+struct Model {
+    url: String,
+    calls: Receiver<Call>,
+    /// Lets it answer one call.
+    answers: Sender<()>,
 }
 
-fn answer(connection: TcpStream, sender: &Sender<Call>) -> Option<()> {
+fn model() -> Model {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (sender, calls) = mpsc::channel();
+    let (answers, leave) = mpsc::channel();
+    std::thread::spawn(move || {
+        // One after the other; whoever calls has hung up when the next one does.
+        for connection in listener.incoming().flatten() {
+            answer(&connection, &sender, &leave);
+        }
+    });
+    Model {
+        url,
+        calls,
+        answers,
+    }
+}
+
+fn answer(connection: &TcpStream, sender: &Sender<Call>, leave: &Receiver<()>) -> Option<()> {
     let mut reader = BufReader::new(connection.try_clone().ok()?);
     let mut headers = Vec::new();
     loop {
@@ -59,6 +71,7 @@ fn answer(connection: TcpStream, sender: &Sender<Call>) -> Option<()> {
     reader.read_exact(&mut body).ok()?;
     let body = serde_json::from_slice(&body).ok()?;
     sender.send(Call { headers, body }).ok()?;
+    leave.recv_timeout(PATIENCE).ok()?;
     let said = json!({
         "choices": [{"finish_reason": "stop", "message": {"content": "Forty euro."}}],
         "usage": {"prompt_tokens": 4, "completion_tokens": 2},
@@ -69,7 +82,8 @@ fn answer(connection: TcpStream, sender: &Sender<Call>) -> Option<()> {
          content-length: {}\r\n\r\n",
         said.len()
     );
-    (&connection).write_all((head + &said).as_bytes()).ok()
+    let mut connection = connection;
+    connection.write_all((head + &said).as_bytes()).ok()
 }
 
 fn workflow() -> String {
@@ -100,7 +114,12 @@ fn shown(server: &Server, args: &[&str]) -> Value {
 
 #[test]
 fn a_model_is_called_once_and_where_it_is_stays_unknown() {
-    let (url, calls) = model();
+    let Model {
+        url,
+        calls,
+        answers,
+    } = model();
+    answers.send(()).unwrap();
     let server = serving(&url, false);
     assert!(server.run(&["run", "price", "--follow"]).status.success());
     let call = calls.recv_timeout(PATIENCE).unwrap();
@@ -111,7 +130,7 @@ fn a_model_is_called_once_and_where_it_is_stays_unknown() {
 
     let run = server.only_run("price", "completed");
     let snapshot = shown(&server, &["runs", "show", &run, "--json"]);
-    let forked = server.run(&["runs", "fork", &run, "--mode", "replay", "--from", "0"]);
+    let forked = server.run(&["runs", "fork", &run]);
     assert!(forked.status.success(), "{forked:?}");
     assert!(calls.try_recv().is_err(), "a replay calls nobody");
 
@@ -132,13 +151,20 @@ fn a_model_is_called_once_and_where_it_is_stays_unknown() {
 
 #[test]
 fn a_call_is_repeated_under_its_id_after_a_death() {
-    let (url, calls) = model();
+    let Model {
+        url,
+        calls,
+        answers,
+    } = model();
     let mut server = serving(&url, true);
-    let armed = r#"{"point": "effect.after"}"#;
-    server.post("/v1/host/tandem/test/crash", &[], armed);
-    server.try_post("/v1/runs", r#"{"workflowId": "price"}"#);
+    server.post("/v1/runs", &[], r#"{"workflowId": "price"}"#);
     let before = calls.recv_timeout(PATIENCE).unwrap();
+    // Called and not answered yet: the next commit would be the answer's.
+    let armed = r#"{"point": "commit.before"}"#;
+    server.try_post("/v1/host/tandem/test/crash", armed);
+    answers.send(()).unwrap();
     server.died();
+    answers.send(()).unwrap();
     server.start_again();
     let after = calls.recv_timeout(PATIENCE).unwrap();
     let key = before.header("idempotency-key");

@@ -87,7 +87,6 @@ fn object() -> Value {
 
 #[tokio::test]
 async fn chat_completions_are_spoken() {
-    // R-0040-4: a call of a model carries the run's trace like any other.
     let reply = json!({
         "choices": [{"finish_reason": "stop", "message": {"content": "{\"ok\":true}"}}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 3,
