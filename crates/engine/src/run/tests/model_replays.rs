@@ -137,8 +137,13 @@ fn a_failed_call_is_repeated_as_it_failed() {
 }
 
 fn mocked() -> Flow {
+    mocked_with(json!({}))
+}
+
+fn mocked_with(settings: Value) -> Flow {
     let config = json!({"provider": "mock", "model": "mini"});
     structured(flow("conformance-m"), "m", config)
+        .with("settings", settings)
         .noops("z")
         .path("m z")
 }
@@ -187,6 +192,29 @@ fn a_refusal_on_one_side_only_ends_the_replay_there() {
         let late = run.fork(Replay, run.log().len() as u64 - 1);
         assert_eq!(late.status(), run.status());
     }
+}
+
+#[test]
+fn what_the_source_got_in_the_end_is_what_counts() {
+    let mut run = Stage::started(mocked());
+    run.done("m", said("prose"));
+    run.done("m", said("{\"ok\":true}"));
+    run.reheard = reheard(refused("no"));
+    let replay = run.fork(Replay, 0);
+    let error = replay.run().error().expect("it failed").clone();
+    assert_eq!(error.code, "replay_diverged_at_refusal");
+
+    // A source that gave up was neither refused nor answered.
+    let lenient = mocked_with(json!({"onError": "continue"}));
+    let mut run = Stage::started(lenient);
+    for _ in 0..3 {
+        run.done("m", said("prose"));
+    }
+    assert_eq!(run.status(), RunStatus::Completed);
+    run.reheard = reheard(refused("no"));
+    let replay = run.fork(Replay, 0);
+    let error = replay.run().error().expect("it failed").clone();
+    assert_eq!(error.code, "replay_source_missing");
 }
 
 #[test]

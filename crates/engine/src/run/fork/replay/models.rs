@@ -159,32 +159,36 @@ impl Tape<'_, '_> {
 
     /// Whether one of source and replay was refused where the other got a usable answer.
     fn shifted(&self, ix: usize, answer: &ModelAnswer) -> bool {
-        let now = match self.turn.judge(ix, answer).verdict {
-            Verdict::Refused(_) => Some(true),
-            Verdict::Accepted(_) => Some(false),
-            Verdict::Truncated | Verdict::Unusable { .. } => None,
-        };
-        now.zip(self.source_refused())
+        let now = self.is_refused(ix, answer);
+        now.zip(self.source_refused(ix))
             .is_some_and(|(now, then)| now != then)
     }
 
-    /// How the source fared with the node at hand: refused, answered, or neither.
-    fn source_refused(&self) -> Option<bool> {
-        let Event::ModelAnswered(told) = &self.log[self.next].event else {
-            return None;
-        };
-        if told.answer.refusal.is_some() {
-            return Some(true);
+    /// Whether an answer is a refusal or can be used; `None` when it is neither.
+    fn is_refused(&self, ix: usize, answer: &ModelAnswer) -> Option<bool> {
+        match self.turn.judge(ix, answer).verdict {
+            Verdict::Refused(_) => Some(true),
+            Verdict::Accepted(_) => Some(false),
+            Verdict::Truncated | Verdict::Unusable { .. } => None,
         }
-        let mut rest = self.log[self.next..].iter();
-        let settled = rest.find(|r| settles(&r.event, &told.node))?;
-        matches!(settled.event, Event::NodeCompleted { .. }).then_some(false)
+    }
+
+    /// How the source fared in the end with the node at hand: by its last answer.
+    fn source_refused(&self, ix: usize) -> Option<bool> {
+        let node = &self.turn.run.def.nodes[ix].id;
+        let rest = self.log[self.next..].iter();
+        let of_node = rest.take_while(|r| !settles(&r.event, node));
+        let answers = of_node.filter_map(|r| match &r.event {
+            Event::ModelAnswered(told) if told.node == *node => Some(&told.answer),
+            _ => None,
+        });
+        self.is_refused(ix, answers.last()?)
     }
 
     /// Nothing after the node that was answered otherwise is executed.
     fn end_at_refusal(&mut self, ix: usize, call: &Call, answer: ModelAnswer, cause: Seq) {
         let sequence = self.log[self.next].seq;
-        let source_refused = self.source_refused() == Some(true);
+        let source_refused = self.source_refused(ix) == Some(true);
         let (answer, mut cause) = self.turn.tell_answer(ix, call, answer, cause);
         let reason = answer.refusal.as_ref().and_then(|r| r.text.clone());
         if let Some(refusal) = answer.refusal {
