@@ -19,7 +19,6 @@ use crate::model::{
 };
 use crate::node::{Kind, ModelNode};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tandem_record::{
     CapKind, EffectId, EnvelopeFact, EnvelopeFault, EnvelopeStep, ErrorInfo, Event, ModelAnswer,
     ModelAnswered, ModelMessage, ModelRequest, ModelRetry, ModelRole, NodeId, Object, RunId, Seq,
@@ -123,18 +122,19 @@ impl Run {
 
 impl Turn<'_> {
     /// The call a node makes when it starts: the first of its execution, or the one it was making
-    /// when it failed or was cut off.
+    /// when it failed or was cut off. `then` is what the source of a replay asked.
     pub(super) fn model_call(
         &self,
         ix: usize,
         config: &ModelNode,
         inputs: &Object,
         execution: u32,
+        then: Option<&ModelRequest>,
     ) -> Result<Work, ErrorInfo> {
         if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
             return Ok(unfinished.clone());
         }
-        let request = self.model_request(config, inputs)?;
+        let request = self.model_request(config, inputs, then)?;
         Ok(Work::Model {
             effect: self.run.call_id(ix, execution, 1),
             key: content_key(&request),
@@ -149,23 +149,21 @@ impl Turn<'_> {
         &self,
         config: &ModelNode,
         inputs: &Object,
+        then: Option<&ModelRequest>,
     ) -> Result<ModelRequest, ErrorInfo> {
         let configurable = self.run.request().options.configurable.as_ref();
         let option = |key: &str| configurable.and_then(|c| c.get(key));
         let text = |key: &str| option(key).and_then(Value::as_str).map(str::to_owned);
         let provider = text("ai.provider").unwrap_or_else(|| config.provider.clone());
-        let providers = self.cx.providers;
-        let known = providers.get(&provider);
-        // Whether a workflow may use what answers by program is settled by its document.
-        let meant = |p: &&Provider| !p.programmed || provider == config.provider;
-        let Some(known) = known.filter(meant) else {
-            let message = providers.unknown(&provider);
-            return Err(ErrorInfo::new("provider_not_supported", message));
+        let default = match then {
+            // Nobody is asked, so who could be asked today does not matter.
+            Some(then) => Some(then.model.clone()),
+            None => self.default_model(&provider, config)?,
         };
         let model = text("ai.model")
             .or_else(|| text("model"))
             .or_else(|| config.model.clone())
-            .or_else(|| known.default_model.clone());
+            .or(default);
         let Some(model) = model else {
             let message = format!("no model is named, and {provider:?} has no default");
             return Err(ErrorInfo::new("model_not_supported", message));
@@ -182,6 +180,24 @@ impl Turn<'_> {
                 .or(config.max_tokens),
             schema: config.shape.as_ref().map(|shape| shape.schema.clone()),
         })
+    }
+
+    /// The model of nodes that name none, of a provider that is there.
+    fn default_model(
+        &self,
+        provider: &str,
+        config: &ModelNode,
+    ) -> Result<Option<String>, ErrorInfo> {
+        let providers = self.cx.providers;
+        // Whether a workflow may use what answers by program is settled by its document.
+        let meant = |p: &&Provider| !p.programmed || provider == config.provider;
+        match providers.get(provider).filter(meant) {
+            Some(known) => Ok(known.default_model.clone()),
+            None => {
+                let message = providers.unknown(provider);
+                Err(ErrorInfo::new("provider_not_supported", message))
+            }
+        }
     }
 
     /// An answer arrived for the call a node waits for.
@@ -265,8 +281,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn judge(&self, ix: usize, answer: &ModelAnswer) -> Judged {
-        let def = Arc::clone(&self.run.def);
-        let shape = match &def.nodes[ix].kind {
+        let shape = match &self.run.def.nodes[ix].kind {
             Kind::Model(config) => config.shape.as_ref(),
             _ => None,
         };

@@ -218,7 +218,7 @@ impl Turn<'_> {
                 }))
             }
             Kind::Model(config) => {
-                let call = self.model_call(ix, config, inputs, execution)?;
+                let call = self.model_call(ix, config, inputs, execution, None)?;
                 if self.replaying {
                     return Err(unrecorded(&node.id));
                 }

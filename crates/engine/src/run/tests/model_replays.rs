@@ -124,6 +124,19 @@ fn a_request_without_a_recorded_answer_ends_the_replay_visibly() {
 }
 
 #[test]
+fn a_replay_does_not_care_who_could_be_asked_today() {
+    let chat = flow("chat").node(
+        "m",
+        "core.llm.chat",
+        json!({"provider": "acme", "userPrompt": "Why?"}),
+    );
+    let mut run = Stage::started(chat);
+    run.done("m", said("Because."));
+    run.providers = Default::default();
+    assert_told_alike(&run, &run.fork(Replay, 0));
+}
+
+#[test]
 fn a_failed_call_is_repeated_as_it_failed() {
     let mut run = Stage::started(two());
     run.failed(

@@ -77,13 +77,22 @@ impl Tape<'_, '_> {
     /// Whether the call the replay would make has the key of the one the source made.
     fn asks_the_same(&self, ix: usize) -> bool {
         let recorded = &self.log[self.next].event;
-        let (Event::NodeStarted { execution, .. }, Kind::Model(config)) =
-            (recorded, &self.turn.run.def.nodes[ix].kind)
+        let Kind::Model(config) = &self.turn.run.def.nodes[ix].kind else {
+            return false;
+        };
+        let Event::NodeStarted {
+            execution,
+            work: Some(Work::Model { request, .. }),
+            ..
+        } = recorded
         else {
             return false;
         };
-        let inputs = self.turn.run.port_values(ix);
-        let call = inputs.and_then(|i| self.turn.model_call(ix, config, &i, *execution));
+        let call = self.turn.run.port_values(ix).and_then(|inputs| {
+            let then = Some(&**request);
+            let turn = &self.turn;
+            turn.model_call(ix, config, &inputs, *execution, then)
+        });
         let Ok(call) = call else {
             return false;
         };
