@@ -63,7 +63,7 @@ impl Run {
                             n.attempt += 1;
                         }
                         n.cut_off = true;
-                        n.work = None;
+                        n.drop_work();
                         n.deadline = None;
                         n.retry_at = None;
                     });
@@ -188,7 +188,7 @@ impl Run {
                 n.attempt = *attempt;
                 n.retry_at = Some(at.plus_ms(*delay_ms));
                 n.error = Some(last_error.clone());
-                n.work = None;
+                n.drop_work();
                 n.deadline = None;
             }),
             Event::NodeSkipped { node, reason } => {
@@ -353,6 +353,10 @@ impl Run {
                 });
             }
             Event::Agent(fact) => self.listen(fact),
+            Event::ModelAskedAgain(retry) => {
+                self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
+            }
+            Event::ModelAnswered(told) => self.count_tokens(told),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -387,6 +391,8 @@ impl Run {
             | Event::MemoryForgotten { .. }
             | Event::MemoryCompacted { .. }
             | Event::ReplayDiverged { .. }
+            | Event::ReplayDivergedAtRefusal(_)
+            | Event::Envelope(_)
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -470,7 +476,7 @@ impl Run {
         });
     }
 
-    fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
+    pub(super) fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
         let sum = match (self.state.cost.get(name), value) {
             (Some(old), new) if old.is_number() && new.is_number() => {
                 channel::fold(Some(old), new, "counter", None, None, Timestamp(0))

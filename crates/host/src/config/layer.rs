@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, OtelProtocol, RetentionLayer};
+use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(crate) struct Layer {
     pub(crate) memory: Option<MemoryLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
+    /// Models nodes may ask, by name.
+    pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
 }
@@ -67,6 +69,7 @@ impl Layer {
             retention: self.retention.or(below.retention),
             memory: self.memory.or(below.memory),
             groups: self.groups.or(below.groups),
+            models: self.models.or(below.models),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
@@ -91,6 +94,7 @@ impl Layer {
             retention: None,
             memory: None,
             groups: None,
+            models: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,

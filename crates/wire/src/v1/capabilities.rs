@@ -46,6 +46,8 @@ pub struct Wired<'a> {
     pub compaction: Option<Compaction>,
     /// Ways a run can be forked; empty for a reader who may not fork any.
     pub fork_modes: &'a [&'a str],
+    /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
+    pub models: Option<Models<'a>>,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
 }
@@ -74,6 +76,19 @@ pub struct Agents<'a> {
     pub mock_agent: bool,
     /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
     pub memory: bool,
+    /// Replays answer models from the record and refuse what is not there: the fourth rung.
+    pub replays_models: bool,
+}
+
+/// Models as nodes can ask them.
+#[derive(Debug, Clone)]
+pub struct Models<'a> {
+    /// The operator's names.
+    pub providers: Vec<&'a str>,
+    /// Attempts to get JSON of a wanted shape.
+    pub max_attempts: u32,
+    /// Growth of the output budget after an answer that was cut off.
+    pub budget_multiplier: u64,
 }
 
 /// How the audit log is sealed.
@@ -188,6 +203,9 @@ pub fn document(wired: &Wired<'_>) -> Value {
     }
     let talks = wired.node_types.contains(&"core.conversationGate");
     out.set("conversationPrimitive", talks);
+    if let Some(models) = &wired.models {
+        ask_models(models, &mut out);
+    }
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);
     }
@@ -222,8 +240,10 @@ pub fn document(wired: &Wired<'_>) -> Value {
 
 /// Rungs build on each other: without memory across sub-runs everything above the first is out of
 /// reach, however much of it works.
-fn rung(agents: &Agents<'_>) -> u32 {
-    if agents.memory { 3 } else { 1 }
+fn rung(agents: &Agents<'_>) -> usize {
+    // Causation across hosts, the third, needs nothing that could be missing.
+    let ladder = [true, agents.memory, true, agents.replays_models];
+    ladder.iter().take_while(|reached| **reached).count()
 }
 
 fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
@@ -240,6 +260,16 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
                 "supported": true,
                 "hostId": wired.host_id,
                 "ancestryEndpointSupported": true,
+            }),
+        );
+    }
+    if rung(agents) >= 4 {
+        model.set(
+            "replayDeterminism",
+            json!({
+                "supported": true,
+                "llmCacheKeyRecipe": "spec-rfc-0041",
+                "refusalDivergenceEmission": true,
             }),
         );
     }
@@ -277,6 +307,36 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
     out.set("conformance", json!({"mockAgent": agents.mock_agent}));
 }
 
+fn ask_models(models: &Models<'_>, out: &mut Fields) {
+    if !models.providers.is_empty() {
+        // Keys are the operator's; no caller brings one.
+        let byok: [&str; 0] = [];
+        out.set(
+            "aiProviders",
+            json!({"supported": models.providers, "byok": byok}),
+        );
+    }
+    let completion = json!({
+        "distinguishesTruncation": true,
+        "truncationBudgetMultiplier": models.budget_multiplier,
+    });
+    let reliability = json!({
+        "supported": true,
+        "events": ENVELOPE_EVENTS,
+        "maxRetryAttempts": models.max_attempts,
+        "completion": completion,
+    });
+    out.set("envelopes", json!({"reliability": reliability}));
+}
+
+/// What is told when a model's answer is not what was wanted.
+const ENVELOPE_EVENTS: [&str; 5] = [
+    "envelope.retry.attempted",
+    "envelope.retry.exhausted",
+    "envelope.refusal",
+    "envelope.truncated",
+    "envelope.recovery.applied",
+];
 /// Envelope types the host understands.
 const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
 /// Interrupt profiles whose every rule is served.

@@ -105,6 +105,10 @@ fn is_update(event: &Event) -> bool {
         | Event::MemoryForgotten { .. }
         | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. }
+        | Event::ReplayDivergedAtRefusal(_)
+        | Event::ModelAnswered(_)
+        | Event::ModelAskedAgain(_)
+        | Event::Envelope(_)
         | Event::TriggerArmed { .. }
         | Event::Agent(_)
         | Event::OrchestratorDecided { .. }

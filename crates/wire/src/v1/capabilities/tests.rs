@@ -1,6 +1,6 @@
 use super::*;
 
-fn told(memory: bool) -> Value {
+fn told(memory: bool, replays_models: bool) -> Value {
     let agents = Agents {
         floor: None,
         escalation_kind: Some("approval"),
@@ -13,6 +13,7 @@ fn told(memory: bool) -> Value {
         reasoning_token_limit: 1,
         mock_agent: true,
         memory,
+        replays_models,
     };
     document(&Wired {
         host_version: "0",
@@ -42,6 +43,11 @@ fn told(memory: bool) -> Value {
             max_output_bytes: 1,
         }),
         fork_modes: &[],
+        models: Some(Models {
+            providers: vec!["acme"],
+            max_attempts: 3,
+            budget_multiplier: 2,
+        }),
         agents: Some(agents),
     })
 }
@@ -54,22 +60,47 @@ fn compaction_is_told_where_there_is_memory_to_compact() {
         "maxInputEntries": 2,
         "maxOutputBytes": 1,
     });
-    assert_eq!(told(true)["memory"]["compaction"], told_so);
-    assert_eq!(told(false).get("memory"), None);
+    assert_eq!(told(true, false)["memory"]["compaction"], told_so);
+    assert_eq!(told(false, false).get("memory"), None);
 }
 
 #[test]
 fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
     // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
-    let whole = told(true)["multiAgent"]["executionModel"].clone();
-    assert_eq!(whole["version"], 3);
+    let model = |memory, replays| told(memory, replays)["multiAgent"]["executionModel"].clone();
+    let whole = model(true, true);
+    assert_eq!(whole["version"], 4);
+    let repeats = json!({"supported": true, "llmCacheKeyRecipe": "spec-rfc-0041",
+                         "refusalDivergenceEmission": true});
+    assert_eq!(whole["replayDeterminism"], repeats);
+    let third = model(true, false);
+    assert_eq!(
+        (&third["version"], third.get("replayDeterminism")),
+        (&json!(3), None)
+    );
     assert_eq!(whole["crossChildMemoryConcurrency"], "strict");
     let across = json!({"supported": true, "hostId": "here", "ancestryEndpointSupported": true});
     assert_eq!(whole["crossHostCausation"], across);
 
-    let first = told(false)["multiAgent"]["executionModel"].clone();
+    let first = model(false, true);
     assert_eq!(first["version"], 1);
-    for above in ["crossChildMemoryConcurrency", "crossHostCausation"] {
+    for above in [
+        "crossChildMemoryConcurrency",
+        "crossHostCausation",
+        "replayDeterminism",
+    ] {
         assert_eq!(first.get(above), None, "{above}");
     }
+}
+
+#[test]
+fn models_are_told_by_name_and_how_their_answers_are_made_sure_of() {
+    let document = told(true, true);
+    let providers = json!({"supported": ["acme"], "byok": []});
+    assert_eq!(document["aiProviders"], providers);
+    let reliability = &document["envelopes"]["reliability"];
+    assert_eq!(reliability["maxRetryAttempts"], 3);
+    assert_eq!(reliability["completion"]["truncationBudgetMultiplier"], 2);
+    let events = reliability["events"].as_array().unwrap();
+    assert!(!events.contains(&json!("envelope.nlToFormat.engaged")));
 }
