@@ -6,7 +6,8 @@
 use crate::{
     AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, ErrorInfo,
     EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry, NodeId, Object,
-    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Work, WorkflowId,
+    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Verification, Work,
+    WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -394,6 +395,8 @@ pub enum Event {
         decision: Value,
     },
     Handoff(Box<Handoff>),
+    /// A critic is asked before a result is merged or the run ends.
+    VerificationAsked(Box<Verification>),
     /// Several workers start at once.
     FanOut {
         node: NodeId,
@@ -459,6 +462,7 @@ impl Event {
             | Self::FanIn { node, .. } => Some(node),
             Self::Agent(fact) => Some(&fact.node),
             Self::Handoff(handoff) => Some(&handoff.node),
+            Self::VerificationAsked(asked) => Some(&asked.node),
             Self::VariableChanged { node, .. }
             | Self::ChannelWritten { node, .. }
             | Self::CapBreached { node, .. }

@@ -14,6 +14,7 @@ mod memory;
 mod mock_agent;
 mod sub_workflow;
 mod supervisor;
+mod verifier;
 
 use crate::definition::Problem;
 use serde_json::Value;
@@ -33,6 +34,7 @@ pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemorySource};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
+pub(crate) use verifier::{Critic, Opinion, Verifier};
 
 /// What a node does, with its configuration understood.
 #[derive(Debug)]

@@ -56,17 +56,7 @@ impl Run {
                 self.state.draining = None;
                 self.state.paused_at = Some(at);
                 for node in interrupted {
-                    self.with_node(node, |n| {
-                        n.status = NodeStatus::Pending;
-                        // One that waits to be tried again has not begun that attempt.
-                        if n.retry_at.is_none() {
-                            n.attempt += 1;
-                        }
-                        n.cut_off = true;
-                        n.work = None;
-                        n.deadline = None;
-                        n.retry_at = None;
-                    });
+                    self.with_node(node, NodeState::be_cut_off);
                 }
             }
             Event::RunResumed { .. } => {
@@ -189,7 +179,9 @@ impl Run {
                 n.retry_at = Some(at.plus_ms(*delay_ms));
                 n.error = Some(last_error.clone());
                 n.work = None;
-                n.deadline = None;
+                // A critic asked again is asked within the time its node has.
+                let lasting = n.verifying.is_some();
+                n.deadline = n.deadline.filter(|due| lasting && *due > at);
             }),
             Event::NodeSkipped { node, reason } => {
                 self.settle(node, NodeStatus::Skipped, at);
@@ -344,6 +336,7 @@ impl Run {
                 let named = || serde_json::json!({"agentId": agent_id});
                 agents.orchestrator.get_or_insert_with(named);
                 agents.decisions += 1;
+                agents.verdict = None;
                 agents.decided = Some(Decided {
                     seq: recorded.seq,
                     node: node.clone(),
@@ -353,6 +346,7 @@ impl Run {
                 });
             }
             Event::Agent(fact) => self.listen(fact),
+            Event::VerificationAsked(asked) => self.await_verdict(asked),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -464,6 +458,7 @@ impl Run {
             n.suspended = None;
             n.also_waiting.clear();
             n.dispatching = None;
+            n.verifying = None;
             n.cut_off = false;
             n.error = None;
         });

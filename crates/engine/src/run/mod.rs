@@ -28,6 +28,7 @@ mod triggers;
 mod turn;
 mod view;
 mod wants;
+mod workers;
 mod write;
 
 #[cfg(test)]

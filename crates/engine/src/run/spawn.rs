@@ -16,6 +16,8 @@ pub(super) struct NewChild<'c> {
     pub(super) ix: usize,
     pub(super) child: RunId,
     pub(super) definition: Arc<Definition>,
+    /// What it is given beside its parent's variables.
+    pub(super) given: Object,
     /// Child variable ← parent variable.
     pub(super) inputs: &'c [(String, String)],
     /// Parent variable ← child variable.
@@ -147,6 +149,7 @@ impl Turn<'_> {
             ix,
             child,
             definition: child_def,
+            given: Object::new(),
             inputs: &config.input_mapping,
             outputs: &config.output_mapping,
             cause: ParentCause::SubWorkflow,
@@ -157,7 +160,7 @@ impl Turn<'_> {
 
     /// Tells the outbox to create the child, with what the parent's variables hold now.
     pub(super) fn start_child(&mut self, new: NewChild<'_>) {
-        let mut inputs = Object::new();
+        let mut inputs = new.given;
         let mut erased_defaults = Vec::new();
         for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {

@@ -73,6 +73,7 @@ impl Turn<'_> {
             "prompt": config.prompt,
             "variables": self.run.view().variables,
             "lastDecision": state.agents.decided.as_ref().map(|d| &d.decision),
+            "lastVerdict": self.run.told_verdict(),
             "workers": last,
         });
         let inputs = Object::from_iter([("body".to_owned(), body)]);

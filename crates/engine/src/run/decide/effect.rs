@@ -29,6 +29,12 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
         return Reply::Unchanged;
     }
     match outcome {
+        EffectOutcome::Done { outputs } if turn.run.awaits_verdict(ix) => {
+            turn.critic_answered(ix, &answer(&outputs), None, cause);
+        }
+        EffectOutcome::Failed { error } if turn.run.awaits_verdict(ix) => {
+            turn.critic_failed(ix, &error, None, cause);
+        }
         EffectOutcome::Done { outputs } if supervises(turn, ix) => {
             let step = turn.deliberate(ix, Statement::read(&answer(&outputs)), cause);
             turn.follow(ix, step, cause);

@@ -5,7 +5,7 @@ use super::branch::entry;
 use super::place;
 use crate::node::Kind;
 use crate::run::turn::Turn;
-use tandem_record::{Cause, ErrorInfo, Event, NodeId, Recorded, Seq};
+use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, Said, Seq};
 
 pub(super) fn replay<'a>(
     turn: Turn<'a>,
@@ -87,12 +87,20 @@ impl Tape<'_, '_> {
             }
             other => other.clone(),
         };
+        let mut event = recorded.event.clone();
+        if let Some(decided) = judged(&mut event) {
+            *decided = self
+                .places
+                .get(place(*decided))
+                .copied()
+                .unwrap_or(*decided);
+        }
         self.turn.now = recorded.at;
         let seq = self.turn.adopt(Recorded {
             seq: self.turn.run.next_seq(),
             at: recorded.at,
             cause,
-            event: recorded.event.clone(),
+            event,
         });
         self.places.push(seq);
         self.next += 1;
@@ -186,6 +194,22 @@ fn reads(turn: &Turn<'_>, log: &[Recorded]) -> Vec<(usize, Seq)> {
         matches!(turn.run.def.nodes[*ix].kind, Kind::Memory(_)) && turn.is_repeatable(*ix)
     };
     started.filter(reading).collect()
+}
+
+/// The event a critic's verdict is about, where the verdict names one.
+fn judged(event: &mut Event) -> Option<&mut Seq> {
+    let judged = match event {
+        Event::VerificationAsked(asked) => &mut asked.judged,
+        Event::Agent(fact) => match &mut fact.said {
+            Said::Verified { judged, .. } => judged,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match judged {
+        Judged::Decision { decided } => Some(decided),
+        Judged::Output { .. } => None,
+    }
 }
 
 /// Whether the event ends what a node does at once.
