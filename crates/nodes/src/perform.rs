@@ -26,8 +26,7 @@ impl Performer {
                 secret_id, reveal, ..
             } if *reveal => self.secrets.reveal(secret_id),
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
-            EffectKind::StartChild(_)
-            | EffectKind::NotifyParent { .. }
+            EffectKind::NotifyParent { .. }
             | EffectKind::CancelChild { .. }
             | EffectKind::Continue => {
                 let kind = effect.kind.name();

@@ -1,10 +1,7 @@
 //! What a run asks of the world. An effect is written to the outbox in the commit that decided
 //! it, under an id that never changes, and only then attempted.
 
-use crate::{
-    ChildOutcome, DefinitionHash, EffectId, NodeId, Object, Principal, RunId, RunRequest, Seq,
-    WorkflowId,
-};
+use crate::{ChildOutcome, EffectId, NodeId, Object, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,8 +30,6 @@ pub enum EffectKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reveal: bool,
     },
-    /// Create a child run. Harmless when repeated: the child's id is fixed.
-    StartChild(Box<StartChild>),
     /// Tell the parent how a child ended or that it waits for a person.
     NotifyParent {
         parent: RunId,
@@ -43,7 +38,8 @@ pub enum EffectKind {
     },
     /// The parent ended or was cancelled.
     CancelChild { child: RunId },
-    /// The decision was cut short to keep commits bounded; go on.
+    /// The run was born in its parent's commit, or a decision was cut short to keep commits bounded;
+    /// go on.
     Continue,
 }
 
@@ -53,24 +49,11 @@ impl EffectKind {
         match self {
             Self::Http { .. } => "http",
             Self::SecretEcho { .. } => "secret_echo",
-            Self::StartChild(_) => "start_child",
             Self::NotifyParent { .. } => "notify_parent",
             Self::CancelChild { .. } => "cancel_child",
             Self::Continue => "continue",
         }
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StartChild {
-    pub child: RunId,
-    pub workflow_id: WorkflowId,
-    pub definition: DefinitionHash,
-    pub request: RunRequest,
-    /// The parent's event that named the child, as the child's cause.
-    pub cause: Seq,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub principal: Option<Principal>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

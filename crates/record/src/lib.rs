@@ -28,7 +28,7 @@ pub use agent::{
 };
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, EventFate, Reply};
 pub use decider::{DecisionPolicy, Denial, Standing, Verdict};
-pub use effect::{Effect, EffectKind, HttpRequest, StartChild};
+pub use effect::{Effect, EffectKind, HttpRequest};
 pub use event::{Cause, Event, Recorded};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,

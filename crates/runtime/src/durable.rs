@@ -2,25 +2,41 @@
 //! announces it.
 
 use crate::deeds;
+use crate::definitions::Seen;
+use crate::effects::Prepared;
 use crate::live::Slot;
 use crate::questions;
 use crate::remember;
 use crate::runtime::Runtime;
 use crate::submit::Delivery;
-use tandem_engine::run::{Decision, Run, TimerWish, wanted_timers};
-use tandem_record::{Recorded, Seq, StreamId, TimerKey, Timestamp};
+use tandem_engine::run::{self, Birth, Decision, Run, TimerWish, wanted_timers};
+use tandem_record::{EffectId, Recorded, Seq, StreamId, TimerKey, Timestamp};
 use tandem_store::{
-    Append, Commit, Error, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
+    Append, Commit, Error, Fault, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
     TimerChange,
 };
+use tokio::sync::OwnedMutexGuard;
 
 /// Events after which a snapshot saves more reading than it costs.
 const SNAPSHOT_EVERY: u64 = 128;
 /// Bump when the folded state changes shape; older snapshots are then ignored.
 pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
 
+/// One run's share of a commit, and what follows once it is durable.
+struct Drafted {
+    decision: Decision,
+    created: bool,
+    prepared: Prepared,
+    /// The outbox entry the decision completes.
+    completed: Option<EffectId>,
+    asks: bool,
+    tells: bool,
+    snapshot_at: Option<Seq>,
+}
+
 impl Runtime {
-    /// Commits a decision and, once it is durable, lets the world know.
+    /// Commits a decision, with the birth of the children it names, and, once it is durable, lets
+    /// the world know.
     pub(crate) async fn make_durable(
         &self,
         slot: &mut Slot,
@@ -30,53 +46,25 @@ impl Runtime {
         delivery: Delivery,
         guard: Option<Guard>,
     ) -> Result<(), Error> {
-        let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
-        let run_id = decision.run.id().clone();
-        let stream = StreamId::of_run(&run_id);
-        let after = before.as_ref().and_then(Run::head);
+        let births = std::mem::take(&mut decision.children);
         let mut commit = Commit {
             idempotency: answer,
             guards: guard.into_iter().collect(),
             ..Commit::default()
         };
-        commit.interrupts = questions::changed_rows(before.as_ref(), &decision.run);
-        remember::project(&decision, &mut commit);
-        commit.timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
-        let now = self.clock().now();
-        let deed = delivery.deed.as_ref();
-        commit.audit = deeds::entries(deed, &decision, &commit.interrupts, now);
-        let prepared = self
-            .inner
-            .effects
-            .prepare(&self.inner.config, &stream, &decision, now);
-        commit.outbox = prepared.changes;
-        let told = self.told(&decision, now).await?;
-        let tells = !told.changes.is_empty();
-        commit.webhooks = told.changes;
-        commit.outbox.extend(told.wakes);
-        let completed = delivery.completes;
-        let removed = completed.clone().map(OutboxChange::Remove);
-        commit.outbox.extend(removed);
-        let mut snapshot_at = slot.snapshot_at;
-        if !decision.events.is_empty() {
-            let row = row(&decision.run);
-            let unchanged = before.as_ref().is_some_and(|b| self::row(b) == row);
-            let snapshot = due_snapshot(&decision.run, snapshot_at);
-            snapshot_at = snapshot.as_ref().map(|s| s.seq).or(snapshot_at);
-            commit.appends.push(Append {
-                stream,
-                after,
-                events: bodies,
-                run: (!unchanged).then_some(row),
-                snapshot,
-            });
-        }
+        let snapshot_at = slot.snapshot_at;
+        let drafted = self
+            .draft(&mut commit, before, decision, delivery, snapshot_at)
+            .await?;
+        let children = match births.is_empty() {
+            true => Vec::new(),
+            false => Box::pin(self.bear(births, &mut commit)).await?,
+        };
         let idle = commit.appends.is_empty()
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
             && commit.idempotency.is_none();
-        let asks = !commit.interrupts.is_empty();
         if !idle {
             self.inner.crash.reach("commit.before");
             let started = tokio::time::Instant::now();
@@ -87,28 +75,119 @@ impl Runtime {
                 .observe(started.elapsed().as_secs_f64());
             self.inner.crash.reach("commit.after");
         }
-        slot.snapshot_at = snapshot_at;
-        self.announce(&decision, before.is_none());
-        if asks {
+        self.publish(slot, drafted);
+        for (mut place, child) in children {
+            self.publish(&mut place, child);
+        }
+        Ok(())
+    }
+
+    /// Adds the first event of each child. Their places are held until they exist, so that nobody
+    /// looks for them too early.
+    async fn bear(
+        &self,
+        births: Vec<Birth>,
+        commit: &mut Commit,
+    ) -> Result<Vec<(OwnedMutexGuard<Slot>, Drafted)>, Error> {
+        let now = self.clock().now();
+        let nothing = Seen::default();
+        let context = self.context(now, &nothing);
+        let mut children = Vec::with_capacity(births.len());
+        for birth in births {
+            let place = self.inner.live.slot(&birth.child).lock_owned().await;
+            let decision = run::bear(birth, &context);
+            let drafted = self
+                .draft(commit, None, decision, Delivery::default(), None)
+                .await?;
+            children.push((place, drafted));
+        }
+        Ok(children)
+    }
+
+    /// Adds what one decision changes to the commit.
+    async fn draft(
+        &self,
+        commit: &mut Commit,
+        before: Option<Run>,
+        mut decision: Decision,
+        delivery: Delivery,
+        snapshot_at: Option<Seq>,
+    ) -> Result<Drafted, Fault> {
+        let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
+        let stream = StreamId::of_run(decision.run.id());
+        let questions = questions::changed_rows(before.as_ref(), &decision.run);
+        remember::project(&decision, commit);
+        let timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
+        commit.timers.extend(timers);
+        let now = self.clock().now();
+        let deed = delivery.deed.as_ref();
+        commit
+            .audit
+            .extend(deeds::entries(deed, &decision, &questions, now));
+        let asks = !questions.is_empty();
+        commit.interrupts.extend(questions);
+        let mut prepared = self
+            .inner
+            .effects
+            .prepare(&self.inner.config, &stream, &decision, now);
+        commit.outbox.append(&mut prepared.changes);
+        let told = self.told(&decision, now).await?;
+        let tells = !told.changes.is_empty();
+        commit.webhooks.extend(told.changes);
+        commit.outbox.extend(told.wakes);
+        let completed = delivery.completes;
+        let removed = completed.clone().map(OutboxChange::Remove);
+        commit.outbox.extend(removed);
+        let mut snapshot_at = snapshot_at;
+        if !decision.events.is_empty() {
+            let row = row(&decision.run);
+            let unchanged = before.as_ref().is_some_and(|b| self::row(b) == row);
+            let snapshot = due_snapshot(&decision.run, snapshot_at);
+            snapshot_at = snapshot.as_ref().map(|s| s.seq).or(snapshot_at);
+            commit.appends.push(Append {
+                stream,
+                after: before.as_ref().and_then(Run::head),
+                events: bodies,
+                run: (!unchanged).then_some(row),
+                snapshot,
+            });
+        }
+        Ok(Drafted {
+            decision,
+            created: before.is_none(),
+            prepared,
+            completed,
+            asks,
+            tells,
+            snapshot_at,
+        })
+    }
+
+    /// What is durable becomes known, and what it asks for is begun.
+    fn publish(&self, slot: &mut Slot, drafted: Drafted) {
+        let decision = drafted.decision;
+        slot.snapshot_at = drafted.snapshot_at;
+        self.announce(&decision, drafted.created);
+        if drafted.asks {
             self.inner.bell.ring_questions();
         }
         for effect in &decision.dropped {
-            if completed.as_ref() == Some(effect) {
+            if drafted.completed.as_ref() == Some(effect) {
                 self.inner.effects.settled(effect);
             } else {
                 self.inner.effects.abort(effect);
             }
         }
-        self.perform_prepared(prepared.leased);
-        if prepared.unleased || tells {
+        self.perform_prepared(drafted.prepared.leased);
+        if drafted.prepared.unleased || drafted.tells {
             self.inner.effects.bell.notify_one();
         }
         let ended = decision.run.status().is_terminal();
+        let run_id = decision.run.id().clone();
         slot.run = Some(decision.run);
         if ended {
             self.inner.live.forget(&run_id);
         }
-        Ok(())
     }
 
     fn timer_changes(

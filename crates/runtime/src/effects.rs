@@ -4,7 +4,7 @@
 
 use crate::config::RuntimeConfig;
 use crate::runtime::Runtime;
-use crate::submit::{Begun, Delivery, SubmitError};
+use crate::submit::{Delivery, SubmitError};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,10 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_engine::run::Decision;
-use tandem_record::{
-    Cause, ChildOutcome, Command, Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, Object,
-    RunStatus, StartChild, StreamId, Timestamp,
-};
+use tandem_record::{Command, Effect, EffectId, EffectKind, EffectOutcome, StreamId, Timestamp};
 use tandem_store::{Fault, OutboxChange, OutboxEntry};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -257,7 +254,6 @@ impl Runtime {
                 self.settle_delivery(effect, command, &effect.run_id, delivery())
                     .await
             }
-            EffectKind::StartChild(start) => self.start_child(effect, start, delivery()).await,
             EffectKind::NotifyParent {
                 parent,
                 node,
@@ -313,103 +309,6 @@ impl Runtime {
             Ok(()) | Err(tandem_store::Error::Conflict(_)) => Ok(()),
             Err(tandem_store::Error::Fault(fault)) => Err(fault),
         }
-    }
-
-    async fn start_child(
-        &self,
-        effect: &Effect,
-        start: &StartChild,
-        delivery: Delivery,
-    ) -> Result<(), Fault> {
-        let store = &**self.store();
-        let definition = self
-            .inner
-            .definitions
-            .by_hash(store, &start.definition)
-            .await?;
-        let cause = Cause::External(effect.run_id.event_id(start.cause));
-        // While the parent's place is held it cannot stop waiting: when it does, it finds the child
-        // it has to cancel, or there never will be one.
-        let place = self.inner.live.slot(&effect.run_id);
-        let mut held = place.lock().await;
-        match self.take_up(&effect.run_id, &mut held).await {
-            Ok(parent) => {
-                let awaited = parent.awaits_child(&start.child);
-                held.run = Some(parent);
-                if !awaited {
-                    drop(held);
-                    return self.report_unstarted(effect, start, delivery).await;
-                }
-            }
-            Err(SubmitError::Fault(fault)) => return Err(fault),
-            Err(_) => return self.drop_entry(effect).await,
-        }
-        let created = self
-            .begin(
-                start.child.clone(),
-                definition,
-                start.request.clone(),
-                Some(cause),
-                delivery,
-                None,
-                None,
-            )
-            .await;
-        drop(held);
-        let error = match created {
-            Ok(Begun::Now) => return Ok(()),
-            Ok(Begun::Before) => return self.drop_entry(effect).await,
-            Err(SubmitError::Fault(fault)) => return Err(fault),
-            Err(error) => error,
-        };
-        // The child cannot exist; its parent must not wait for it for ever.
-        let Some(parent) = &start.request.parent else {
-            return self.drop_entry(effect).await;
-        };
-        let command = Command::ChildReported {
-            node: parent.node_id.clone(),
-            outcome: ChildOutcome::Ended {
-                child: start.child.clone(),
-                status: RunStatus::Failed,
-                variables: Object::new(),
-                error: Some(ErrorInfo::new("child_refused", error.to_string())),
-            },
-        };
-        let delivery = Delivery {
-            completes: Some(effect.id.clone()),
-            ..Delivery::default()
-        };
-        self.settle_delivery(effect, command, &parent.run_id, delivery)
-            .await
-    }
-
-    /// The parent no longer waits for a child that was not started yet.
-    async fn report_unstarted(
-        &self,
-        effect: &Effect,
-        start: &StartChild,
-        delivery: Delivery,
-    ) -> Result<(), Fault> {
-        let exists = self
-            .store()
-            .run_of_any_tenant(&start.child)
-            .await?
-            .is_some();
-        let Some(parent) = start.request.parent.as_ref().filter(|_| !exists) else {
-            // Started after all, by an attempt that was not told so: it reports for itself.
-            return self.drop_entry(effect).await;
-        };
-        let command = Command::ChildReported {
-            node: parent.node_id.clone(),
-            outcome: ChildOutcome::Ended {
-                child: start.child.clone(),
-                status: RunStatus::Cancelled,
-                variables: Object::new(),
-                error: None,
-            },
-        };
-        self.settle_delivery(effect, command, &parent.run_id, delivery)
-            .await
     }
 }
 

@@ -5,13 +5,13 @@ use crate::codec;
 use crate::deeds::Deed;
 use crate::remember::origin_of;
 use crate::runtime::Runtime;
-use crate::submit::{Answer, Answering, Delivery, SubmitError};
+use crate::submit::{Answering, SubmitError};
 use tandem_engine::run::{self, Source};
 use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
     RunRequest, Seq, StreamId, TraceContext,
 };
-use tandem_store::{Conflict, Error, Fault, StoredEvent, StoredRun};
+use tandem_store::{Fault, StoredEvent, StoredRun};
 
 /// Events read from the store in one go.
 const PAGE: usize = 1024;
@@ -96,30 +96,9 @@ impl Runtime {
             }
             Err(other) => return Err(other),
         };
-        let stored = answering
-            .as_ref()
-            .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
-        let slot = self.inner.live.slot(&run_id);
-        let mut held = slot.lock().await;
-        let delivery = Delivery {
-            deed: Some(Deed::fork(&self.actor)),
-            ..Delivery::default()
-        };
-        let made = self
-            .make_durable(&mut held, None, decision, stored, delivery, None)
-            .await;
-        match made {
-            Ok(()) => {
-                self.inner.metrics.runs_created.inc();
-                Ok(run_id)
-            }
-            Err(Error::Fault(fault)) => Err(fault.into()),
-            Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
-            Err(Error::Conflict(conflict)) => {
-                let message = format!("the id of a new run was taken: {conflict}");
-                Err(Fault::retryable("contended", message).into())
-            }
-        }
+        self.found(decision, Deed::fork(&self.actor), answering, None)
+            .await?;
+        Ok(run_id)
     }
 
     /// The source's log with the fork's id in place of its own, and how the source was asked for.

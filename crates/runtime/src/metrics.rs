@@ -171,6 +171,7 @@ impl Metrics {
     pub(crate) fn observe(&self, decision: &Decision, created: bool) {
         self.events.inc_by(decision.events.len() as u64);
         if created {
+            self.runs_created.inc();
             self.runs_active.inc();
         }
         for recorded in &decision.events {

@@ -86,7 +86,6 @@ impl Runtime {
                 *effect = wanted.clone();
             }
             match &mut effect.kind {
-                EffectKind::StartChild(start) => clean(&mut start.request.inputs),
                 EffectKind::NotifyParent {
                     outcome:
                         ChildOutcome::Ended {

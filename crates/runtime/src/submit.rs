@@ -7,11 +7,10 @@ use crate::fork::Unforkable;
 use crate::live::Slot;
 use crate::runtime::Runtime;
 use std::sync::Arc;
-use tandem_engine::Definition;
 use tandem_engine::run::{self, Context, Decision, Need, Refusal, Run, Undecided};
 use tandem_record::{
     Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
-    TimerKey, WorkflowId,
+    TimerKey, Timestamp, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -75,12 +74,6 @@ pub enum SubmitError {
 /// What is asked of a run, given how it stands.
 pub(crate) type Wish<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
 
-/// Whether a run was created by this call or had been before.
-pub(crate) enum Begun {
-    Now,
-    Before,
-}
-
 /// What a command brings along besides itself.
 #[derive(Clone, Default)]
 pub(crate) struct Delivery {
@@ -132,22 +125,23 @@ impl Runtime {
         };
         let scope = new.request.scope_id.clone();
         let cause = claimed_cause(&new.request);
-        let begun = self
-            .begin(
-                run_id.clone(),
-                definition,
-                new.request,
-                cause,
-                Delivery {
-                    deed: Some(Deed::creation(&self.actor)),
-                    ..Delivery::default()
-                },
-                answering,
-                guard,
-            )
+        let request = new.request;
+        let decided = self
+            .with_definitions(&tenant, |cx| {
+                let (run_id, cause) = (run_id.clone(), cause.clone());
+                run::create(&definition, run_id, request.clone(), cause, cx)
+            })
             .await;
-        match begun {
-            Ok(_) => Ok(run_id),
+        let decision = match decided {
+            Ok(decision) => decision,
+            Err(SubmitError::Refused(refusal)) => {
+                return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
+            }
+            Err(other) => return Err(other),
+        };
+        let deed = Deed::creation(&self.actor);
+        match self.found(decision, deed, answering, guard).await {
+            Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
                 let holder = self.store().live_run_in_scope(&tenant, &scope).await?;
@@ -157,40 +151,18 @@ impl Runtime {
         }
     }
 
-    /// Decides and commits the first events of a run. Idempotent for a fixed id: a run that exists
-    /// already is left alone.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call site for callers, one for children"
-    )]
-    pub(crate) async fn begin(
+    /// Commits the first events of a run somebody asked for.
+    pub(crate) async fn found(
         &self,
-        run_id: RunId,
-        definition: Arc<Definition>,
-        request: RunRequest,
-        cause: Option<Cause>,
-        delivery: Delivery,
+        decision: Decision,
+        deed: Deed,
         answering: Option<Answering>,
         guard: Option<Guard>,
-    ) -> Result<Begun, SubmitError> {
-        let tenant = request.owner.tenant.clone();
-        let decided = self
-            .with_definitions(&tenant, |cx| {
-                run::create(
-                    &definition,
-                    run_id.clone(),
-                    request.clone(),
-                    cause.clone(),
-                    cx,
-                )
-            })
-            .await;
-        let decision = match decided {
-            Ok(decision) => decision,
-            Err(SubmitError::Refused(refusal)) => {
-                return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
-            }
-            Err(other) => return Err(other),
+    ) -> Result<(), SubmitError> {
+        let run_id = decision.run.id().clone();
+        let delivery = Delivery {
+            deed: Some(deed),
+            ..Delivery::default()
         };
         let stored = answering
             .as_ref()
@@ -201,15 +173,14 @@ impl Runtime {
             .make_durable(&mut held, None, decision, stored, delivery, guard)
             .await
         {
-            Ok(_) => {
-                self.inner.metrics.runs_created.inc();
-                Ok(Begun::Now)
-            }
+            Ok(()) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault.into()),
             Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
             Err(Error::Conflict(Conflict::Guard(_))) => Err(SubmitError::ScopeBusy(None)),
-            // It was created before, by this delivery or a twin of it.
-            Err(Error::Conflict(Conflict::Position { .. })) => Ok(Begun::Before),
+            Err(Error::Conflict(conflict @ Conflict::Position { .. })) => {
+                let message = format!("the id of a new run was taken: {conflict}");
+                Err(Fault::retryable("contended", message).into())
+            }
         }
     }
 
@@ -321,6 +292,17 @@ impl Runtime {
         Ok(folded)
     }
 
+    /// What a decision may look at.
+    pub(crate) fn context<'a>(&'a self, now: Timestamp, seen: &'a Seen) -> Context<'a> {
+        Context {
+            now,
+            limits: self.limits(),
+            agents: &self.inner.config.agents,
+            definitions: seen,
+            memory: seen,
+        }
+    }
+
     /// Decides, loading each definition the engine turns out to need.
     pub(crate) async fn with_definitions(
         &self,
@@ -330,14 +312,7 @@ impl Runtime {
         let mut seen = Seen::default();
         let now = self.clock().now();
         for _ in 0..MAX_LOOKUPS {
-            let context = Context {
-                now,
-                limits: self.limits(),
-                agents: &self.inner.config.agents,
-                definitions: &seen,
-                memory: &seen,
-            };
-            match decide(&context) {
+            match decide(&self.context(now, &seen)) {
                 Ok(decision) => return Ok(decision),
                 Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {

@@ -16,9 +16,20 @@ async fn family() -> House {
 }
 
 #[test(start_paused = true)]
-async fn a_child_that_could_not_be_started_in_time_is_not_started_after_the_cancel() {
+async fn a_child_exists_from_the_commit_that_names_it() {
     let house = family().await;
-    // The parent's own commit passes; the child's first does not.
+    // Only the parent's own commit passes.
+    house.faults.next([Mishap::None, Mishap::FailsBefore]);
+    let parent = house.create("parent", json!({})).await;
+    let child = &children(&house.log(&parent).await)[0];
+    let found = house.runtime.find_run(&tenant(), child).await;
+    let found = found.expect("the store answers").expect("it is named");
+    assert_eq!(found.row.parent, Some(parent));
+}
+
+#[test(start_paused = true)]
+async fn a_child_that_could_not_take_its_first_step_is_cancelled_without_one() {
+    let house = family().await;
     house.faults.next([Mishap::None, Mishap::FailsBefore]);
     let parent = house.create("parent", json!({})).await;
     house.elapse(10).await;
@@ -26,11 +37,10 @@ async fn a_child_that_could_not_be_started_in_time_is_not_started_after_the_canc
     house.elapse(5_000).await;
     assert_eq!(house.status(&parent).await, RunStatus::Cancelled);
     let child = &children(&house.log(&parent).await)[0];
-    let found = house.runtime.find_run(&tenant(), child).await;
-    assert!(
-        found.expect("the store answers").is_none(),
-        "nobody waits for it"
-    );
+    assert_eq!(house.status(child).await, RunStatus::Cancelled);
+    let started = house.log(child).await;
+    let started = started.iter().any(|r| r.event.node().is_some());
+    assert!(!started, "nobody waits for it any more");
 }
 
 #[test(start_paused = true)]

@@ -42,8 +42,7 @@ impl Turn<'_> {
                 return;
             };
             if self.starts >= self.cx.limits.max_starts_per_decision {
-                let id = format!("continue:{}:{}", self.run.id(), self.run.next_seq());
-                self.once(id, EffectKind::Continue);
+                self.go_on_later();
                 return;
             }
             if !self.within_execution_limit(ix) || !self.within_agent_limits(ix) {
@@ -53,6 +52,12 @@ impl Turn<'_> {
             self.start_node(ix, entry);
             self.look_again_after(ix, &mut candidates);
         }
+    }
+
+    /// Leaves the rest to a decision of its own.
+    pub(super) fn go_on_later(&mut self) {
+        let id = format!("continue:{}:{}", self.run.id(), self.run.next_seq());
+        self.once(id, EffectKind::Continue);
     }
 
     /// A loop head whose round is over, else the next node that is ready.

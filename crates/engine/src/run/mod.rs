@@ -9,6 +9,7 @@
 mod advance;
 mod agents;
 mod ask;
+mod birth;
 mod decide;
 mod evolve;
 mod finish;
@@ -35,7 +36,8 @@ mod write;
 mod tests;
 
 pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
-pub use decide::{create, decide};
+pub use birth::Birth;
+pub use decide::{bear, create, decide};
 pub use foresee::Ahead;
 pub use fork::{Source, fork};
 pub use limits::Limits;

@@ -1,14 +1,16 @@
-//! Child runs: whether one may start, what it gets, and telling the outbox to create it.
+//! Child runs: whether one may start, and what it gets.
 
-use super::refusal::Need;
+use super::birth::Birth;
+use super::decide::check;
+use super::refusal::{Need, Refusal};
 use super::turn::{Lookup, Turn};
 use crate::definition::Definition;
 use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
 use std::sync::Arc;
 use tandem_record::{
-    EffectKind, ErrorInfo, Event, Object, ParentCause, ParentLink, RunId, RunOptions, RunRequest,
-    Seq, StartChild, Work, WorkflowId,
+    Cause, ChildOutcome, EffectKind, ErrorInfo, Event, Object, ParentCause, ParentLink, RunId,
+    RunOptions, RunRequest, RunStatus, Seq, Work, WorkflowId,
 };
 
 /// A child to be created in the name of a node.
@@ -158,7 +160,7 @@ impl Turn<'_> {
         });
     }
 
-    /// Tells the outbox to create the child, with what the parent's variables hold now.
+    /// Has the child born, with what the parent's variables hold now.
     pub(super) fn start_child(&mut self, new: NewChild<'_>) {
         let mut inputs = new.given;
         let mut erased_defaults = Vec::new();
@@ -173,13 +175,11 @@ impl Turn<'_> {
         }
         let memory = self.child_memory(&new.child, new.isolated_memory, new.dispatched);
         let request = self.run.request();
-        let child = new.child;
-        let start = StartChild {
-            child: child.clone(),
-            workflow_id: new.definition.id().clone(),
-            definition: new.definition.hash.clone(),
-            cause: new.dispatched,
-            principal: request.owner.principal.clone(),
+        let birth = Birth {
+            child: new.child,
+            definition: new.definition,
+            cause: Cause::External(self.run.id().event_id(new.dispatched)),
+            given_up: false,
             request: RunRequest {
                 owner: request.owner.clone(),
                 inputs,
@@ -203,9 +203,24 @@ impl Turn<'_> {
                 forked_from: None,
             },
         };
-        self.once(
-            format!("start:{child}"),
-            EffectKind::StartChild(Box::new(start)),
-        );
+        match check(&birth.definition, &birth.request, self.cx) {
+            Ok(()) => self.children.push(birth),
+            Err(refusal) => self.report_unborn(new.ix, birth.child, &refusal),
+        }
+    }
+
+    /// The child cannot exist; the node that named it must not wait for it for ever.
+    fn report_unborn(&mut self, ix: usize, child: RunId, refusal: &Refusal) {
+        let told = EffectKind::NotifyParent {
+            parent: self.run.id().clone(),
+            node: self.run.def.nodes[ix].id.clone(),
+            outcome: ChildOutcome::Ended {
+                child: child.clone(),
+                status: RunStatus::Failed,
+                variables: Object::new(),
+                error: Some(ErrorInfo::new("child_refused", refusal.to_string())),
+            },
+        };
+        self.once(format!("unborn:{child}"), told);
     }
 }

@@ -420,12 +420,6 @@ impl Run {
             .any(|n| n.status == NodeStatus::Running)
     }
 
-    /// Whether a node waits for this child and nobody has asked the run to stop.
-    pub fn awaits_child(&self, child: &RunId) -> bool {
-        let live = matches!(self.state.phase, Phase::Running | Phase::Paused);
-        live && self.state.nodes.iter().any(|n| n.awaits(child))
-    }
-
     /// Entries into nodes of one kind, over the whole run.
     pub(crate) fn executions_of(&self, kind: impl Fn(&Kind) -> bool) -> u32 {
         let nodes = self.def.nodes.iter().zip(&self.state.nodes);

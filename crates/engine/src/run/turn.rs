@@ -2,6 +2,7 @@
 //! bookkeeping that turns the result into a [`Decision`].
 
 use super::agents::AgentPolicy;
+use super::birth::Birth;
 use super::limits::Limits;
 use super::refusal::{Need, Undecided};
 use super::remember::Memory;
@@ -45,6 +46,8 @@ pub struct Decision {
     pub effects: Vec<Effect>,
     /// Effects no longer wanted.
     pub dropped: Vec<EffectId>,
+    /// Children the events name: they exist from the same commit on.
+    pub children: Vec<Birth>,
     pub reply: Reply,
     pub run: Run,
 }
@@ -59,6 +62,7 @@ pub(crate) struct Turn<'a> {
     effects_before: BTreeMap<EffectId, Effect>,
     events: Vec<Recorded>,
     one_shots: Vec<Effect>,
+    pub(crate) children: Vec<Birth>,
     /// Triggers whose channel was written in this turn, in order.
     pub(crate) written: VecDeque<String>,
     pub(crate) starts: u32,
@@ -88,6 +92,7 @@ impl<'a> Turn<'a> {
             effects_before: wanted_effects(run),
             events: Vec::new(),
             one_shots: Vec::new(),
+            children: Vec::new(),
             written: VecDeque::new(),
             starts: 0,
             needs: None,
@@ -148,7 +153,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn finish(mut self, reply: Reply) -> Decision {
+    pub(crate) fn finish(mut self, reply: Reply) -> Decision {
         self.mirror_to_parent();
         let timers_after = wanted_timers(&self.run, self.cx.limits);
         let mut effects_after = wanted_effects(&self.run);
@@ -162,16 +167,22 @@ impl<'a> Turn<'a> {
         effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
         let mut effects: Vec<Effect> = effects_after.into_values().collect();
         effects.extend(self.one_shots);
+        let mut children = self.children;
+        for birth in &mut children {
+            birth.give_up_with(&mut effects);
+        }
         let request = self.run.state.request.as_ref();
         if request.is_some_and(|r| r.is_replay()) {
             // A replay acts on nothing, whatever its nodes may be.
             effects.clear();
+            children.clear();
         }
         Decision {
             events: self.events,
             timers,
             effects,
             dropped,
+            children,
             reply,
             run: self.run,
         }

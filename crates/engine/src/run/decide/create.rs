@@ -1,6 +1,9 @@
-//! A new run: checked against its definition, seeded, and carried as far as it goes at once.
+//! A new run: checked against its definition, seeded, and carried as far as it goes at once, or
+//! merely born when its parent's commit brings it about.
 
+use super::cancel::cancel;
 use crate::definition::{Definition, Problem};
+use crate::run::birth::Birth;
 use crate::run::options::check_options;
 use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
@@ -19,22 +22,44 @@ pub fn create(
     check(def, &request, cx)?;
     let run = Run::new(run_id, Arc::clone(def));
     let mut turn = Turn::new(&run, cx);
-    let variables = seed(def, &request);
-    turn.emit_caused(
-        Event::RunStarted {
-            workflow_id: def.id().clone(),
-            definition: def.hash.clone(),
-            request: Box::new(request),
-            engine_version: crate::ENGINE_VERSION,
-            variables,
-        },
-        cause,
-    );
+    begin(&mut turn, request, cause);
     turn.advance();
     turn.decided(Reply::Accepted)
 }
 
-fn check(def: &Definition, request: &RunRequest, cx: &Context<'_>) -> Result<(), Refusal> {
+/// The first event of a child, without a step of its own: the commit that names it must not wait
+/// for anything the child may want to know. One its parent gave up in the same breath ends at once.
+pub fn bear(birth: Birth, cx: &Context<'_>) -> Decision {
+    let parent = birth.request.parent.as_ref().map(|p| p.run_id.clone());
+    let run = Run::new(birth.child, birth.definition);
+    let mut turn = Turn::new(&run, cx);
+    begin(&mut turn, birth.request, Some(birth.cause));
+    if birth.given_up {
+        cancel(&mut turn, None, None, parent);
+    } else {
+        turn.go_on_later();
+    }
+    turn.finish(Reply::Accepted)
+}
+
+fn begin(turn: &mut Turn<'_>, request: RunRequest, cause: Option<Cause>) {
+    let def = &turn.run.def;
+    let started = Event::RunStarted {
+        workflow_id: def.id().clone(),
+        definition: def.hash.clone(),
+        variables: seed(def, &request),
+        request: Box::new(request),
+        engine_version: crate::ENGINE_VERSION,
+    };
+    turn.emit_caused(started, cause);
+}
+
+/// Whether a run may begin like this.
+pub(in crate::run) fn check(
+    def: &Definition,
+    request: &RunRequest,
+    cx: &Context<'_>,
+) -> Result<(), Refusal> {
     if let Some((node, type_id, capability)) = def.gated() {
         return Err(Refusal::CapabilityRequired {
             capability,

@@ -21,7 +21,8 @@ use super::state::{Phase, Run};
 use super::turn::{Context, Decision, Turn};
 use tandem_record::{Command, Reply};
 
-pub use create::create;
+pub(super) use create::check;
+pub use create::{bear, create};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {

@@ -34,6 +34,46 @@ fn mapped_variables_go_down_and_an_unset_one_erases_the_default() {
 }
 
 #[test]
+fn a_child_given_up_by_the_decision_that_names_it_ends_as_it_is_born() {
+    let family = flow("parent")
+        .call("call", "child", json!({}))
+        .fail("broken", "no_luck");
+    let mut run = Stage::new(family).knows(flow("child").noops("n"));
+    run.create(json!({}));
+    run.then(
+        r#"
+            run.started
+            node.started call child
+            node.dispatched call child
+            node.started broken
+            node.failed broken no_luck
+            node.cancelled call upstream-failed
+            run.failed no_luck broken
+            > start child {} erased=[] given up
+        "#,
+    );
+    assert_eq!(run.outbox().count(), 0, "nobody is left to cancel");
+}
+
+#[test]
+fn a_child_that_may_not_begin_like_this_fails_its_node() {
+    let child = flow("child")
+        .channel("box", json!({"reducer": "append"}))
+        .noops("n");
+    let config = json!({"inputMapping": {"box": "set"}});
+    let mut run = Stage::new(parent(config)).knows(child);
+    run.create(json!({}));
+    run.then(
+        r#"
+            run.started {"set":"mine"}
+            node.started call child
+            node.dispatched call child
+            > tell parent call failed {}
+        "#,
+    );
+}
+
+#[test]
 fn harvested_variables_come_back() {
     let mut run = calling(json!({"outputMapping": {"set": "result", "unset": "missing"}})).given();
     run.child_ended("call", RunStatus::Completed, json!({"result": "theirs"}));

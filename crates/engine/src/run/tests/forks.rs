@@ -144,13 +144,7 @@ fn a_branch_in_the_middle_of_a_child_starts_a_child_of_its_own() {
         let mut branch = run.fork(Branch, from);
         let ours = branch.child_of("call");
         assert_ne!(ours, theirs, "from {from}");
-        let started: Vec<RunId> = branch
-            .outbox()
-            .filter_map(|effect| match &effect.kind {
-                EffectKind::StartChild(start) => Some(start.child.clone()),
-                _ => None,
-            })
-            .collect();
+        let started: Vec<RunId> = branch.born().map(|birth| birth.child.clone()).collect();
         assert_eq!(started, [ours], "from {from}");
         branch.cancel();
         let cancels_theirs = branch.outbox().any(

@@ -1,5 +1,6 @@
 //! Events and effects as one line each: the name, the node, and what matters about it.
 
+use crate::run::Birth;
 use serde_json::Value;
 use tandem_record::{
     ChildOutcome, Effect, EffectKind, ErrorInfo, Event, HandoffStep, Judged, Object, Recorded,
@@ -317,12 +318,6 @@ pub(super) fn effect(effect: &Effect) -> String {
         EffectKind::SecretEcho {
             node, secret_id, ..
         } => format!("> secret {node} {secret_id}"),
-        EffectKind::StartChild(start) => format!(
-            "> start {} {} erased={:?}",
-            start.workflow_id,
-            text(&start.request.inputs),
-            start.request.erased_defaults
-        ),
         EffectKind::NotifyParent { node, outcome, .. } => match outcome {
             ChildOutcome::Ended {
                 status, variables, ..
@@ -337,6 +332,17 @@ pub(super) fn effect(effect: &Effect) -> String {
         EffectKind::CancelChild { .. } => "> cancel child".to_owned(),
         EffectKind::Continue => "> continue".to_owned(),
     }
+}
+
+/// A child that comes into being.
+pub(super) fn birth(birth: &Birth) -> String {
+    format!(
+        "> start {} {} erased={:?}{}",
+        birth.definition.id(),
+        text(&birth.request.inputs),
+        birth.request.erased_defaults,
+        if birth.given_up { " given up" } else { "" }
+    )
 }
 
 pub(super) fn timer(key: &TimerKey) -> String {

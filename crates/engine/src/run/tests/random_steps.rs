@@ -8,8 +8,8 @@ use super::stage::Stage;
 use proptest::prelude::*;
 use serde_json::json;
 use tandem_record::{
-    ChildOutcome, Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, ForkMode,
-    RunId, RunStatus, TimerKey, WorkflowId,
+    Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, ForkMode, RunId, RunStatus,
+    TimerKey, WorkflowId,
 };
 
 /// One thing that happens; numbers choose among what is possible then.
@@ -55,8 +55,12 @@ fn take(run: &mut Stage, step: Step) {
         Step::Elapse(ms) => run.elapse(ms),
         Step::Effect(n, end) => {
             let waiting: Vec<Effect> = run.outbox().cloned().collect();
-            if let Some(effect) = waiting.get(n % waiting.len().max(1)) {
+            let children: Vec<RunId> = run.born().map(|birth| birth.child.clone()).collect();
+            let n = n % (waiting.len() + children.len()).max(1);
+            if let Some(effect) = waiting.get(n) {
                 finish(run, effect, end);
+            } else if let Some(child) = children.get(n - waiting.len()) {
+                run.child_ends(child, child_status(end));
             }
         }
         Step::Timer(n) => {
@@ -95,16 +99,6 @@ fn finish(run: &mut Stage, effect: &Effect, end: u8) {
             };
             run.finish(effect.id.clone(), outcome);
         }
-        EffectKind::StartChild(start) => {
-            let status = match end % 4 {
-                0 => RunStatus::Failed,
-                1 => RunStatus::Cancelled,
-                _ => RunStatus::Completed,
-            };
-            let parent = start.request.parent.as_ref().expect("a child has a parent");
-            report(run, parent.node_id.as_str(), &start.child, status);
-            run.performed(&effect.id);
-        }
         EffectKind::CancelChild { .. } | EffectKind::NotifyParent { .. } => {
             run.performed(&effect.id);
         }
@@ -115,16 +109,12 @@ fn finish(run: &mut Stage, effect: &Effect, end: u8) {
     }
 }
 
-fn report(run: &mut Stage, node: &str, child: &RunId, status: RunStatus) {
-    run.child_reports(
-        node,
-        ChildOutcome::Ended {
-            child: child.clone(),
-            status,
-            variables: Default::default(),
-            error: None,
-        },
-    );
+fn child_status(end: u8) -> RunStatus {
+    match end % 4 {
+        0 => RunStatus::Failed,
+        1 => RunStatus::Cancelled,
+        _ => RunStatus::Completed,
+    }
 }
 
 /// Nobody interferes any more: the world answers, time passes, paused runs go on.
@@ -137,6 +127,10 @@ fn play_out(run: &mut Stage) {
         let waiting: Vec<Effect> = run.outbox().cloned().collect();
         for effect in waiting {
             finish(run, &effect, 2);
+        }
+        let children: Vec<RunId> = run.born().map(|birth| birth.child.clone()).collect();
+        for child in children {
+            run.child_ends(&child, RunStatus::Completed);
         }
         run.elapse(100);
         assert!(round < 199, "the run never ends: {:?}", run.timers());

@@ -8,17 +8,17 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::run::{
-    AgentPolicy, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall,
-    Recalled, Refusal, Run, Source, State, TimerWish, Undecided, create, decide, fork,
+    AgentPolicy, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall,
+    Recalled, Refusal, Run, Source, State, TimerWish, Undecided, bear, create, decide, fork,
     wanted_effects, wanted_timers,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{
-    Command, Effect, EffectId, EffectKind, ForkMode, ForkedFrom, NodeId, Object, Owner, ParentLink,
-    Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey, Timestamp,
-    Transport, WorkflowId,
+    ChildOutcome, Command, Effect, EffectId, EffectKind, ForkMode, ForkedFrom, NodeId, Object,
+    Owner, ParentLink, Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId,
+    TimerKey, Timestamp, Transport, WorkflowId,
 };
 
 const START: Timestamp = Timestamp(1_000_000);
@@ -34,6 +34,8 @@ pub(super) struct Stage {
     log: Vec<Recorded>,
     timers: BTreeMap<TimerKey, Timestamp>,
     outbox: BTreeMap<EffectId, Effect>,
+    /// Children born and not heard of since.
+    born: BTreeMap<RunId, Birth>,
     /// Lines nobody has compared yet.
     unread: Vec<String>,
 }
@@ -97,6 +99,7 @@ impl Stage {
             log: Vec::new(),
             timers: BTreeMap::new(),
             outbox: BTreeMap::new(),
+            born: BTreeMap::new(),
             unread: Vec::new(),
         }
     }
@@ -254,6 +257,25 @@ impl Stage {
         self.outbox.values()
     }
 
+    pub(super) fn born(&self) -> impl Iterator<Item = &Birth> {
+        self.born.values()
+    }
+
+    /// A child says how it ended, as far as anybody wants to know.
+    pub(super) fn child_ends(&mut self, child: &RunId, status: RunStatus) {
+        let Some(birth) = self.born.remove(child) else {
+            return;
+        };
+        let parent = birth.request.parent.expect("a child has a parent");
+        let outcome = ChildOutcome::Ended {
+            child: child.clone(),
+            status,
+            variables: Object::new(),
+            error: None,
+        };
+        self.child_reports(parent.node_id.as_str(), outcome);
+    }
+
     /// An effect that is no node's was carried out.
     pub(super) fn performed(&mut self, effect: &EffectId) {
         self.outbox.remove(effect);
@@ -297,6 +319,7 @@ impl Stage {
             log: Vec::new(),
             timers: BTreeMap::new(),
             outbox: BTreeMap::new(),
+            born: BTreeMap::new(),
             unread: Vec::new(),
         };
         forked.take(decision);
@@ -342,6 +365,11 @@ impl Stage {
             self.unread.push(lines::effect(&effect));
             self.outbox.insert(effect.id.clone(), effect);
         }
+        for birth in decision.children {
+            self.unread.push(lines::birth(&birth));
+            self.check_born(birth.clone());
+            self.born.insert(birth.child.clone(), birth);
+        }
         assert_eq!(self.timers, wanted_timers(&refolded, &self.limits));
         let of_nodes = |effect: &&Effect| {
             matches!(
@@ -355,6 +383,16 @@ impl Stage {
             wanted_effects(&refolded).values().collect::<Vec<_>>()
         );
         self.run = Some(refolded);
+    }
+
+    /// A child begins with one event and a note to go on, or has ended when its parent gave it up.
+    fn check_born(&self, birth: Birth) {
+        let given_up = birth.given_up;
+        let child = bear(birth, &self.context());
+        assert_eq!(child.run.status().is_terminal(), given_up);
+        let goes_on = child.effects.iter().any(|e| e.kind == EffectKind::Continue);
+        assert_eq!(goes_on, !given_up);
+        assert_eq!(child.events.len(), if given_up { 2 } else { 1 });
     }
 
     /// A timer that is due and wanted must do something, or it would fire for ever.
