@@ -131,6 +131,9 @@ impl Run {
                     if agent.is_some() && !supervises {
                         self.state.agent.clone_from(agent);
                     }
+                    if supervises {
+                        self.begin_turn(ix, *attempt, recorded.seq);
+                    }
                 }
                 self.with_node(node, |n| {
                     n.reset();

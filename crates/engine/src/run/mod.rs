@@ -27,6 +27,7 @@ mod start;
 mod state;
 mod triggers;
 mod turn;
+mod turn_view;
 mod view;
 mod wants;
 mod workers;

@@ -173,7 +173,9 @@ impl Turn<'_> {
                 None => erased_defaults.push(theirs.clone()),
             }
         }
-        let memory = self.child_memory(&new.child, new.isolated_memory, new.dispatched);
+        // A worker knows what its turn knows.
+        let known = self.run.turn_began(new.ix).unwrap_or(new.dispatched);
+        let memory = self.child_memory(&new.child, new.isolated_memory, known);
         let request = self.run.request();
         let birth = Birth {
             child: new.child,

@@ -86,6 +86,9 @@ pub(crate) struct Agents {
     /// What the supervisor said this turn about its decision.
     #[serde(default)]
     pub(crate) reasoning: Option<String>,
+    /// Where each supervisor's current turn began.
+    #[serde(default)]
+    pub(crate) turns: BTreeMap<NodeId, Seq>,
     /// Verdicts of critics so far.
     #[serde(default)]
     pub(crate) verdicts: u32,

@@ -3,8 +3,8 @@
 
 use super::branch::entry;
 use super::place;
-use crate::node::Kind;
 use crate::run::turn::Turn;
+use crate::run::turn_view::reads;
 use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, Said, Seq};
 
 pub(super) fn replay<'a>(
@@ -182,18 +182,6 @@ impl Tape<'_, '_> {
             self.turn.fail_run(missing(), None, cause);
         }
     }
-}
-
-/// Where memory is read on the way, so that all of it can be looked up at once.
-fn reads(turn: &Turn<'_>, log: &[Recorded]) -> Vec<(usize, Seq)> {
-    let started = log.iter().filter_map(|recorded| match &recorded.event {
-        Event::NodeStarted { node, .. } => Some((turn.run.def.index(node)?, recorded.seq)),
-        _ => None,
-    });
-    let reading = |(ix, _): &(usize, Seq)| {
-        matches!(turn.run.def.nodes[*ix].kind, Kind::Memory(_)) && turn.is_repeatable(*ix)
-    };
-    started.filter(reading).collect()
 }
 
 /// The event a critic's verdict is about, where the verdict names one.
