@@ -101,6 +101,10 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
         mock_agent: tandem_runtime::node_type("core.conformance.mock-agent").is_some(),
         memory: true,
+        replays_models: false,
+        turns: true,
+        critics: true,
+        rung_cap: policy.model_cap(),
     });
     capabilities::document(&Wired {
         host_version: doors.host.version,

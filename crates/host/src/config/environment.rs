@@ -6,6 +6,7 @@ use super::{Hidden, LogFormat, OtelProtocol};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 /// Where variables are looked up: the process's, or a table in a test.
 pub(crate) struct Environment<'a>(pub(crate) &'a dyn Fn(&str) -> Option<String>);
@@ -40,8 +41,11 @@ impl Environment<'_> {
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
             retention: None,
-            confidence_floor: self.number("TANDEM_CONFIDENCE_FLOOR")?,
+            confidence_floor: self
+                .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
+            execution_model_version: self
+                .number("TANDEM_EXECUTION_MODEL_VERSION", "Give a rung, 3 to 6.")?,
         })
     }
 
@@ -78,13 +82,13 @@ impl Environment<'_> {
         }
     }
 
-    fn number(&self, name: &str) -> Result<Option<f64>, Failure> {
+    fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
         match text.parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(wrong(name, &text, "Give a number, for example 0.7.")),
+            Err(_) => Err(wrong(name, &text, hint)),
         }
     }
 

@@ -26,6 +26,7 @@ pub(crate) struct Layer {
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
+    pub(crate) execution_model_version: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -62,6 +63,9 @@ impl Layer {
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
                 .or(below.escalation_interrupt_kind),
+            execution_model_version: self
+                .execution_model_version
+                .or(below.execution_model_version),
         }
     }
 
@@ -84,6 +88,7 @@ impl Layer {
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,
+            execution_model_version: None,
         }
     }
 

@@ -1,7 +1,9 @@
 use super::*;
 
-fn told(memory: bool) -> Value {
-    let agents = Agents {
+/// What is served of the rungs that could be missing: the second, fourth, fifth and sixth.
+fn served(ladder: [bool; 4], rung_cap: Option<u32>) -> Agents<'static> {
+    let [memory, replays_models, turns, critics] = ladder;
+    Agents {
         floor: None,
         escalation_kind: Some("approval"),
         vendor_kinds_url: None,
@@ -13,7 +15,15 @@ fn told(memory: bool) -> Value {
         reasoning_token_limit: 1,
         mock_agent: true,
         memory,
-    };
+        replays_models,
+        turns,
+        critics,
+        rung_cap,
+    }
+}
+
+fn told(agents: Agents<'_>) -> Value {
+    let memory = agents.memory;
     document(&Wired {
         host_version: "0",
         host_id: "here",
@@ -45,15 +55,46 @@ fn told(memory: bool) -> Value {
 #[test]
 fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
     // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
-    let whole = told(true)["multiAgent"]["executionModel"].clone();
+    let model = |ladder, cap| told(served(ladder, cap))["multiAgent"]["executionModel"].clone();
+    let whole = model([true, false, true, true], None);
     assert_eq!(whole["version"], 3);
     assert_eq!(whole["crossChildMemoryConcurrency"], "strict");
     let across = json!({"supported": true, "hostId": "here", "ancestryEndpointSupported": true});
     assert_eq!(whole["crossHostCausation"], across);
 
-    let first = told(false)["multiAgent"]["executionModel"].clone();
+    let first = model([false, true, true, true], None);
     assert_eq!(first["version"], 1);
     for above in ["crossChildMemoryConcurrency", "crossHostCausation"] {
         assert_eq!(first.get(above), None, "{above}");
+    }
+}
+
+#[test]
+fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
+    let all = [true; 4];
+    let table = [
+        ([false, false, false, false], None, 1),
+        ([false, true, true, true], None, 1),
+        ([true, false, false, false], None, 3),
+        ([true, false, true, true], None, 3),
+        ([true, true, false, false], None, 4),
+        ([true, true, false, true], None, 4),
+        ([true, true, true, false], None, 5),
+        (all, None, 6),
+        (all, Some(6), 6),
+        (all, Some(5), 5),
+        (all, Some(4), 4),
+        (all, Some(3), 3),
+        ([false, true, true, true], Some(4), 1),
+    ];
+    for (ladder, cap, version) in table {
+        let document = told(served(ladder, cap));
+        let model = &document["multiAgent"]["executionModel"];
+        assert_eq!(model["version"], version, "{ladder:?} {cap:?}");
+        let resumes = (version >= 5).then_some(json!(true));
+        assert_eq!(model.get("statefulResume"), resumes.as_ref());
+        let gates = (version >= 6).then(|| json!({"supported": true, "gating": true}));
+        assert_eq!(model.get("verifier"), gates.as_ref());
+        assert_eq!(model.get("transcriptWindow"), None, "no turn is fed one");
     }
 }
