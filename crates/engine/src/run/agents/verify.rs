@@ -195,10 +195,19 @@ impl Turn<'_> {
         });
     }
 
-    /// What a critic is told.
+    /// What a critic is told. A run shows what it was given under its own rules, so what the author
+    /// of this one marked as sensitive is not given to a critic that is a run.
     fn subject(&self, ix: usize, verifier: &Verifier, judged: &Judged) -> Value {
         let run = &self.run;
         let decided = run.state.agents.decided.as_ref();
+        let sensitive = &run.def.sensitivity;
+        let in_a_run = matches!(verifier.critic, Critic::Workflow { .. });
+        let given = |name: &str| {
+            let marked = sensitive.variables.contains(name) || sensitive.channels.contains(name);
+            !(in_a_run && marked)
+        };
+        let mut variables = run.view().variables;
+        variables.retain(|name, _| given(name));
         let mut subject = json!({
             "runId": run.id(),
             "nodeId": run.def.nodes[ix].id,
@@ -206,7 +215,7 @@ impl Turn<'_> {
             "target": run.target(judged),
             "decision": decided.map(|d| &d.decision),
             "criteria": verifier.criteria,
-            "variables": run.view().variables,
+            "variables": variables,
         });
         match judged {
             Judged::Decision { .. } => subject["over"] = json!("terminate"),
@@ -218,7 +227,8 @@ impl Turn<'_> {
                 if let (Some(worker), Kind::Dispatch(config)) = (worker, &def.nodes[ix].kind) {
                     let mapped = config.outputs(&worker.workflow).iter();
                     let left = |(ours, theirs): &(String, String)| {
-                        Some((ours.clone(), worker.variables.get(theirs)?.clone()))
+                        let value = worker.variables.get(theirs).filter(|_| given(ours));
+                        Some((ours.clone(), value?.clone()))
                     };
                     subject["workerId"] = json!(worker.workflow);
                     subject["output"] = Value::Object(mapped.filter_map(left).collect());

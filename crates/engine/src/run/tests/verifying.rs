@@ -208,6 +208,19 @@ fn a_workflow_may_be_the_critic() {
 }
 
 #[test]
+fn a_critic_that_is_a_run_is_not_given_what_is_sensitive() {
+    let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
+    let flow = checked(json!([terminate()]), verifier, json!({}));
+    let flow = flow.variable("pin", json!({"defaultValue": "1234", "sensitive": true}));
+    let mut run = started(flow);
+    let lines = run.lines();
+    let start = lines.iter().find(|l| l.starts_with("> start three"));
+    let start = start.expect("the critic is started");
+    assert!(start.contains(r#""mine":"before""#), "{start}");
+    assert!(!start.contains("1234"), "{start}");
+}
+
+#[test]
 fn without_a_verdict_nothing_ends() {
     let gone = ErrorInfo::new("http_status", "502");
     let mut refused = remotely(json!({}));
