@@ -41,5 +41,6 @@ mod test_only;
 mod timers;
 mod transitions;
 mod trigger_rules;
+mod turns;
 mod variables;
 mod verifying;
