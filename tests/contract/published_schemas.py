@@ -49,6 +49,23 @@ QUESTIONS = [
     ("conformance-clarification", "waiting-input", None),
 ]
 
+# What a model says, and the fixtures it says it to: workflow, program, how the run ends, events that tell of it.
+SENSIBLE, CUT_OFF = {"content": '{"valid": true, "result": "ok"}'}, {"content": '{"val', "stopReason": "max_tokens"}
+PROSE, REFUSAL = {"content": "I would say so."}, {"stopReason": "safety", "refusalText": "I must not."}
+MODELS = [
+    ("conformance-envelope-retry-attempted", [PROSE, SENSIBLE], "completed", {"envelope.retry.attempted": 1}),
+    ("conformance-envelope-retry-exhausted", [PROSE] * 4, "failed",
+     {"provider.usage": 3, "envelope.retry.exhausted": 1, "cap.breached": 1}),
+    ("conformance-envelope-truncated", [CUT_OFF, SENSIBLE], "completed", {"envelope.truncated": 1}),
+    ("conformance-envelope-truncation-cap-exhaustion", [CUT_OFF] * 4, "failed",
+     {"provider.usage": 3, "envelope.truncated": 3, "envelope.retry.exhausted": 1, "cap.breached": 1}),
+    ("conformance-envelope-refusal", [REFUSAL], "failed", {"provider.usage": 1, "envelope.refusal": 1}),
+    ("conformance-envelope-recovery-applied", [{"content": '```json\n{"result": "ok"}\n```'}], "completed",
+     {"envelope.recovery.applied": 1}),
+    ("conformance-phase4-nondet-tool", [SENSIBLE], "completed", {"provider.usage": 1}),
+    ("conformance-phase4-replay-divergence", [SENSIBLE, REFUSAL], "completed", {"provider.usage": 1}),
+]
+
 
 def as_published(event):
     """The payload, where the published payload schemas lag behind their own prose."""
@@ -185,6 +202,40 @@ def critics(host, published, tally):
     tally.check("nothing is merged before its verdict", merged[:1] <= [kinds.index("agent.verified")] and kinds)
 
 
+def models(host, published, tally):
+    """Nodes that ask a model, with every event of theirs, and their replays."""
+    named = host.get("/.well-known/openwop", key=None)["fixtures"]
+    for workflow, program, end, wanted in MODELS:
+        host.call("POST", "/v1/host/sample/test/mock-ai/program", {"nodeId": "structured-call", "program": program})
+        run = host.create(workflow)
+        snapshot, log = host.ended(run), host.events(run)
+        told = [event["type"] for event in log]
+        wrong = [f"{told.count(name)} of {name}" for name, count in wanted.items() if told.count(name) != count]
+        tally.check(f"{workflow}: ends as it should", wrong + [snapshot["status"]] * (snapshot["status"] != end)
+                    + ["it is not advertised"] * (workflow not in named))
+        tally.check(f"{workflow}: {len(log)} events",
+                    [e for event in log for e in published.event_errors(event)][:3])
+        tally.check(f"{workflow}: snapshot", published.errors("run-snapshot", snapshot))
+        tally.check(f"{workflow}: refusals stay out of errors", "must not" in str(snapshot.get("error")) and [str(snapshot)])
+        replayed(host, published, tally, workflow, run, diverges=len(program) == 2 and program[1] is REFUSAL)
+
+
+def replayed(host, published, tally, workflow, run, diverges):
+    """A replay tells the same, unless the model refuses now what it did not refuse then."""
+    fork = host.call("POST", f"/v1/runs/{run}:fork", {"mode": "replay", "fromSeq": 0}).json["runId"]
+    snapshot, log = host.ended(fork), host.events(fork)
+    tally.check(f"{workflow}: events of a replay", [e for event in log for e in published.event_errors(event)][:3])
+    if diverges:
+        code = (snapshot.get("error") or {}).get("code")
+        told = [event["payload"] for event in log if event["type"] == "replay.divergedAtRefusal"]
+        kinds = [(p["originalEnvelopeKind"], p["replayEnvelopeKind"], p["sourceRunId"]) for p in told]
+        wrong = code != "replay_diverged_at_refusal" or kinds != [("valid", "refusal", run)]
+        tally.check(f"{workflow}: the replay ends at the refusal", wrong and [str(snapshot.get("error")), str(kinds)])
+        return
+    found = host.get(f"/v1/runs/{run}:diff?against={fork}")
+    tally.check(f"{workflow}: the replay tells the same", found["divergedAtSeq"] is not None and [str(found)[:400]])
+
+
 def debug_bundle(host, published, tally):
     for workflow in ("conformance-multi-node", "conformance-failure"):
         run = host.create(workflow)
@@ -291,6 +342,7 @@ def main():
             events(host, published, tally)
             questions(host, published, tally)
             critics(host, published, tally)
+            models(host, published, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
             audit(host, published, tally)

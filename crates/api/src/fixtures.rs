@@ -7,6 +7,8 @@ use tandem_runtime::{Definition, Fault, Runtime};
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
 const PROBES_OF_PACKS: &str = "conformance-agent-pack-";
+/// Wants prose of a model turned into JSON by one more call, which this host does not do.
+const PROBE_OF_COERCION: &str = "conformance-envelope-nl-to-format-engaged";
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -28,8 +30,9 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
 }
 
 fn is_served(definition: &Definition) -> bool {
-    let probes_packs = definition.id().as_str().starts_with(PROBES_OF_PACKS);
-    definition.gated().is_none() && !probes_packs
+    let id = definition.id().as_str();
+    let probes = id.starts_with(PROBES_OF_PACKS) || id == PROBE_OF_COERCION;
+    definition.gated().is_none() && !probes
 }
 
 #[cfg(test)]
@@ -68,6 +71,14 @@ mod tests {
             "core.identity",
             json!({})
         ));
+        let asks = json!({"provider": "mock", "model": "m", "outputSchema": {}});
+        for (id, whole) in [
+            ("conformance-envelope-refusal", true),
+            ("conformance-envelope-nl-to-format-engaged", false),
+        ] {
+            let named = served(id, "core.ai.structuredOutput", asks.clone());
+            assert_eq!(named, whole, "{id}");
+        }
         assert!(!served(
             "conformance-governed",
             "core.openwop.governance.approvalGate",

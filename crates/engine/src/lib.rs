@@ -10,6 +10,7 @@ pub mod definition;
 mod expression;
 mod graph;
 mod ids;
+pub mod model;
 mod node;
 pub mod run;
 

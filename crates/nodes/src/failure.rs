@@ -70,7 +70,10 @@ pub(crate) fn transport(call: &str, error: &reqwest::Error, timeout_ms: u64) -> 
     ErrorInfo::new(FAILED, format!("{call} {what}: {}.", innermost(error))).retryable()
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+/// An error and what caused it, outermost first.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 

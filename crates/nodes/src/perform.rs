@@ -1,16 +1,27 @@
 //! The door the runtime's outbox workers come through.
 
-use crate::{HttpCaller, Secrets};
+use crate::{HttpCaller, Models, Secrets};
+use std::time::Duration;
 use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, TraceContext};
 
 pub struct Performer {
     http: HttpCaller,
     secrets: Secrets,
+    models: Models,
 }
 
 impl Performer {
     pub fn new(http: HttpCaller, secrets: Secrets) -> Self {
-        Self { http, secrets }
+        Self {
+            http,
+            secrets,
+            models: Models::default(),
+        }
+    }
+
+    /// With models that may be called.
+    pub fn with_models(self, models: Models) -> Self {
+        Self { models, ..self }
     }
 
     pub fn secrets(&self) -> &Secrets {
@@ -22,6 +33,14 @@ impl Performer {
     pub async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
         match &effect.kind {
             EffectKind::Http { request, .. } => self.http.call(request, &effect.id, trace).await,
+            EffectKind::Model {
+                request,
+                timeout_ms,
+                ..
+            } => {
+                let timeout = Duration::from_millis(*timeout_ms);
+                self.models.call(request, timeout, &effect.id, trace).await
+            }
             EffectKind::SecretEcho {
                 secret_id, reveal, ..
             } if *reveal => self.secrets.reveal(secret_id),

@@ -1,7 +1,7 @@
 //! What a run asks of the world. An effect is written to the outbox in the commit that decided
 //! it, under an id that never changes, and only then attempted.
 
-use crate::{ChildOutcome, EffectId, NodeId, Object, RunId};
+use crate::{ChildOutcome, EffectId, ModelRequest, NodeId, Object, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +20,13 @@ pub enum EffectKind {
         node: NodeId,
         attempt: u32,
         request: HttpRequest,
+    },
+    /// One call of a model; its answer returns as a command.
+    Model {
+        node: NodeId,
+        attempt: u32,
+        request: Box<ModelRequest>,
+        timeout_ms: u64,
     },
     /// A test-only node proves it can resolve a secret without ever showing it.
     SecretEcho {
@@ -48,6 +55,7 @@ impl EffectKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Http { .. } => "http",
+            Self::Model { .. } => "model",
             Self::SecretEcho { .. } => "secret_echo",
             Self::NotifyParent { .. } => "notify_parent",
             Self::CancelChild { .. } => "cancel_child",

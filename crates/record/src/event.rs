@@ -4,10 +4,10 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, ErrorInfo,
-    EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry, NodeId, Object,
-    Principal, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Verification, Work,
-    WorkflowId,
+    AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, EnvelopeFact,
+    ErrorInfo, EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry,
+    ModelAnswered, ModelRetry, NodeId, Object, Principal, RefusalDivergence, Resolution, RunId,
+    RunRequest, RunStatus, Seq, Timestamp, Verification, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -369,6 +369,10 @@ pub enum Event {
         /// `output`, `missing`, `extra` or `type-mismatch`.
         kind: String,
     },
+    ReplayDivergedAtRefusal(Box<RefusalDivergence>),
+    ModelAnswered(Box<ModelAnswered>),
+    ModelAskedAgain(Box<ModelRetry>),
+    Envelope(Box<EnvelopeFact>),
     /// A trigger waits for its debounce window.
     TriggerArmed {
         trigger: String,
@@ -463,6 +467,10 @@ impl Event {
             Self::Agent(fact) => Some(&fact.node),
             Self::Handoff(handoff) => Some(&handoff.node),
             Self::VerificationAsked(asked) => Some(&asked.node),
+            Self::ModelAskedAgain(retry) => Some(&retry.node),
+            Self::ModelAnswered(told) => Some(&told.node),
+            Self::Envelope(fact) => Some(&fact.node),
+            Self::ReplayDivergedAtRefusal(told) => Some(&told.node),
             Self::VariableChanged { node, .. }
             | Self::ChannelWritten { node, .. }
             | Self::CapBreached { node, .. }

@@ -15,6 +15,7 @@ mod event;
 mod id;
 mod interrupt;
 mod memory;
+mod model;
 mod run;
 mod timer;
 mod view;
@@ -36,6 +37,11 @@ pub use id::{
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
+pub use model::{
+    EnvelopeFact, EnvelopeFault, EnvelopeStep, ModelAnswer, ModelAnswered, ModelMessage,
+    ModelRefusal, ModelRequest, ModelRetry, ModelRole, ModelStop, ModelUsage, RecoveryPath,
+    RefusalDivergence,
+};
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,

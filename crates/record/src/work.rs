@@ -1,6 +1,6 @@
 //! What a started node is waiting for, and which bound a run met.
 
-use crate::{EffectId, HttpRequest, RunId, Timestamp, WorkflowId};
+use crate::{EffectId, HttpRequest, ModelRequest, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 /// What a started node is waiting for. A node without work ended in the same decision.
@@ -17,6 +17,18 @@ pub enum Work {
         /// Variable that receives the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
+    },
+    /// One call of a model under the effect's id.
+    Model {
+        effect: EffectId,
+        /// Content key of the request: equal requests have equal keys, in every run.
+        key: String,
+        /// Which call of this execution it is, from 1.
+        round: u32,
+        /// Its last message tells what was wrong with an earlier answer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        corrected: bool,
+        request: Box<ModelRequest>,
     },
     SecretEcho {
         effect: EffectId,
@@ -43,6 +55,8 @@ pub enum CapKind {
     LoopIterations,
     DispatchIterations,
     OrchestratorIterations,
+    /// Attempts to get an answer of the wanted shape from a model.
+    Schema,
 }
 
 impl CapKind {
@@ -53,6 +67,7 @@ impl CapKind {
             Self::LoopIterations => "loop-iterations",
             Self::DispatchIterations => "dispatch-iterations",
             Self::OrchestratorIterations => "orchestrator-iterations",
+            Self::Schema => "schema",
         }
     }
 }

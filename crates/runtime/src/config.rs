@@ -6,6 +6,7 @@ use crate::retention::Retention;
 use crate::webhooks::Courier;
 use async_trait::async_trait;
 use std::sync::Arc;
+use tandem_engine::model::Providers;
 use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, TraceContext};
@@ -33,6 +34,8 @@ pub struct RuntimeConfig {
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
     pub agents: AgentPolicy,
+    /// Models nodes may ask; the performer knows how.
+    pub providers: Providers,
     pub redactor: Redactor,
     /// This process among others on the same store.
     pub owner: String,
@@ -56,6 +59,7 @@ impl RuntimeConfig {
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
             agents: AgentPolicy::default(),
+            providers: Providers::default(),
             redactor: Redactor::default(),
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
             alone: true,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::definition::Permissions;
-use tandem_engine::run::{Definitions, Lookup, Memory, MemoryRead, Recalled};
-use tandem_record::{DefinitionHash, TenantId, WorkflowId};
+use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalled, Reheard};
+use tandem_record::{DefinitionHash, EffectId, TenantId, WorkflowId};
 use tandem_store::{Fault, Store};
 
 /// Compiled documents kept; a document is a few kilobytes.
@@ -100,6 +100,8 @@ impl CompiledDefinitions {
 pub(crate) struct Seen {
     pub(crate) workflows: HashMap<WorkflowId, Option<Arc<Definition>>>,
     pub(crate) memory: HashMap<MemoryRead, Recalled>,
+    /// What providers said that answer by program.
+    pub(crate) said: HashMap<EffectId, Reheard>,
 }
 
 impl Definitions for Seen {
@@ -115,5 +117,11 @@ impl Definitions for Seen {
 impl Memory for Seen {
     fn recall(&self, read: &MemoryRead) -> Option<Recalled> {
         self.memory.get(read).cloned()
+    }
+}
+
+impl Asked for Seen {
+    fn said(&self, effect: &EffectId) -> Reheard {
+        self.said.get(effect).cloned().unwrap_or(Reheard::NotAsked)
     }
 }

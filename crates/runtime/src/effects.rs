@@ -145,6 +145,7 @@ impl Effects {
 fn lease_ms(kind: &EffectKind) -> u64 {
     match kind {
         EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
+        EffectKind::Model { timeout_ms, .. } => timeout_ms + LEASE_MS,
         _ => LEASE_MS,
     }
 }
@@ -237,15 +238,10 @@ impl Runtime {
             ..Delivery::default()
         };
         match &effect.kind {
-            EffectKind::Http { .. } | EffectKind::SecretEcho { .. } => {
+            EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. } => {
                 let outcome = match said {
                     Some(outcome) => outcome.clone(),
-                    None => {
-                        let trace = self.trace_of(&effect.run_id).await?;
-                        let performer = &self.inner.config.performer;
-                        let outcome = performer.perform(effect, trace.as_ref()).await;
-                        said.insert(outcome).clone()
-                    }
+                    None => said.insert(self.ask_world(effect).await?).clone(),
                 };
                 let command = Command::EffectFinished {
                     effect: effect.id.clone(),
@@ -280,6 +276,15 @@ impl Runtime {
                     .await
             }
         }
+    }
+
+    async fn ask_world(&self, effect: &Effect) -> Result<EffectOutcome, Fault> {
+        if let Some(outcome) = self.by_program(&effect.id, &effect.kind).await? {
+            return Ok(outcome);
+        }
+        let trace = self.trace_of(&effect.run_id).await?;
+        let performer = &self.inner.config.performer;
+        Ok(performer.perform(effect, trace.as_ref()).await)
     }
 
     /// Delivers a result; one that nobody can take any more just leaves the outbox.

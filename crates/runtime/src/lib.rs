@@ -24,6 +24,7 @@ mod effects;
 mod fork;
 mod live;
 mod metrics;
+mod mock_models;
 mod people;
 mod pick_up;
 mod query;
@@ -59,6 +60,10 @@ pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, Webhoo
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
+pub use tandem_engine::model::{
+    BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, NODE_TYPES as MODEL_NODE_TYPES, Provider,
+    Providers, content_key,
+};
 pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
 };
@@ -66,6 +71,7 @@ pub use tandem_engine::{
     ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,
     MAX_FAN_OUT, Problem, advertised_types, node_type,
 };
+pub use tandem_nodes::{MAX_PROGRAM, MockEntry, MockProgram};
 pub use tandem_store::audit;
 pub use tandem_store::{
     AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,

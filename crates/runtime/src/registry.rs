@@ -36,6 +36,10 @@ impl Runtime {
         let definition = Definition::compile(document, permissions)
             .map(Arc::new)
             .map_err(RegisterError::Invalid)?;
+        let problems = self.providers().check(&definition);
+        if !problems.is_empty() {
+            return Err(RegisterError::Invalid(problems));
+        }
         let known = self.own_registration(tenant, definition.id()).await?;
         let outcome = match &known {
             None => Registration::Created,

@@ -12,6 +12,7 @@ use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use tandem_engine::model::Providers;
 use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
@@ -42,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) timer_bell: Notify,
     /// The clock was moved: runs may have become old at once.
     pub(crate) retention_bell: Notify,
+    /// Whoever takes the next answer of a program holds this.
+    pub(crate) programs: tokio::sync::Mutex<()>,
     pub(crate) stopping: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -71,6 +74,7 @@ impl Runtime {
                 crash: CrashPoints::default(),
                 timer_bell: Notify::new(),
                 retention_bell: Notify::new(),
+                programs: tokio::sync::Mutex::default(),
                 stopping: watch::Sender::new(false),
                 tasks: Mutex::default(),
             }),
@@ -139,6 +143,10 @@ impl Runtime {
 
     pub fn agent_policy(&self) -> &AgentPolicy {
         &self.inner.config.agents
+    }
+
+    pub fn providers(&self) -> &Providers {
+        &self.inner.config.providers
     }
 
     /// The store, for reads that are not about runs (keys, settings, readiness).

@@ -4,6 +4,7 @@ use crate::codec;
 use crate::runtime::Runtime;
 use serde_json::Value;
 use std::sync::Arc;
+use tandem_engine::model::rekey;
 use tandem_engine::run::{self, Decision, Run};
 use tandem_record::{ChildOutcome, EffectKind, Event, Object, Seq, Timestamp};
 use tandem_store::{NewEvent, StoredEvent};
@@ -25,11 +26,12 @@ impl Runtime {
                 let stored = StoredEvent {
                     seq: recorded.seq,
                     at: recorded.at,
-                    body: clean.clone(),
+                    body: clean,
                 };
                 *recorded = codec::decode(&stored)
                     .expect("replacing text inside JSON strings keeps an event readable");
-                body = clean;
+                rekey(&mut recorded.event);
+                body = codec::encode(&recorded.cause, &recorded.event);
                 changed = true;
             }
             bodies.push(NewEvent {
@@ -65,9 +67,11 @@ impl Runtime {
             at: Timestamp::default(),
             body: clean,
         };
-        codec::decode(&stored)
+        let mut clean = codec::decode(&stored)
             .expect("replacing text inside JSON strings keeps an event readable")
-            .event
+            .event;
+        rekey(&mut clean);
+        clean
     }
 
     /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
@@ -97,6 +101,7 @@ impl Runtime {
                     *error = decision.run.error().cloned();
                 }
                 EffectKind::Http { .. }
+                | EffectKind::Model { .. }
                 | EffectKind::SecretEcho { .. }
                 | EffectKind::NotifyParent { .. }
                 | EffectKind::CancelChild { .. }

@@ -300,6 +300,8 @@ impl Runtime {
             agents: &self.inner.config.agents,
             definitions: seen,
             memory: seen,
+            providers: self.providers(),
+            asked: seen,
         }
     }
 
@@ -324,6 +326,10 @@ impl Runtime {
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {
                     Box::pin(self.look_up_memory(tenant, *need, &mut seen)).await?;
+                }
+                Err(Undecided::Needs(Need::Model(need))) => {
+                    let said = Box::pin(self.hear_again(&need)).await?;
+                    seen.said.insert(need.effect, said);
                 }
             }
         }

@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
-use tandem_record::{RunId, RunStatus, StreamId};
-use tandem_runtime::{Permissions, RunRow};
+use tandem_record::{ForkMode, NodeId, RunId, RunStatus, Seq, StreamId};
+use tandem_runtime::{ForkRequest, MockProgram, Permissions, RunRow};
 use tandem_store::{Append, Commit, Log, NewEvent, ReadLog};
 use tandem_testkit::house::{House, Plan, tenant};
 use tandem_testkit::{Flow, Script, wf};
@@ -104,7 +104,30 @@ async fn every_recorded_log_still_means_the_same() {
         assert_eq!(summary(&house, &run).await, history["expect"], "{path:?}");
         folded += 1;
     }
-    assert!(folded >= 6, "only {folded} histories");
+    assert!(folded >= 7, "only {folded} histories");
+}
+
+#[test(start_paused = true)]
+async fn a_recorded_conversation_with_a_model_is_still_replayed() {
+    let text = fs::read_to_string(folder().join("models.json")).expect("it is checked in");
+    let history: Value = serde_json::from_str(&text).expect("a history is JSON");
+    let later = Plan {
+        life: 2,
+        ..Plan::default()
+    };
+    let house = later.build().await;
+    let run = restore(&house, &history).await;
+    let stored = house.runtime.find_run(&tenant(), &run).await;
+    let stored = stored.expect("the store answers").expect("just restored");
+    let asked = ForkRequest {
+        mode: ForkMode::Replay,
+        from_seq: Seq(0),
+        overlay: Default::default(),
+        trace: None,
+    };
+    let fork = house.runtime.fork_run(&stored, asked, None).await;
+    let fork = fork.expect("keys of recorded requests do not change");
+    assert_eq!(summary(&house, &fork).await, history["expect"]);
 }
 
 async fn record(name: &str, house: &House, flow: Flow, run: &RunId) {
@@ -176,6 +199,39 @@ async fn record_histories() {
     house.elapse(10).await;
     house.cancel(&run).await.expect("running");
     record("interrupted", &house, interrupted(), &run).await;
+}
+
+#[test(start_paused = true)]
+#[ignore = "writes tests/histories"]
+async fn record_models() {
+    let house = House::new().await;
+    house.register(models()).await;
+    let program = json!([
+        {"content": "I would say so."},
+        {"content": "{\"ok\": tr", "stopReason": "max_tokens"},
+        {"content": "```json\n{\"ok\": true}\n```"},
+    ]);
+    let program = serde_json::from_value(program).expect("a program");
+    let told = house
+        .runtime
+        .program_mock(&NodeId::new("ask"), MockProgram::new(program))
+        .await;
+    told.expect("the store answers");
+    let run = house.create("conformance-models", json!({})).await;
+    house.ended(&run).await;
+    record("models", &house, models(), &run).await;
+}
+
+fn models() -> Flow {
+    let schema = json!({"type": "object", "required": ["ok"]});
+    let config = json!({"provider": "mock", "model": "mini", "maxTokens": 50,
+                        "temperature": 0.5, "outputSchema": schema});
+    let asked = json!([{"role": "user", "content": "Is it fine?"}]);
+    wf("conformance-models")
+        .node("ask", "core.ai.structuredOutput", config)
+        .port("messages", json!({"type": "static", "value": asked}))
+        .noop("after")
+        .path("ask after")
 }
 
 fn chain() -> Flow {

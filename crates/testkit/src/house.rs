@@ -11,8 +11,8 @@ use tandem_record::{
     RunStatus, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, NewRun, Permissions, Redactor, Retention, Run, Runtime, RuntimeConfig,
-    SubmitError,
+    Answering, Clock, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers, Redactor, Retention,
+    Run, Runtime, RuntimeConfig, SubmitError,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -34,6 +34,9 @@ pub struct Plan {
     pub clock: Arc<dyn Clock>,
     pub redactor: Redactor,
     pub retention: Retention,
+    pub providers: Providers,
+    /// Which process this is on its store; each gives its own ids.
+    pub life: u64,
     pub max_effects: usize,
     pub cached_runs: usize,
 }
@@ -52,6 +55,8 @@ impl Default for Plan {
             clock: Arc::new(SimClock::starting_at(Timestamp(1_800_000_000_000))),
             redactor: Redactor::default(),
             retention: Retention::default(),
+            providers: providers(),
+            life: 1,
             max_effects: 256,
             cached_runs: 2048,
         }
@@ -68,9 +73,10 @@ impl Plan {
         let mut config = RuntimeConfig::new(Arc::new(store), Arc::clone(&world) as Arc<_>);
         config.courier = Some(Arc::clone(&self.courier) as Arc<_>);
         config.clock = self.clock;
-        config.ids = Arc::new(SimIds::new(1));
+        config.ids = Arc::new(SimIds::new(self.life));
         config.redactor = self.redactor;
         config.retention = self.retention;
+        config.providers = self.providers;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         House {
@@ -81,6 +87,19 @@ impl Plan {
             runtime: Runtime::start(config).await.expect("the store opens"),
         }
     }
+}
+
+/// A model the world answers for, and the one that answers by program.
+pub fn providers() -> Providers {
+    let acme = Provider {
+        default_model: Some("large".to_owned()),
+        programmed: false,
+    };
+    let mock = Provider {
+        default_model: None,
+        programmed: true,
+    };
+    Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
 }
 
 pub fn tenant() -> TenantId {

@@ -5,10 +5,12 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, Object, RunId, TraceContext,
+    Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, ModelRequest, Object, RunId,
+    TraceContext,
 };
 use tandem_runtime::Perform;
 
@@ -64,7 +66,7 @@ impl ScriptedWorld {
         self.performed.lock().clone()
     }
 
-    fn roll(&self) -> (u64, EffectOutcome) {
+    fn roll(&self, kind: &EffectKind) -> (u64, EffectOutcome) {
         let mut rng = self.rng.lock();
         let ms = rng.random_range(0..=self.script.slowest_ms);
         let roll = rng.random_range(0..100);
@@ -73,6 +75,8 @@ impl ScriptedWorld {
             failed(ErrorInfo::new("external_call_failed", "for now").retryable())
         } else if roll < self.script.trouble + self.script.broken {
             failed(ErrorInfo::new("external_call_failed", "for good"))
+        } else if let EffectKind::Model { request, .. } = kind {
+            answered(request)
         } else {
             // Whoever asks for a verdict finds one.
             let verdict = ["pass", "pass", "pass", "revise", "fail"][roll as usize % 5];
@@ -87,11 +91,28 @@ impl ScriptedWorld {
     }
 }
 
+/// A model that agrees to everything.
+fn answered(request: &ModelRequest) -> EffectOutcome {
+    let text = match request.schema {
+        Some(_) => "{\"ok\":true}",
+        None => "Fine.",
+    };
+    let answer = json!({
+        "text": text, "stop": "end", "usage": {"input_tokens": 2, "output_tokens": 1},
+    });
+    match answer {
+        Value::Object(outputs) => EffectOutcome::Done { outputs },
+        _ => unreachable!("it is written as an object"),
+    }
+}
+
 #[async_trait]
 impl Perform for ScriptedWorld {
     async fn perform(&self, effect: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
         let attempt = match &effect.kind {
-            EffectKind::Http { attempt, .. } | EffectKind::SecretEcho { attempt, .. } => *attempt,
+            EffectKind::Http { attempt, .. }
+            | EffectKind::Model { attempt, .. }
+            | EffectKind::SecretEcho { attempt, .. } => *attempt,
             other => panic!("{} is no call of the world", other.name()),
         };
         let place = {
@@ -106,7 +127,7 @@ impl Perform for ScriptedWorld {
             });
             performed.len() - 1
         };
-        let (ms, outcome) = self.roll();
+        let (ms, outcome) = self.roll(&effect.kind);
         tokio::time::sleep(Duration::from_millis(ms)).await;
         self.performed.lock()[place].outcome = Some(outcome.clone());
         outcome

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tandem_access::{Scope, ScopeSet};
 use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
-use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Wired};
+use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Models, Wired};
 use tandem_wire::v1::stream;
 
 /// How long an old key works beside its successor, at least: until it is revoked, so longer than
@@ -101,11 +101,23 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
         mock_agent: tandem_runtime::node_type("core.conformance.mock-agent").is_some(),
         memory: true,
-        replays_models: false,
+        // What forks in this mode do with models is the engine's law, whoever is configured.
+        replays_models: may(Scope::RunsRead) && FORK_MODES.contains(&"replay"),
         turns: true,
         critics: true,
         rung_cap: policy.model_cap(),
     });
+    let providers = doors.runtime.providers();
+    let models = may(Scope::RunsCreate) && !providers.is_empty();
+    let models = models.then(|| Models {
+        providers: providers.advertised().collect(),
+        max_attempts: tandem_runtime::MAX_ATTEMPTS,
+        budget_multiplier: tandem_runtime::BUDGET_MULTIPLIER,
+    });
+    let of_use = |type_id: &&str| {
+        let asks = tandem_runtime::MODEL_NODE_TYPES.contains(type_id);
+        !asks || providers.advertised().next().is_some()
+    };
     capabilities::document(&Wired {
         host_version: doors.host.version,
         host_id: &doors.host.host_id,
@@ -128,7 +140,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         otel: doors.otel,
         metrics: &ADVERTISED,
         stream_modes: &stream::SUPPORTED,
-        node_types: tandem_runtime::advertised_types().collect(),
+        node_types: tandem_runtime::advertised_types().filter(of_use).collect(),
         interrupt_kinds: &kinds,
         webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
@@ -138,6 +150,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         } else {
             &[]
         },
+        models,
         agents,
     })
 }

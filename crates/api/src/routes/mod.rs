@@ -22,6 +22,7 @@ mod keys;
 mod links;
 mod list_runs;
 mod memory;
+mod mock_models;
 mod outside_events;
 mod parent_claim;
 mod poll;
@@ -103,6 +104,7 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(test_seams::move_clock))
         .routes(routes!(test_seams::arm_crash))
         .routes(routes!(test_seams::read_spans))
+        .routes(routes!(mock_models::program))
 }
 
 /// Paths of the protocol this host answers only to say that it does not serve them.

@@ -13,6 +13,7 @@ mod forks;
 mod idempotency;
 mod inbox;
 mod keys;
+mod models;
 mod past;
 mod people;
 mod seams;

@@ -12,7 +12,9 @@ use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Se
 use tandem_api::{Api, Host, Settings, router};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::audit::{AuditKey, Notary};
-use tandem_runtime::{AgentPolicy, Perform, Runtime, RuntimeConfig};
+use tandem_runtime::{
+    AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Runtime, RuntimeConfig,
+};
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -29,6 +31,19 @@ impl Perform for Idle {
             outputs: Object::new(),
         }
     }
+}
+
+/// One that is told of, and the conformance suite's.
+fn providers() -> Providers {
+    let acme = Provider {
+        default_model: Some("large".to_owned()),
+        programmed: false,
+    };
+    let mock = Provider {
+        default_model: None,
+        programmed: true,
+    };
+    Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
 }
 
 pub(crate) struct Stage {
@@ -101,6 +116,7 @@ impl Stage {
         let config = RuntimeConfig {
             courier: Some(Arc::clone(&postman) as Arc<_>),
             agents,
+            providers: providers(),
             ..RuntimeConfig::new(store, Arc::new(Idle))
         };
         let runtime = Runtime::start(config).await.unwrap();

@@ -12,6 +12,7 @@ mod http;
 pub(crate) mod interrupt_kind;
 mod memory;
 mod mock_agent;
+mod model;
 mod sub_workflow;
 mod supervisor;
 mod verifier;
@@ -32,6 +33,7 @@ pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemorySource};
 pub(crate) use mock_agent::MockAgent;
+pub(crate) use model::ModelNode;
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
 pub(crate) use verifier::{Critic, Opinion, Verifier};
@@ -59,6 +61,7 @@ pub(crate) enum Kind {
     SubWorkflow(SubWorkflow),
     Loop(LoopConfig),
     Http(HttpConfig),
+    Model(ModelNode),
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
@@ -169,6 +172,8 @@ const CATALOG: &[NodeType] = &[
     served("core.conversationGate"),
     served("core.orchestrator.supervisor"),
     served("core.dispatch"),
+    served("core.ai.structuredOutput"),
+    served("core.llm.chat"),
     served("vendor.tandem.http"),
     served("vendor.tandem.memory"),
     gated("core.openwop.governance.approvalGate", "authorization"),
@@ -266,6 +271,8 @@ impl Kind {
             | Self::GetVariable { .. }
             | Self::ChannelWrite(_)
             | Self::Loop(_)
+            // Given the recorded answers.
+            | Self::Model(_)
             | Self::CostEmit { .. }
             | Self::ArtifactEmit { .. }
             | Self::DuplicateMessage => true,
@@ -340,6 +347,8 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
         "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
         "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
+        "core.ai.structuredOutput" => ModelNode::structured(config, cx).map(Kind::Model),
+        "core.llm.chat" => ModelNode::chat(config, cx).map(Kind::Model),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {

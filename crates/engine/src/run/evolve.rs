@@ -181,7 +181,7 @@ impl Run {
                 n.attempt = *attempt;
                 n.retry_at = Some(at.plus_ms(*delay_ms));
                 n.error = Some(last_error.clone());
-                n.work = None;
+                n.drop_work();
                 // A critic asked again is asked within the time its node has.
                 let lasting = n.verifying.is_some();
                 n.deadline = n.deadline.filter(|due| lasting && *due > at);
@@ -350,6 +350,10 @@ impl Run {
             }
             Event::Agent(fact) => self.listen(fact),
             Event::VerificationAsked(asked) => self.await_verdict(asked),
+            Event::ModelAskedAgain(retry) => {
+                self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
+            }
+            Event::ModelAnswered(told) => self.count_tokens(told),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -383,6 +387,8 @@ impl Run {
             | Event::MemoryWritten { .. }
             | Event::MemoryForgotten { .. }
             | Event::ReplayDiverged { .. }
+            | Event::ReplayDivergedAtRefusal(_)
+            | Event::Envelope(_)
             | Event::LogAppended { .. } => {}
             Event::RunStarted { .. }
             | Event::RunPauseRequested { .. }
@@ -467,7 +473,7 @@ impl Run {
         });
     }
 
-    fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
+    pub(super) fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
         let sum = match (self.state.cost.get(name), value) {
             (Some(old), new) if old.is_number() && new.is_number() => {
                 channel::fold(Some(old), new, "counter", None, None, Timestamp(0))

@@ -11,6 +11,9 @@ use tandem_record::{
     Seq, Work,
 };
 
+/// A day; whoever asks for more is not waited for longer.
+const MAX_ASKED_FOR_MS: u64 = 24 * 3600 * 1000;
+
 /// What a node leaves behind when it completes.
 #[derive(Default)]
 pub(super) struct Done {
@@ -50,7 +53,7 @@ impl Turn<'_> {
         let policy = self.retry_policy(ix);
         if error.retryable && attempt + 1 < policy.max_attempts.unwrap_or(1) {
             let next = attempt + 1;
-            let delay_ms = backoff_ms(&policy, next);
+            let delay_ms = backoff_ms(&policy, next).max(asked_for_ms(&error));
             let node = self.run.def.nodes[ix].id.clone();
             self.emit(
                 Event::NodeRetried {
@@ -311,6 +314,13 @@ impl Turn<'_> {
     pub(super) fn definition(&self) -> Arc<crate::Definition> {
         Arc::clone(&self.run.def)
     }
+}
+
+/// How long the other side wants to be left alone, within reason.
+fn asked_for_ms(error: &ErrorInfo) -> u64 {
+    let details = error.details.as_ref();
+    let asked = details.and_then(|d| d.get("retryAfterMs")?.as_u64());
+    asked.unwrap_or(0).min(MAX_ASKED_FOR_MS)
 }
 
 /// A node with one port `output` holding an object is shown as that object.

@@ -1,5 +1,6 @@
 //! Why a command is not carried out. Each is a legitimate answer with a protocol code, not a fault.
 
+use super::model::ModelNeed;
 use super::remember::MemoryNeed;
 use crate::definition::Problem;
 use tandem_record::{ClosedInterrupt, NodeId, RunStatus, Timestamp, WorkflowId};
@@ -62,6 +63,8 @@ pub enum Need {
     Workflow(WorkflowId),
     /// What a run remembers.
     Memory(Box<MemoryNeed>),
+    /// What a provider that answers by program says to a replay.
+    Model(Box<ModelNeed>),
 }
 
 impl From<Refusal> for Undecided {

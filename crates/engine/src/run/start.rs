@@ -195,10 +195,7 @@ impl Turn<'_> {
             )
         };
         if self.replaying && !self.is_repeatable(ix) {
-            return Err(ErrorInfo::new(
-                "replay_source_missing",
-                format!("the source recorded nothing for node {}", node.id),
-            ));
+            return Err(unrecorded(&node.id));
         }
         match &node.kind {
             Kind::Delay { configured } => {
@@ -219,6 +216,13 @@ impl Turn<'_> {
                     request,
                     output: config.output.clone(),
                 }))
+            }
+            Kind::Model(config) => {
+                let call = self.model_call(ix, config, inputs, execution, None)?;
+                if self.replaying {
+                    return Err(unrecorded(&node.id));
+                }
+                Ok(Some(call))
             }
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
                 effect: effect(self, "tandem:secret"),
@@ -343,6 +347,7 @@ impl Turn<'_> {
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
             Kind::Loop(_)
             | Kind::Http(_)
+            | Kind::Model(_)
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }
@@ -371,4 +376,12 @@ impl Turn<'_> {
             Some(cause),
         )
     }
+}
+
+/// A replay has nothing to repeat here.
+fn unrecorded(node: &NodeId) -> ErrorInfo {
+    ErrorInfo::new(
+        "replay_source_missing",
+        format!("the source recorded nothing for node {node}"),
+    )
 }

@@ -288,7 +288,7 @@ impl NodeState {
         if self.retry_at.is_none() {
             self.attempt += 1;
         }
-        self.work = None;
+        self.drop_work();
         if self.verifying.is_some() {
             return;
         }

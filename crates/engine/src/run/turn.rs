@@ -4,11 +4,13 @@
 use super::agents::AgentPolicy;
 use super::birth::Birth;
 use super::limits::Limits;
+use super::model::Asked;
 use super::refusal::{Need, Undecided};
 use super::remember::Memory;
 use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
+use crate::model::Providers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
@@ -23,6 +25,8 @@ pub struct Context<'a> {
     pub agents: &'a AgentPolicy,
     pub definitions: &'a dyn Definitions,
     pub memory: &'a dyn Memory,
+    pub providers: &'a Providers,
+    pub asked: &'a dyn Asked,
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.

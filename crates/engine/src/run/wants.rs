@@ -4,6 +4,7 @@
 
 use super::limits::Limits;
 use super::state::{Phase, Run};
+use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{Kind, Source};
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
@@ -107,6 +108,17 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                 };
                 (effect, kind)
             }
+            Some(Work::Model {
+                effect, request, ..
+            }) => (
+                effect,
+                EffectKind::Model {
+                    node: id,
+                    attempt: node.attempt,
+                    request: request.clone(),
+                    timeout_ms: CALL_TIMEOUT_MS,
+                },
+            ),
             Some(Work::SecretEcho {
                 effect,
                 secret_id,

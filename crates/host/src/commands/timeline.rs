@@ -120,6 +120,24 @@ fn describe(event: &Value) -> Shown {
             let breach = format!("limit {} of {limit} passed: {seen}", text("kind"));
             show("!", Colour::Red, breach)
         }
+        "provider.usage" => {
+            let (input, output) = (&payload["inputTokens"], &payload["outputTokens"]);
+            let who = format!("{}/{}", text("provider"), text("model"));
+            show(
+                "·",
+                Colour::Dim,
+                format!("{who}: {input} tokens in, {output} out"),
+            )
+        }
+        "envelope.retry.attempted" => {
+            let again = format!("asks again, attempt {}", payload["attempt"]);
+            show("↻", Colour::Yellow, because(&again, text("reason")))
+        }
+        "envelope.refusal" => show(
+            "✗",
+            Colour::Red,
+            because("the model refused", text("refusalText")),
+        ),
         "log.appended" => {
             let message = format!("{}: {}", text("level"), text("message"));
             show("·", Colour::Dim, message)
@@ -239,6 +257,24 @@ mod tests {
                 json!({"childWorkflowId": "parcel", "childRunId": "run-2"}),
             ),
             event(
+                3003,
+                "provider.usage",
+                Some("judge"),
+                json!({"provider": "acme", "model": "m", "inputTokens": 7, "outputTokens": 2}),
+            ),
+            event(
+                3003,
+                "envelope.retry.attempted",
+                Some("judge"),
+                json!({"attempt": 2, "reason": "parse-error"}),
+            ),
+            event(
+                3004,
+                "envelope.refusal",
+                Some("judge"),
+                json!({"refusalText": "no"}),
+            ),
+            event(
                 61_002,
                 "node.suspended",
                 Some("a-node-with-a-long-name"),
@@ -269,6 +305,9 @@ mod tests {
 \u{20}  3.0 s ✓ charge             completed in 600 ms
 \u{20}  3.0 s ○ refund             skipped: condition
 \u{20}  3.0 s ↳ ship               parcel as run-2
+\u{20}  3.0 s · judge              acme/m: 7 tokens in, 2 out
+\u{20}  3.0 s ↻ judge              asks again, attempt 2: parse-error
+\u{20}  3.0 s ✗ judge              the model refused: no
 1 m 01 s ? a-node-with-a-long-name waits: approval
 1 m 05 s ‖ run                pauses after the nodes under way: lunch
 1 m 05 s · run                some.day {\"new\":1}

@@ -37,6 +37,7 @@ impl Environment<'_> {
             test_seams: self.switch("TANDEM_TEST_SEAMS")?,
             log_format: self.log_format()?,
             groups: None,
+            models: None,
             secrets: self.secrets()?,
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,

@@ -50,6 +50,8 @@ fn relative_to(base: &Path, mut layer: Layer) -> Layer {
     };
     layer.workflows = rebase(layer.workflows);
     layer.agents = rebase(layer.agents);
+    let models = layer.models.iter_mut().flat_map(|m| m.values_mut());
+    models.for_each(|model| model.relative_to(base));
     layer.store = layer.store.map(|store| {
         let path = store.strip_prefix("sqlite:");
         let path = path.map(|path| path.strip_prefix("//").unwrap_or(path));

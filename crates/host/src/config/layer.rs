@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, OtelProtocol, RetentionLayer};
+use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub(crate) struct Layer {
     pub(crate) retention: Option<RetentionLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
+    /// Models nodes may ask, by name.
+    pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
@@ -59,6 +61,7 @@ impl Layer {
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
             retention: self.retention.or(below.retention),
             groups: self.groups.or(below.groups),
+            models: self.models.or(below.models),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
@@ -85,6 +88,7 @@ impl Layer {
             retention_seconds: None,
             retention: None,
             groups: None,
+            models: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,

@@ -7,6 +7,7 @@ mod environment;
 mod file;
 mod layer;
 mod listen;
+mod models;
 mod retention;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
+pub(crate) use models::{Model, ModelLayer, Reached};
 pub(crate) use retention::RetentionLayer;
 
 use crate::failure::Failure;
@@ -57,6 +59,8 @@ pub(crate) struct Settings {
     /// How long an ended run keeps its log.
     pub(crate) retention: Retention,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
+    /// Models nodes may ask, by name.
+    pub(crate) models: BTreeMap<String, Model>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
 }
@@ -132,8 +136,10 @@ pub(crate) fn resolve(
                  escalation_interrupt_kind, execution_model_version).",
             )
         })?;
+    let secrets = layer.secrets.unwrap_or_default();
     Ok(Settings {
         agent_policy,
+        models: models::models(layer.models.unwrap_or_default(), &secrets)?,
         listen,
         store: sqlite_path(layer.store.as_deref().unwrap_or(DEFAULT_STORE))?,
         workflows: layer.workflows.unwrap_or_default(),
@@ -144,7 +150,7 @@ pub(crate) fn resolve(
         clock_advance_ms: env.clock_advance_ms(test_seams)?,
         log_format: layer.log_format.unwrap_or_default(),
         log_filter: env.get("TANDEM_LOG").or_else(|| env.get("RUST_LOG")),
-        secrets: layer.secrets.unwrap_or_default(),
+        secrets,
         api_key: env.get("TANDEM_API_KEY").map(Hidden),
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),

@@ -2,6 +2,7 @@
 //! everything in `./.tandem`, which may be deleted at any time.
 
 mod key;
+mod model;
 mod samples;
 
 use crate::cli::DevArgs;
@@ -16,7 +17,10 @@ const STORE: &str = "sqlite:.tandem/tandem.db";
 
 pub(crate) fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
     let flags = Layer::of_dev(&args, STORE.to_owned());
-    let settings = config::resolve(flags, None, false, &Environment::of_process())?;
+    let mut settings = config::resolve(flags, None, false, &Environment::of_process())?;
+    settings
+        .models
+        .insert(model::NAME.to_owned(), model::model());
     // What matters is printed; the log speaks up only when something is wrong.
     serve::start_log(&settings, "warn")?;
     key::prepare_home(Path::new(HOME))?;

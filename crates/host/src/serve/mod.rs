@@ -10,6 +10,7 @@ mod courier;
 mod http;
 mod keys;
 mod logging;
+mod models;
 mod open;
 mod signals;
 mod upkeep;

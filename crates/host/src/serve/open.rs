@@ -2,6 +2,7 @@
 
 use super::audit_key;
 use super::courier::WireCourier;
+use super::models::{models, providers};
 use crate::config::Settings;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -47,6 +48,7 @@ impl Opened {
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
             agents: settings.agent_policy.clone(),
+            providers: providers(&settings),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
@@ -139,7 +141,7 @@ async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<Syste
 }
 
 /// What may be called from here, by nodes and for webhooks.
-fn guard(settings: &Settings) -> Guard {
+pub(super) fn guard(settings: &Settings) -> Guard {
     Guard {
         allow_private: settings.test_seams,
         ..Guard::default()
@@ -153,7 +155,8 @@ fn performer(settings: &Settings) -> anyhow::Result<Performer> {
     let secrets: Secrets = secrets
         .map(|(id, value)| (id.clone(), value.0.clone()))
         .collect();
-    Ok(Performer::new(http, secrets))
+    let models = models(settings).context("models cannot be called")?;
+    Ok(Performer::new(http, secrets).with_models(models))
 }
 
 /// Keys given by the environment are secrets too: an operator's choice need not look like one.

@@ -64,8 +64,23 @@ impl Server {
         Self::serving(&[], env)
     }
 
-    fn serving(documents: &[(&str, &str)], env: Vec<(&'static str, String)>) -> Self {
+    /// Serves `hello` and the given documents as a file of settings says.
+    pub(crate) fn configured(settings: &str, documents: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("tandem.toml"), settings).unwrap();
+        let env = vec![("TANDEM_API_KEY", KEY.to_owned())];
+        Self::serving_in(home, documents, env)
+    }
+
+    fn serving(documents: &[(&str, &str)], env: Vec<(&'static str, String)>) -> Self {
+        Self::serving_in(tempfile::tempdir().unwrap(), documents, env)
+    }
+
+    fn serving_in(
+        home: TempDir,
+        documents: &[(&str, &str)],
+        env: Vec<(&'static str, String)>,
+    ) -> Self {
         let workflows = home.path().join("workflows");
         std::fs::create_dir(&workflows).unwrap();
         let hello = include_str!("../../samples/hello.json");
@@ -201,6 +216,10 @@ impl Server {
     fn is_healthy(&self) -> bool {
         let answer = self.exchange("GET", "/healthz", &[], "");
         answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        self.exchange("GET", path, &[], "").unwrap()
     }
 
     /// A request no client command makes.

@@ -182,6 +182,7 @@ impl Simulation {
             config.clock = Arc::clone(clock) as Arc<_>;
             config.ids = Arc::clone(&self.ids) as Arc<_>;
             config.limits = self.limits;
+            config.providers = crate::house::providers();
             config.max_effects = self.max_effects;
             config.cached_runs = 16;
             // A start that fails on a read is tried again, as an operator would.

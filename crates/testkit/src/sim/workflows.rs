@@ -39,7 +39,8 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
     for n in 0..count {
         let name = format!("n{n}");
         flow = match rng.random_range(0..12) {
-            0..3 => flow.http(&name, rng.random_range(1..4)),
+            0..2 => flow.http(&name, rng.random_range(1..4)),
+            2 => ask_model(flow, &name),
             3..5 => flow.delay(&name, rng.random_range(1..2_000)),
             5..8 if !children.is_empty() => {
                 let child = children[rng.random_range(0..children.len())];
@@ -81,6 +82,14 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
         flow = flow.path(&format!("{head} {head}-body {head}"));
     }
     flow.document()
+}
+
+/// A question to a model, which always has an answer.
+fn ask_model(flow: Flow, name: &str) -> Flow {
+    let config = json!({"provider": "acme", "outputSchema": {"type": "object"}});
+    let asked = json!([{"role": "user", "content": "Is it fine?"}]);
+    flow.node(name, "core.ai.structuredOutput", config)
+        .port("messages", json!({"type": "static", "value": asked}))
 }
 
 fn call_config(rng: &mut SmallRng) -> Value {

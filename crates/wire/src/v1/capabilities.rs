@@ -43,6 +43,8 @@ pub struct Wired<'a> {
     pub memory_entry_bytes: Option<usize>,
     /// Ways a run can be forked; empty for a reader who may not fork any.
     pub fork_modes: &'a [&'a str],
+    /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
+    pub models: Option<Models<'a>>,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
 }
@@ -72,6 +74,17 @@ pub struct Agents<'a> {
     pub critics: bool,
     /// The operator advertises nothing above this rung.
     pub rung_cap: Option<u32>,
+}
+
+/// Models as nodes can ask them.
+#[derive(Debug, Clone)]
+pub struct Models<'a> {
+    /// The operator's names.
+    pub providers: Vec<&'a str>,
+    /// Attempts to get JSON of a wanted shape.
+    pub max_attempts: u32,
+    /// Growth of the output budget after an answer that was cut off.
+    pub budget_multiplier: u64,
 }
 
 /// How the audit log is sealed.
@@ -186,6 +199,9 @@ pub fn document(wired: &Wired<'_>) -> Value {
     }
     let talks = wired.node_types.contains(&"core.conversationGate");
     out.set("conversationPrimitive", talks);
+    if let Some(models) = &wired.models {
+        ask_models(models, &mut out);
+    }
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);
     }
@@ -253,6 +269,16 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
             }),
         );
     }
+    if rung >= 4 {
+        model.set(
+            "replayDeterminism",
+            json!({
+                "supported": true,
+                "llmCacheKeyRecipe": "spec-rfc-0041",
+                "refusalDivergenceEmission": true,
+            }),
+        );
+    }
     if rung >= 5 {
         model.set("statefulResume", true);
     }
@@ -293,6 +319,36 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
     out.set("conformance", json!({"mockAgent": agents.mock_agent}));
 }
 
+fn ask_models(models: &Models<'_>, out: &mut Fields) {
+    if !models.providers.is_empty() {
+        // Keys are the operator's; no caller brings one.
+        let byok: [&str; 0] = [];
+        out.set(
+            "aiProviders",
+            json!({"supported": models.providers, "byok": byok}),
+        );
+    }
+    let completion = json!({
+        "distinguishesTruncation": true,
+        "truncationBudgetMultiplier": models.budget_multiplier,
+    });
+    let reliability = json!({
+        "supported": true,
+        "events": ENVELOPE_EVENTS,
+        "maxRetryAttempts": models.max_attempts,
+        "completion": completion,
+    });
+    out.set("envelopes", json!({"reliability": reliability}));
+}
+
+/// What is told when a model's answer is not what was wanted.
+const ENVELOPE_EVENTS: [&str; 5] = [
+    "envelope.retry.attempted",
+    "envelope.retry.exhausted",
+    "envelope.refusal",
+    "envelope.truncated",
+    "envelope.recovery.applied",
+];
 /// Envelope types the host understands.
 const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
 /// Interrupt profiles whose every rule is served.

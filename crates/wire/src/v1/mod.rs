@@ -6,6 +6,7 @@ pub mod capabilities;
 pub mod diff;
 pub mod error;
 mod mask;
+mod model;
 mod payload;
 pub mod project;
 mod question;

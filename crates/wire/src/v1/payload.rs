@@ -2,6 +2,7 @@
 
 use super::agent;
 use super::mask::{masked, masked_entries};
+use super::model::{answer_name, envelope_name, model_payload};
 use super::question::{question_payload, standing};
 use super::recorded::{forked_from, memory_payload, owner};
 use super::time::rfc3339;
@@ -51,6 +52,10 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::MemoryWritten { .. } => "memory.written",
         Event::MemoryForgotten { .. } => "tandem.memory.deleted",
         Event::ReplayDiverged { .. } => "replay.diverged",
+        Event::ReplayDivergedAtRefusal(_) => "replay.divergedAtRefusal",
+        Event::ModelAnswered(told) => answer_name(told),
+        Event::ModelAskedAgain(_) => "envelope.retry.attempted",
+        Event::Envelope(fact) => envelope_name(fact),
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
         Event::Agent(fact) => agent::type_name(&fact.said),
         Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
@@ -369,6 +374,10 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         Event::MemoryWritten { .. }
         | Event::MemoryForgotten { .. }
         | Event::ReplayDiverged { .. } => memory_payload(event, out),
+        Event::ReplayDivergedAtRefusal(_)
+        | Event::ModelAnswered(_)
+        | Event::ModelAskedAgain(_)
+        | Event::Envelope(_) => model_payload(event, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);
             out.set("dueAt", rfc3339(*due));

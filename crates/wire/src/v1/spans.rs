@@ -2,6 +2,7 @@
 //! event that began the span, so exporting twice gives the same spans, and a child run finds the
 //! span of the node that started it without asking.
 
+use super::model::add_usage;
 use super::payload::Fields;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -143,6 +144,11 @@ impl Tracer<'_> {
             Event::NodeCompleted { node, cost, .. } => {
                 let cost = cost.clone().unwrap_or_default();
                 self.end(node, at, SpanStatus::Ok, None, cost);
+            }
+            Event::ModelAnswered(told) => {
+                if let Some(open) = self.nodes.get_mut(&told.node) {
+                    add_usage(told, &mut open.node.attributes);
+                }
             }
             Event::NodeFailed { node, error, .. } => {
                 let message = Some(error.code.clone());

@@ -104,6 +104,10 @@ fn is_update(event: &Event) -> bool {
         | Event::MemoryWritten { .. }
         | Event::MemoryForgotten { .. }
         | Event::ReplayDiverged { .. }
+        | Event::ReplayDivergedAtRefusal(_)
+        | Event::ModelAnswered(_)
+        | Event::ModelAskedAgain(_)
+        | Event::Envelope(_)
         | Event::TriggerArmed { .. }
         | Event::Agent(_)
         | Event::OrchestratorDecided { .. }

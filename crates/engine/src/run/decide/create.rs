@@ -68,6 +68,7 @@ pub(in crate::run) fn check(
         });
     }
     let mut problems = check_options(&request.options);
+    problems.extend(cx.providers.check_options(&request.options));
     if let Some(status @ ("archived" | "inactive")) = def.document.status.as_deref() {
         let message = format!("the workflow is {status}; no run of it may start");
         problems.push(Problem::new("/workflowId", message));

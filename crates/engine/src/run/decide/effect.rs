@@ -7,13 +7,16 @@ use crate::run::finish::Done;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
 use serde_json::Value;
-use tandem_record::{EffectId, EffectOutcome, NodeStatus, Object, Reply, Work};
+use tandem_record::{
+    EffectId, EffectOutcome, ErrorInfo, ModelAnswer, NodeStatus, Object, Reply, Work,
+};
 
 pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOutcome) -> Reply {
     let nodes = turn.run.state.nodes.iter();
     let waiting = nodes.enumerate().find_map(|(ix, node)| {
         let (id, output) = match node.work.as_ref()? {
             Work::Http { effect, output, .. } => (effect, output.clone()),
+            Work::Model { effect, .. } => (effect, None),
             Work::SecretEcho { effect, .. } => {
                 (effect, Some(turn.run.def.nodes[ix].id.to_string()))
             }
@@ -34,6 +37,15 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
         }
         EffectOutcome::Failed { error } if turn.run.awaits_verdict(ix) => {
             turn.critic_failed(ix, &error, None, cause);
+        }
+        EffectOutcome::Done { outputs } if turn.run.call_of(ix).is_some() => {
+            match serde_json::from_value::<ModelAnswer>(Value::Object(outputs)) {
+                Ok(answer) => turn.model_answered(ix, answer, cause),
+                Err(_) => {
+                    let message = "the provider's answer is not one";
+                    turn.fail_or_retry(ix, ErrorInfo::new("internal_error", message), cause);
+                }
+            }
         }
         EffectOutcome::Done { outputs } if supervises(turn, ix) => {
             let step = turn.deliberate(ix, Statement::read(&answer(&outputs)), cause);

@@ -87,6 +87,8 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
         match work {
             Some(Work::Sleep { until }) => *until = from_now(*until),
             Some(Work::Http { effect, .. }) => *effect = identity("tandem:http"),
+            // Renamed when it was copied.
+            Some(Work::Model { .. }) => {}
             Some(Work::SecretEcho { effect, .. }) => *effect = identity("tandem:secret"),
             Some(Work::Child { child, .. }) => {
                 *child = child_run_id(run.id(), node, *execution, *attempt);
@@ -101,7 +103,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             match &mut asked.work {
                 Work::Http { effect, .. } => *effect = run.critic_effect(ix, &asked.judged),
                 Work::Child { child, .. } => *child = run.critic_run(ix, &asked.judged),
-                Work::Sleep { .. } | Work::SecretEcho { .. } => {}
+                Work::Sleep { .. } | Work::SecretEcho { .. } | Work::Model { .. } => {}
             }
         }
         if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event

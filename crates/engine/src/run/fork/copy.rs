@@ -1,13 +1,20 @@
 //! The source's events as the fork's own: its request in place of the source's, and its own names
-//! for the questions that were asked.
+//! for the questions that were asked and the calls of models that were made.
 
 use super::Source;
 use crate::ids::interrupt_id;
+use crate::model::rekey_work;
+use crate::run::model::call_id;
 use std::collections::HashMap;
-use tandem_record::{Event, InterruptId, Recorded, RunId};
+use tandem_record::{Event, InterruptId, NodeId, Recorded, RunId, TenantId, Work};
 
 pub(super) fn renamed(fork: &RunId, source: &Source<'_>) -> Vec<Recorded> {
     let mut names = Names::default();
+    let mut calls = Calls {
+        tenant: &source.request.owner.tenant,
+        fork,
+        known: HashMap::new(),
+    };
     let log = source.log.iter().cloned();
     log.map(|mut recorded| {
         if let Event::RunStarted { request, .. } = &mut recorded.event {
@@ -16,6 +23,7 @@ pub(super) fn renamed(fork: &RunId, source: &Source<'_>) -> Vec<Recorded> {
             recorded.cause = None;
         }
         names.rename(fork, &mut recorded.event);
+        calls.rename(&mut recorded.event);
         recorded
     })
     .collect()
@@ -57,6 +65,50 @@ impl Names {
     fn apply(&self, id: &mut InterruptId) {
         if let Some(own) = self.0.get(id) {
             *id = own.clone();
+        }
+    }
+}
+
+/// Calls of models under the fork's identity. A prompt may name the run, so each key is that of the
+/// request as the fork would make it.
+struct Calls<'a> {
+    tenant: &'a TenantId,
+    fork: &'a RunId,
+    /// By node: the execution, and the key of the call under way.
+    known: HashMap<NodeId, (u32, String)>,
+}
+
+impl Calls<'_> {
+    fn rename(&mut self, event: &mut Event) {
+        match event {
+            Event::NodeStarted {
+                node,
+                execution,
+                work: Some(work),
+                ..
+            } => self.rename_work(node, *execution, work),
+            Event::ModelAskedAgain(retry) => {
+                let known = self.known.get(&retry.node);
+                let execution = known.map_or(0, |(execution, _)| *execution);
+                self.rename_work(&retry.node, execution, &mut retry.work);
+            }
+            Event::ModelAnswered(told) => {
+                if let Some((_, key)) = self.known.get(&told.node) {
+                    told.key.clone_from(key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rename_work(&mut self, node: &NodeId, execution: u32, work: &mut Work) {
+        rekey_work(work);
+        if let Work::Model {
+            effect, key, round, ..
+        } = work
+        {
+            *effect = call_id(self.tenant, self.fork, node, execution, *round);
+            self.known.insert(node.clone(), (execution, key.clone()));
         }
     }
 }

@@ -46,6 +46,9 @@ pub fn fork(
     let forked = source.request.forked_from.as_ref();
     let forked = forked.expect("a fork says where it comes from");
     let mut problems = check_options(&source.request.options);
+    if forked.mode == ForkMode::Branch {
+        problems.extend(cx.providers.check_options(&source.request.options));
+    }
     let configurable = source.request.options.configurable.clone();
     problems.extend(def.check_configurable(&Value::Object(configurable.unwrap_or_default())));
     if !problems.is_empty() {

@@ -1,11 +1,14 @@
 //! A replay: the source's log is followed event by event, in the source's time. What a node did
-//! by itself it does again, and is compared; everything else is repeated as it was recorded.
+//! by itself it does again, and is compared; everything else is repeated as it was recorded. A node
+//! that asked a model does again what followed from the recorded answers ([`models`]).
+
+mod models;
 
 use super::branch::entry;
 use super::place;
 use crate::run::turn::Turn;
 use crate::run::turn_view::reads;
-use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, Said, Seq};
+use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, RunId, Said, Seq};
 
 pub(super) fn replay<'a>(
     turn: Turn<'a>,
@@ -24,10 +27,10 @@ pub(super) fn replay<'a>(
     tape.turn.replaying = true;
     tape.turn.floor = from;
     tape.turn.ahead = reads(&tape.turn, log);
-    while tape.next < log.len() && tape.turn.needs.is_none() {
+    while tape.next < log.len() && tape.turn.needs.is_none() && !tape.is_over() {
         tape.step();
     }
-    if tape.turn.needs.is_none() && !tape.turn.run.state.phase.is_terminal() {
+    if tape.turn.needs.is_none() && !tape.is_over() {
         tape.run_out();
     }
     tape.turn
@@ -44,7 +47,15 @@ struct Tape<'a, 'b> {
 }
 
 impl Tape<'_, '_> {
+    /// The replay has ended, with its source or before it.
+    fn is_over(&self) -> bool {
+        self.turn.run.state.phase.is_terminal()
+    }
+
     fn step(&mut self) {
+        if let Some((ix, step)) = self.model_step() {
+            return self.follow_model(ix, step);
+        }
         let recorded = &self.log[self.next];
         let end = self.end_of_work(&recorded.event);
         match &recorded.event {
@@ -111,12 +122,7 @@ impl Tape<'_, '_> {
         let recorded = &self.log[self.next];
         // That it started then is a fact; what it gives is found out when it gave it.
         self.turn.now = self.log[end - 1].at;
-        let known = self.from.max(self.next + 1);
-        let history = self.log.iter().take(known).skip(self.next);
-        self.turn.already = history.cloned().collect();
-        if let Some(started) = self.turn.already.front_mut() {
-            started.seq = self.turn.run.next_seq();
-        }
+        self.know(self.from.max(self.next + 1));
         let entry = entry(&self.turn.run, &recorded.event);
         self.turn.start_node(ix, entry);
         self.turn.already.clear();
@@ -125,9 +131,18 @@ impl Tape<'_, '_> {
         }
     }
 
+    /// What comes next is told as the source told it, up to `end`.
+    fn know(&mut self, end: usize) {
+        let history = self.log.iter().take(end).skip(self.next);
+        self.turn.already = history.cloned().collect();
+        if let Some(first) = self.turn.already.front_mut() {
+            first.seq = self.turn.run.next_seq();
+        }
+    }
+
     /// Holds what was just done against the source's events up to `end`, and goes on after them.
     fn compare(&mut self, end: usize) {
-        let first = self.places.last().map_or(0, |seq| place(*seq) + 1);
+        let first = self.first_undone();
         let done = &self.turn.drafted()[first..];
         let told = &self.log[self.next..end];
         let differs = |(a, b): (&Recorded, &Recorded)| {
@@ -152,10 +167,8 @@ impl Tape<'_, '_> {
         if let Some((sequence, kind)) = sequence
             && !self.turn.run.state.phase.is_terminal()
         {
-            let fork = self.turn.run.request().forked_from.as_ref();
-            let source = fork.expect("a replay is a fork").run_id.clone();
             let event = Event::ReplayDiverged {
-                source,
+                source: self.source(),
                 sequence,
                 kind: kind.to_owned(),
             };
@@ -164,6 +177,16 @@ impl Tape<'_, '_> {
                 *place = seq;
             }
         }
+    }
+
+    /// Where what was done last begins among the drafted events.
+    fn first_undone(&self) -> usize {
+        self.places.last().map_or(0, |seq| place(*seq) + 1)
+    }
+
+    fn source(&self) -> RunId {
+        let fork = self.turn.run.request().forked_from.as_ref();
+        fork.expect("a replay is a fork").run_id.clone()
     }
 
     /// The source has not ended: what it still waited for has no outcome to repeat.

@@ -47,7 +47,11 @@ impl Stage {
     /// Id of the call a node is waiting for.
     pub(super) fn effect_of(&self, node: &str) -> EffectId {
         match &self.node(node).work {
-            Some(Work::Http { effect, .. } | Work::SecretEcho { effect, .. }) => effect.clone(),
+            Some(
+                Work::Http { effect, .. }
+                | Work::Model { effect, .. }
+                | Work::SecretEcho { effect, .. },
+            ) => effect.clone(),
             other => panic!("{node} waits for no effect but {other:?}"),
         }
     }

@@ -89,6 +89,8 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
         agents: &Default::default(),
         definitions: &Unread,
         memory: &Empty,
+        providers: &Default::default(),
+        asked: &Empty,
     };
     let undecided = create(&def, RunId::new("run-1"), request, None, &context);
     assert_eq!(

@@ -3,8 +3,8 @@
 use crate::run::Birth;
 use serde_json::Value;
 use tandem_record::{
-    ChildOutcome, Effect, EffectKind, ErrorInfo, Event, HandoffStep, Judged, Object, Recorded,
-    Said, TimerKey, Timestamp, Work,
+    ChildOutcome, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep, Judged, Object,
+    Recorded, Said, TimerKey, Timestamp, Work,
 };
 
 pub(super) fn event(recorded: &Recorded) -> String {
@@ -203,6 +203,20 @@ pub(super) fn event(recorded: &Recorded) -> String {
         Event::ModelCapabilityInsufficient { node, .. } => {
             line.word("model.capability.insufficient").word(node)
         }
+        Event::ModelAnswered(told) => line
+            .word("model.answered")
+            .word(&told.node)
+            .word(format!("round={}", told.round)),
+        Event::ModelAskedAgain(retry) => line
+            .word("envelope.retry.attempted")
+            .word(&retry.node)
+            .word(format!("attempt={}", retry.attempt))
+            .word(retry.reason.as_str()),
+        Event::Envelope(fact) => envelope(line, &fact.what).word(&fact.node),
+        Event::ReplayDivergedAtRefusal(told) => line
+            .word("replay.diverged-at-refusal")
+            .word(&told.node)
+            .word(format!("{:?}", told.kinds())),
         Event::LoopbackLimitReached {
             node, iterations, ..
         } => line
@@ -304,6 +318,20 @@ fn agent(line: Line, agent: &str, said: &Said) -> Line {
     }
 }
 
+fn envelope(line: Line, step: &EnvelopeStep) -> Line {
+    match step {
+        EnvelopeStep::Refused(_) => line.word("envelope.refusal"),
+        EnvelopeStep::Truncated { .. } => line.word("envelope.truncated"),
+        EnvelopeStep::Recovered { path, .. } => line.word("envelope.recovered").word(path.as_str()),
+        EnvelopeStep::Exhausted {
+            attempts, reason, ..
+        } => line
+            .word("envelope.exhausted")
+            .word(attempts)
+            .word(reason.as_str()),
+    }
+}
+
 /// A new effect, marked so that it is not taken for an event.
 pub(super) fn effect(effect: &Effect) -> String {
     match &effect.kind {
@@ -314,6 +342,18 @@ pub(super) fn effect(effect: &Effect) -> String {
         } => format!(
             "> http {node} {} {} attempt={attempt}",
             request.method, request.url
+        ),
+        EffectKind::Model {
+            node,
+            attempt,
+            request,
+            ..
+        } => format!(
+            "> model {node} {}/{} messages={} budget={:?} attempt={attempt}",
+            request.provider,
+            request.model,
+            request.messages.len(),
+            request.max_output_tokens
         ),
         EffectKind::SecretEcho {
             node, secret_id, ..
@@ -359,6 +399,7 @@ fn waits(work: &Work, at: Timestamp) -> String {
     match work {
         Work::Sleep { until } => format!("sleep={}", until.ms_since(at)),
         Work::Http { .. } => "http".to_owned(),
+        Work::Model { .. } => "model".to_owned(),
         Work::SecretEcho { .. } => "secret".to_owned(),
         Work::Child { .. } => "child".to_owned(),
     }

@@ -7,18 +7,19 @@
 use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
+use crate::model::{Provider, Providers};
 use crate::run::{
-    AgentPolicy, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead, Recall,
-    Recalled, Refusal, Run, Source, State, TimerWish, Undecided, bear, create, decide, fork,
-    wanted_effects, wanted_timers,
+    AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
+    Need, Recall, Recalled, Refusal, Reheard, Run, Source, State, TimerWish, Undecided, bear,
+    create, decide, fork, wanted_effects, wanted_timers,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{
-    ChildOutcome, Command, Effect, EffectId, EffectKind, ForkMode, ForkedFrom, NodeId, Object,
-    Owner, ParentLink, Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId,
-    TimerKey, Timestamp, Transport, WorkflowId,
+    ChildOutcome, Command, Effect, EffectId, EffectKind, Event, ForkMode, ForkedFrom, NodeId,
+    Object, Owner, ParentLink, Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq,
+    TenantId, TimerKey, Timestamp, Transport, WorkflowId,
 };
 
 const START: Timestamp = Timestamp(1_000_000);
@@ -29,6 +30,9 @@ pub(super) struct Stage {
     pub(super) limits: Limits,
     pub(super) agents: AgentPolicy,
     pub(super) now: Timestamp,
+    pub(super) providers: Providers,
+    /// What a provider that answers by program says to a replay.
+    pub(super) reheard: Reheard,
     pub(super) request: RunRequest,
     run: Option<Run>,
     log: Vec<Recorded>,
@@ -59,6 +63,29 @@ impl Memory for Empty {
     }
 }
 
+impl Asked for Empty {
+    fn said(&self, _: &EffectId) -> Reheard {
+        Reheard::NotAsked
+    }
+}
+
+impl Asked for Reheard {
+    fn said(&self, _: &EffectId) -> Reheard {
+        self.clone()
+    }
+}
+
+fn providers() -> Providers {
+    let provider = |id: &str, default: Option<&str>| {
+        let provider = Provider {
+            default_model: default.map(str::to_owned),
+            programmed: id == "mock",
+        };
+        (id.to_owned(), provider)
+    };
+    Providers::from_iter([provider("acme", Some("large")), provider("mock", None)])
+}
+
 pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(map) => map,
@@ -76,6 +103,8 @@ impl Stage {
             limits: Limits::default(),
             agents: AgentPolicy::default(),
             now: START,
+            providers: providers(),
+            reheard: Reheard::Nothing,
             request: RunRequest {
                 owner: Owner {
                     tenant: TenantId::new("acme"),
@@ -288,11 +317,26 @@ impl Stage {
             agents: &self.agents,
             definitions: &self.known,
             memory: &Empty,
+            providers: &self.providers,
+            asked: &self.reheard,
         }
     }
 
     /// A fork of this run as a run of its own, on a stage of its own.
     pub(super) fn fork(&self, mode: ForkMode, from: u64) -> Self {
+        let (request, decided) = self.try_fork(mode, from);
+        self.staged(request, decided.expect("it can be forked"))
+    }
+
+    /// What has to be looked up before this run can be forked.
+    pub(super) fn fork_needs(&self, mode: ForkMode, from: u64) -> Need {
+        match self.try_fork(mode, from).1 {
+            Err(Undecided::Needs(need)) => need,
+            other => panic!("{other:?} needs nothing"),
+        }
+    }
+
+    fn try_fork(&self, mode: ForkMode, from: u64) -> (RunRequest, Result<Decision, Undecided>) {
         let mut request = self.run().request().clone();
         request.parent = None;
         request.forked_from = Some(Box::new(ForkedFrom {
@@ -307,13 +351,25 @@ impl Stage {
             clean: &Clone::clone,
         };
         let id = RunId::new("run-fork");
-        let decision = fork(&self.def, id, &source, &self.context()).expect("it can be forked");
+        let decided = fork(&self.def, id, &source, &self.context());
+        (request, decided)
+    }
+
+    /// Changes what was recorded.
+    pub(super) fn tamper(&mut self, change: impl Fn(&mut Event)) {
+        let log = self.log.iter_mut();
+        log.for_each(|recorded| change(&mut recorded.event));
+    }
+
+    fn staged(&self, request: RunRequest, decision: Decision) -> Self {
         let mut forked = Self {
             def: Arc::clone(&self.def),
             known: self.known.clone(),
             limits: self.limits,
             agents: self.agents.clone(),
             now: self.now,
+            providers: self.providers.clone(),
+            reheard: self.reheard.clone(),
             request,
             run: None,
             log: Vec::new(),
@@ -374,7 +430,7 @@ impl Stage {
         let of_nodes = |effect: &&Effect| {
             matches!(
                 effect.kind,
-                EffectKind::Http { .. } | EffectKind::SecretEcho { .. }
+                EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. }
             )
         };
         let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();

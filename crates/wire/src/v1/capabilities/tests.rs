@@ -48,6 +48,11 @@ fn told(agents: Agents<'_>) -> Value {
         test_seams: false,
         memory_entry_bytes: memory.then_some(1),
         fork_modes: &[],
+        models: Some(Models {
+            providers: vec!["acme"],
+            max_attempts: 3,
+            budget_multiplier: 2,
+        }),
         agents: Some(agents),
     })
 }
@@ -56,15 +61,27 @@ fn told(agents: Agents<'_>) -> Value {
 fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
     // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
     let model = |ladder, cap| told(served(ladder, cap))["multiAgent"]["executionModel"].clone();
-    let whole = model([true, false, true, true], None);
-    assert_eq!(whole["version"], 3);
+    let whole = model([true; 4], None);
+    assert_eq!(whole["version"], 6);
+    let repeats = json!({"supported": true, "llmCacheKeyRecipe": "spec-rfc-0041",
+                         "refusalDivergenceEmission": true});
+    assert_eq!(whole["replayDeterminism"], repeats);
+    let third = model([true, false, true, true], None);
+    assert_eq!(
+        (&third["version"], third.get("replayDeterminism")),
+        (&json!(3), None)
+    );
     assert_eq!(whole["crossChildMemoryConcurrency"], "strict");
     let across = json!({"supported": true, "hostId": "here", "ancestryEndpointSupported": true});
     assert_eq!(whole["crossHostCausation"], across);
 
     let first = model([false, true, true, true], None);
     assert_eq!(first["version"], 1);
-    for above in ["crossChildMemoryConcurrency", "crossHostCausation"] {
+    for above in [
+        "crossChildMemoryConcurrency",
+        "crossHostCausation",
+        "replayDeterminism",
+    ] {
         assert_eq!(first.get(above), None, "{above}");
     }
 }
@@ -97,4 +114,16 @@ fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
         assert_eq!(model.get("verifier"), gates.as_ref());
         assert_eq!(model.get("transcriptWindow"), None, "no turn is fed one");
     }
+}
+
+#[test]
+fn models_are_told_by_name_and_how_their_answers_are_made_sure_of() {
+    let document = told(served([true; 4], None));
+    let providers = json!({"supported": ["acme"], "byok": []});
+    assert_eq!(document["aiProviders"], providers);
+    let reliability = &document["envelopes"]["reliability"];
+    assert_eq!(reliability["maxRetryAttempts"], 3);
+    assert_eq!(reliability["completion"]["truncationBudgetMultiplier"], 2);
+    let events = reliability["events"].as_array().unwrap();
+    assert!(!events.contains(&json!("envelope.nlToFormat.engaged")));
 }

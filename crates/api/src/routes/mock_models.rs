@@ -1,0 +1,55 @@
+//! The seam through which the conformance suite says what its model will answer. Present only when
+//! the operator opened the test seams, like the model itself.
+
+use crate::api::Shared;
+use crate::caller::{Caller, Test};
+use crate::mutation::Mutation;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_record::NodeId;
+use tandem_runtime::{MAX_PROGRAM, MockEntry, MockProgram};
+use utoipa::ToSchema;
+
+const MAX_NODE_ID_CHARS: usize = 256;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = ProgramMockModel)]
+pub(super) struct Told {
+    /// Nodes of this name are meant, in every conformance workflow.
+    node_id: String,
+    /// What they are answered, call by call.
+    #[schema(value_type = Vec<Object>)]
+    program: Vec<MockEntry>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/sample/test/mock-ai/program", tag = "test",
+    operation_id = "programMockModel", request_body = Told,
+    responses((status = 200, description = "The program replaces an earlier one", body = Value))
+)]
+pub(super) async fn program(
+    State(doors): State<Shared>,
+    _caller: Caller<Test>,
+    request: Mutation,
+) -> Result<Json<Value>, Problem> {
+    let Told { node_id, program } = request.json()?;
+    if node_id.is_empty() || node_id.chars().count() > MAX_NODE_ID_CHARS {
+        let message = format!("must have 1 to {MAX_NODE_ID_CHARS} characters");
+        return Err(Problem::invalid("/nodeId", message));
+    }
+    if program.len() > MAX_PROGRAM {
+        let message = format!("must have at most {MAX_PROGRAM} entries");
+        return Err(Problem::invalid("/program", message));
+    }
+    let entries = program.len();
+    let node = NodeId::new(&node_id);
+    doors
+        .runtime
+        .program_mock(&node, MockProgram::new(program))
+        .await?;
+    Ok(Json(json!({"nodeId": node_id, "entries": entries})))
+}

@@ -1,0 +1,83 @@
+//! What an answer is worth. Looked at in this order: refused, cut off, not JSON, not of the wanted
+//! shape. What is said about a fault comes from the schema alone, so that it can be told to anybody:
+//! it quotes neither the prompt nor the answer.
+
+use super::recover;
+use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+use tandem_record::{EnvelopeFault, ModelAnswer, ModelRefusal, ModelStop, RecoveryPath};
+
+/// Faults of one answer that are told.
+const MAX_FAULTS: usize = 8;
+const NOT_JSON: &str = "the answer is not JSON";
+
+pub(crate) struct Judged {
+    /// How JSON was found in an answer that was not JSON alone, and where.
+    pub(crate) recovered: Option<(RecoveryPath, u64)>,
+    pub(crate) verdict: Verdict,
+}
+
+pub(crate) enum Verdict {
+    Accepted(Value),
+    Refused(ModelRefusal),
+    Truncated,
+    /// Asking again, with what was wrong, may help.
+    Unusable {
+        fault: EnvelopeFault,
+        error: String,
+    },
+}
+
+/// `shape` is absent where any text will do.
+pub(crate) fn judge(answer: &ModelAnswer, shape: Option<&Validator>) -> Judged {
+    let as_it_is = |verdict| Judged {
+        recovered: None,
+        verdict,
+    };
+    if let Some(refusal) = &answer.refusal {
+        return as_it_is(Verdict::Refused(refusal.clone()));
+    }
+    let text = answer.text.as_deref().unwrap_or_default();
+    let Some(shape) = shape else {
+        // A text that was cut off is still a text; why it stopped is told beside it.
+        return as_it_is(Verdict::Accepted(Value::from(text)));
+    };
+    if matches!(answer.stop, ModelStop::MaxTokens | ModelStop::Length) {
+        return as_it_is(Verdict::Truncated);
+    }
+    let found = match &answer.data {
+        Some(data) => Some((data.clone(), None)),
+        None => recover::parse(text),
+    };
+    let Some((value, recovered)) = found else {
+        return as_it_is(Verdict::Unusable {
+            fault: EnvelopeFault::ParseError,
+            error: NOT_JSON.to_owned(),
+        });
+    };
+    let faults: Vec<String> = shape
+        .iter_errors(&value)
+        .take(MAX_FAULTS)
+        .map(|error| fault(&error))
+        .collect();
+    let verdict = if faults.is_empty() {
+        Verdict::Accepted(value)
+    } else {
+        Verdict::Unusable {
+            fault: EnvelopeFault::SchemaViolation,
+            error: faults.join("; "),
+        }
+    };
+    Judged { recovered, verdict }
+}
+
+fn fault(error: &jsonschema::ValidationError<'_>) -> String {
+    let rule = error.schema_path();
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            format!("{rule}: the property {property} is missing")
+        }
+        kind => format!("{rule}: `{}` is not met", kind.keyword()),
+    }
+}

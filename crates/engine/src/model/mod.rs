@@ -1,0 +1,30 @@
+//! Language models, as far as the law is concerned: which request is the same as which, what an
+//! answer is worth, and who may be asked. Nothing here calls anybody.
+
+mod judge;
+mod key;
+mod providers;
+mod recover;
+mod refusal;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use judge::{Judged, Verdict, judge};
+pub(crate) use key::rekey_work;
+pub use key::{RECIPE, content_key, rekey, semantic_request};
+pub use providers::{MOCK_PROVIDER, Provider, Providers};
+pub(crate) use refusal::without_prompt;
+
+/// Node types that are of use only where there is a provider.
+pub const NODE_TYPES: [&str; 2] = ["core.ai.structuredOutput", "core.llm.chat"];
+/// Attempts to get JSON of the wanted shape, the first included.
+pub const MAX_ATTEMPTS: u32 = 3;
+/// How much larger the output budget is after an answer that was cut off.
+pub const BUDGET_MULTIPLIER: u64 = 2;
+/// No budget grows beyond this.
+pub(crate) const MAX_OUTPUT_TOKENS: u64 = 131_072;
+/// Taken for the budget that was too small when neither author nor provider named one.
+pub(crate) const ASSUMED_OUTPUT_TOKENS: u64 = 1_024;
+/// How long one call may take.
+pub(crate) const CALL_TIMEOUT_MS: u64 = 120_000;

@@ -1,0 +1,74 @@
+//! A provider's words of refusal without the prompt in them: such texts like to repeat what they
+//! refuse, and everybody who reads the run's events reads them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use tandem_record::ModelMessage;
+
+const MASK: &str = "[REDACTED:prompt]";
+/// Words in a row that are taken for a quotation.
+const QUOTED_WORDS: usize = 3;
+/// A single word this long is hardly in both texts by chance.
+const TELLING_CHARS: usize = 16;
+const MAX_CHARS: usize = 500;
+
+pub(crate) fn without_prompt(text: &str, prompt: &[ModelMessage]) -> String {
+    let words: Vec<(Range<usize>, String)> = words(text).collect();
+    let mut quoted = vec![false; words.len()];
+    let (phrases, telling) = said(prompt);
+    for size in 1..=QUOTED_WORDS {
+        for (at, window) in words.windows(size).enumerate() {
+            let phrase: Vec<&str> = window.iter().map(|(_, word)| word.as_str()).collect();
+            if phrases.contains(&phrase.join(" ")) {
+                quoted[at..at + size].fill(true);
+            }
+        }
+    }
+    let long = words.iter().zip(&mut quoted);
+    long.for_each(|((_, word), quoted)| *quoted |= telling.contains(word));
+
+    let mut shown = String::new();
+    let mut kept = 0;
+    for (at, (place, _)) in words.iter().enumerate() {
+        if !quoted[at] {
+            continue;
+        }
+        if at == 0 || !quoted[at - 1] {
+            shown.push_str(&text[kept..place.start]);
+            shown.push_str(MASK);
+        }
+        kept = place.end;
+    }
+    shown.push_str(&text[kept..]);
+    match shown.char_indices().nth(MAX_CHARS) {
+        Some((cut, _)) => format!("{}…", &shown[..cut]),
+        None => shown,
+    }
+}
+
+/// Phrases of the prompt that count as quoted, and its long words. A message of fewer words counts
+/// as a whole.
+fn said(prompt: &[ModelMessage]) -> (HashSet<String>, HashSet<String>) {
+    let (mut phrases, mut telling) = (HashSet::new(), HashSet::new());
+    for message in prompt {
+        let words: Vec<String> = words(&message.content).map(|(_, word)| word).collect();
+        let size = QUOTED_WORDS.min(words.len()).max(1);
+        phrases.extend(words.windows(size).map(|w| w.join(" ")));
+        let long = words.into_iter();
+        telling.extend(long.filter(|w| w.chars().count() >= TELLING_CHARS));
+    }
+    (phrases, telling)
+}
+
+/// Words in lower case, without what stands around them, and where they are.
+fn words(text: &str) -> impl Iterator<Item = (Range<usize>, String)> {
+    let mut rest = 0;
+    std::iter::from_fn(move || {
+        let start = rest + text[rest..].find(char::is_alphanumeric)?;
+        let length = text[start..].find(char::is_whitespace);
+        let end = length.map_or(text.len(), |length| start + length);
+        rest = end;
+        let word = text[start..end].trim_end_matches(|c: char| !c.is_alphanumeric());
+        Some((start..start + word.len(), word.to_lowercase()))
+    })
+}

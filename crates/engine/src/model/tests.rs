@@ -1,0 +1,231 @@
+//! The recipe, the ways JSON is found, what answers are worth, what a refusal may say.
+
+use super::judge::{Verdict, judge};
+use super::key::{RECIPE, content_key, semantic_request};
+use super::recover::parse;
+use super::refusal::without_prompt;
+use serde_json::{Value, json};
+use tandem_record::{
+    EnvelopeFault, ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole, ModelStop,
+    RecoveryPath,
+};
+
+fn said(role: ModelRole, content: &str) -> ModelMessage {
+    ModelMessage {
+        role,
+        content: content.to_owned(),
+    }
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        provider: "OpenAI".to_owned(),
+        model: "gpt-X".to_owned(),
+        messages: vec![said(ModelRole::User, "zażółć\u{301}")],
+        temperature: None,
+        max_output_tokens: None,
+        schema: None,
+    }
+}
+
+fn answer(text: &str) -> ModelAnswer {
+    ModelAnswer {
+        text: Some(text.to_owned()),
+        data: None,
+        stop: ModelStop::End,
+        refusal: None,
+        usage: None,
+    }
+}
+
+#[test]
+fn keys_are_those_of_the_published_recipe() {
+    // Computed by another implementation of RFC 8785.
+    let full = ModelRequest {
+        temperature: Some(1.0),
+        max_output_tokens: Some(64),
+        schema: Some(json!({"type": "object", "b": 1, "a": [0.5]})),
+        ..request()
+    };
+    for (request, key) in [
+        (
+            request(),
+            "29f78891323ae1032f66e99edba40d4881376ff11dfaac2be78ffc1833d492f1",
+        ),
+        (
+            full,
+            "d37f03570ddc5aaa782563039b454fd7966a5bd3f12c2aae2eb89272c6460531",
+        ),
+    ] {
+        assert_eq!(content_key(&request), key);
+    }
+}
+
+#[test]
+fn everything_that_changes_the_answer_changes_the_key_and_nothing_is_null() {
+    let plain = semantic_request(&request());
+    assert_eq!(plain["recipe"], RECIPE);
+    assert!(plain.as_object().unwrap().values().all(|v| !v.is_null()));
+    let other = [
+        ModelRequest {
+            provider: "other".to_owned(),
+            ..request()
+        },
+        ModelRequest {
+            model: "gpt-x".to_owned(),
+            ..request()
+        },
+        ModelRequest {
+            // The same text to the eye, composed otherwise.
+            messages: vec![said(ModelRole::User, "zaz\u{307}o\u{301}łc\u{301}\u{301}")],
+            ..request()
+        },
+        ModelRequest {
+            messages: vec![said(ModelRole::System, "zażółć\u{301}")],
+            ..request()
+        },
+        ModelRequest {
+            temperature: Some(0.0),
+            ..request()
+        },
+        ModelRequest {
+            max_output_tokens: Some(1),
+            ..request()
+        },
+        ModelRequest {
+            schema: Some(json!({})),
+            ..request()
+        },
+    ];
+    let mut keys: Vec<String> = other.iter().map(content_key).collect();
+    keys.push(content_key(&request()));
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), other.len() + 1);
+    let lower = ModelRequest {
+        provider: "openai".to_owned(),
+        ..request()
+    };
+    assert_eq!(content_key(&lower), content_key(&request()));
+}
+
+#[test]
+fn json_is_found_where_models_put_it() {
+    let fence = Some(RecoveryPath::MarkdownFence);
+    let walked = Some(RecoveryPath::BraceWalker);
+    for (text, value, path) in [
+        ("{\"a\":1}", json!({"a": 1}), None),
+        (" [1] \n", json!([1]), None),
+        ("```json\n{\"a\":1}\n```", json!({"a": 1}), fence),
+        ("Sure:\n```\nno\n```\n```json\n[2]\n```", json!([2]), fence),
+        (
+            "Here: {\"a\":\"}\\\"{\"} done",
+            json!({"a": "}\"{"}),
+            walked,
+        ),
+        ("{not} {\"a\":{\"b\":2}}", json!({"a": {"b": 2}}), walked),
+    ] {
+        let (found, how) = parse(text).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((found, how.map(|h| h.0)), (value, path), "{text}");
+    }
+    for hopeless in ["", "no braces", "{\"a\":", "```json\n{\"a\":1}", "}{"] {
+        let found = parse(hopeless);
+        assert!(
+            found.is_none() || hopeless.starts_with("```"),
+            "{hopeless}: {found:?}"
+        );
+    }
+    assert!(parse(&"{".repeat(1 << 20)).is_none(), "and it ends");
+}
+
+fn verdict(answer: &ModelAnswer) -> String {
+    let schema = json!({"type": "object", "required": ["ok"],
+                        "properties": {"ok": {"type": "boolean"}}, "additionalProperties": false});
+    let shape = jsonschema::validator_for(&schema).unwrap();
+    match judge(answer, Some(&shape)).verdict {
+        Verdict::Accepted(value) => format!("accepted {value}"),
+        Verdict::Refused(_) => "refused".to_owned(),
+        Verdict::Truncated => "truncated".to_owned(),
+        Verdict::Unusable { fault, error } => format!("{} {error}", fault.as_str()),
+    }
+}
+
+#[test]
+fn an_answer_is_judged_in_order_and_its_faults_quote_nothing_of_it() {
+    let refused = ModelAnswer {
+        refusal: Some(ModelRefusal::default()),
+        stop: ModelStop::MaxTokens,
+        ..answer("{\"ok\":true}")
+    };
+    let cut_off = ModelAnswer {
+        stop: ModelStop::MaxTokens,
+        ..answer("{\"ok\":true}")
+    };
+    let handed_over = ModelAnswer {
+        text: None,
+        data: Some(json!({"ok": false})),
+        ..answer("")
+    };
+    for (answer, expected) in [
+        (refused, "refused"),
+        (cut_off, "truncated"),
+        (handed_over, "accepted {\"ok\":false}"),
+        (answer("{\"ok\":true}"), "accepted {\"ok\":true}"),
+        (answer("s3cret prose"), "parse-error the answer is not JSON"),
+        (
+            answer("{\"ok\":\"s3cret\"}"),
+            "schema-violation /properties/ok/type: `type` is not met",
+        ),
+        (
+            answer("{\"ok\":true,\"s3cret\":1}"),
+            "schema-violation /additionalProperties: `additionalProperties` is not met",
+        ),
+        (
+            answer("{}"),
+            "schema-violation /required: the property \"ok\" is missing",
+        ),
+    ] {
+        let told = verdict(&answer);
+        assert_eq!(told, expected);
+        assert!(!told.contains("s3cret"));
+    }
+    assert_eq!(EnvelopeFault::ParseError.as_str(), "parse-error");
+    let text = judge(&answer("any"), None).verdict;
+    assert!(matches!(text, Verdict::Accepted(Value::String(t)) if t == "any"));
+}
+
+#[test]
+fn a_refusal_does_not_repeat_what_it_refuses() {
+    let prompt = [
+        said(ModelRole::System, "You are terse."),
+        said(
+            ModelRole::User,
+            "How do I open the vault at number 7? Key AKIA0123456789ABCDEF.",
+        ),
+    ];
+    for (text, shown) in [
+        ("I cannot help with that.", "I cannot help with that."),
+        (
+            "I won't tell \"How do I OPEN the vault\", sorry.",
+            "I won't tell \"[REDACTED:prompt]\", sorry.",
+        ),
+        (
+            "Not with AKIA0123456789ABCDEF!",
+            "Not with [REDACTED:prompt]!",
+        ),
+        ("the vault: no", "the vault: no"),
+    ] {
+        assert_eq!(without_prompt(text, &prompt), shown);
+    }
+    let short = [said(ModelRole::User, "bomb")];
+    assert_eq!(
+        without_prompt("No bomb today", &short),
+        "No [REDACTED:prompt] today"
+    );
+    assert!(
+        without_prompt(&"word ".repeat(1_000), &prompt)
+            .chars()
+            .count()
+            <= 501
+    );
+}

@@ -1,0 +1,205 @@
+//! `core.ai.structuredOutput` and `core.llm.chat`: a question to a language model. Which providers
+//! there are is the host's business; here only the shape of the question is understood.
+
+use super::ParseContext;
+use crate::model::{MAX_OUTPUT_TOKENS, MOCK_PROVIDER};
+use jsonschema::Validator;
+use serde_json::Value;
+use tandem_record::{ErrorInfo, ModelMessage, ModelRole, Object};
+
+const STRUCTURED_KEYS: [&str; 7] = [
+    "provider",
+    "model",
+    "outputSchema",
+    "maxTokens",
+    "temperature",
+    "retryOnInvalidJson",
+    "nondeterministic",
+];
+const CHAT_KEYS: [&str; 7] = [
+    "provider",
+    "model",
+    "systemPrompt",
+    "userPrompt",
+    "maxTokens",
+    "temperature",
+    "nondeterministic",
+];
+
+/// Messages of one request, and the text in them.
+const MAX_MESSAGES: usize = 1_000;
+const MAX_PROMPT_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct ModelNode {
+    pub(crate) provider: String,
+    /// Absent when the provider's default is meant.
+    pub(crate) model: Option<String>,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) max_tokens: Option<u64>,
+    /// Absent for a node that wants text.
+    pub(crate) shape: Option<Shape>,
+    system: Option<String>,
+    user: Option<String>,
+}
+
+/// The JSON a node wants.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) schema: Value,
+    pub(crate) validator: Validator,
+}
+
+impl ModelNode {
+    pub(super) fn structured(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        closed(config, &STRUCTURED_KEYS, cx)?;
+        let schema = match config.get("outputSchema") {
+            Some(schema @ Value::Object(_)) => schema.clone(),
+            _ => return cx.bad("outputSchema", "must be a JSON Schema"),
+        };
+        let validator = match jsonschema::validator_for(&schema) {
+            Ok(validator) => validator,
+            Err(e) => return cx.bad("outputSchema", format!("not a usable JSON Schema: {e}")),
+        };
+        // Asking again is the host's rule, whatever a document says; the key is only understood.
+        match config.get("retryOnInvalidJson") {
+            None | Some(Value::Null | Value::Bool(_)) => {}
+            Some(value) if value.is_u64() => {}
+            Some(_) => {
+                return cx.bad(
+                    "retryOnInvalidJson",
+                    "must be a whole number, true or false",
+                );
+            }
+        }
+        let shape = Some(Shape { schema, validator });
+        Some(Self {
+            shape,
+            ..Self::common(config, cx)?
+        })
+    }
+
+    pub(super) fn chat(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        closed(config, &CHAT_KEYS, cx)?;
+        let (system, user) = (
+            cx.text(config, "systemPrompt")?,
+            cx.text(config, "userPrompt")?,
+        );
+        Some(Self {
+            system,
+            user,
+            ..Self::common(config, cx)?
+        })
+    }
+
+    fn common(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        let provider = cx.required_text(config, "provider")?;
+        if provider == MOCK_PROVIDER && !(cx.conformance || cx.conformance_role) {
+            return cx.bad(
+                "provider",
+                "the provider \"mock\" is for conformance workflows only: the workflow id must \
+                 start with \"conformance-\", or the key must have the role \"conformance\"",
+            );
+        }
+        let temperature = match config.get("temperature") {
+            None | Some(Value::Null) => None,
+            Some(value) => match value.as_f64().filter(|t| (0.0..=2.0).contains(t)) {
+                Some(temperature) => Some(temperature),
+                None => return cx.bad("temperature", "must be a number from 0 to 2"),
+            },
+        };
+        let max_tokens = cx.whole(config, "maxTokens", 1)?;
+        if max_tokens.is_some_and(|n| n > MAX_OUTPUT_TOKENS) {
+            return cx.bad("maxTokens", format!("must be at most {MAX_OUTPUT_TOKENS}"));
+        }
+        cx.flag(config, "nondeterministic", false)?;
+        Some(Self {
+            provider,
+            model: cx.text(config, "model")?.filter(|m| !m.is_empty()),
+            temperature,
+            max_tokens,
+            shape: None,
+            system: None,
+            user: None,
+        })
+    }
+
+    /// What is said to the model: the system's words, what arrived at `messages`, the user's words.
+    /// Ports of the same name stand in for absent prompts.
+    pub(crate) fn messages(&self, inputs: &Object) -> Result<Vec<ModelMessage>, ErrorInfo> {
+        let prompt = |role: ModelRole, configured: &Option<String>, port: &str| {
+            let arrived = inputs.get(port).and_then(Value::as_str);
+            let content = configured
+                .as_deref()
+                .or(arrived.filter(|_| self.shape.is_none()));
+            content.map(|content| ModelMessage {
+                role,
+                content: content.to_owned(),
+            })
+        };
+        let mut messages: Vec<ModelMessage> = Vec::new();
+        messages.extend(prompt(ModelRole::System, &self.system, "systemPrompt"));
+        match inputs.get("messages") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(given)) if given.len() <= MAX_MESSAGES => {
+                for (at, message) in given.iter().enumerate() {
+                    messages.push(read_message(message).ok_or_else(|| unreadable(at))?);
+                }
+            }
+            Some(Value::Array(_)) => return Err(too_long(format!("{MAX_MESSAGES} messages"))),
+            Some(_) => {
+                let message = "the port \"messages\" must bring a list of messages";
+                return Err(ErrorInfo::new("validation_error", message));
+            }
+        }
+        messages.extend(prompt(ModelRole::User, &self.user, "userPrompt"));
+        if !messages.iter().any(|m| m.role == ModelRole::User) {
+            let message = "there is nothing to ask: no message of a user, in config or inputs";
+            return Err(ErrorInfo::new("validation_error", message));
+        }
+        let bytes: usize = messages.iter().map(|m| m.content.len()).sum();
+        if bytes > MAX_PROMPT_BYTES {
+            return Err(too_long(format!("{MAX_PROMPT_BYTES} bytes of prompt")));
+        }
+        Ok(messages)
+    }
+}
+
+/// A setting that is not one must not be silently without effect.
+fn closed(config: &Object, known: &[&str], cx: &mut ParseContext<'_>) -> Option<()> {
+    match config.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => {
+            let message = format!("is no setting of this node; it has {}", known.join(", "));
+            cx.bad(key, message)
+        }
+        None => Some(()),
+    }
+}
+
+/// `{role, content}` with a text. Anything else in a message would be lost on the way.
+fn read_message(message: &Value) -> Option<ModelMessage> {
+    let members = message.as_object()?;
+    let role = match members.get("role")?.as_str()? {
+        "system" => ModelRole::System,
+        "user" => ModelRole::User,
+        "assistant" => ModelRole::Assistant,
+        _ => return None,
+    };
+    let content = members.get("content")?.as_str()?.to_owned();
+    (members.len() == 2).then_some(ModelMessage { role, content })
+}
+
+fn unreadable(at: usize) -> ErrorInfo {
+    let message = format!(
+        "message {at} is not understood: it has a role (system, user or assistant), a text as its \
+         content, and nothing else"
+    );
+    ErrorInfo::new("validation_error", message)
+}
+
+fn too_long(limit: String) -> ErrorInfo {
+    ErrorInfo::new(
+        "content_too_long",
+        format!("a request holds at most {limit}"),
+    )
+}

@@ -1,0 +1,268 @@
+//! A model's part in a replay. The recorded answer stands for the call, found by the content key of
+//! the request: the provider is not asked. A request without a recorded answer ends the replay, and
+//! visibly; nothing is put in its place.
+//!
+//! A provider that answers by program says something else each time, so it is asked again and
+//! compared. When one of the two was refused and the other not, the replay ends there.
+
+use super::{Tape, name, settles};
+use crate::model::Verdict;
+use crate::node::Kind;
+use crate::run::model::{Call, ModelNeed, Reheard};
+use serde_json::json;
+use tandem_record::{
+    EnvelopeStep, ErrorInfo, Event, ModelAnswer, NodeId, RefusalDivergence, Seq, Work,
+};
+
+/// What the source's next event means to a node that asks a model.
+pub(super) enum ModelStep {
+    /// It made its first call, or a call again.
+    Called,
+    /// It was answered, and did what follows in the events up to this one.
+    Answered { end: usize },
+}
+
+impl Tape<'_, '_> {
+    /// Whether the next event is to be done again by a node that asks a model.
+    pub(super) fn model_step(&self) -> Option<(usize, ModelStep)> {
+        let event = &self.log[self.next].event;
+        let ix = self.turn.run.def.index(event.node()?)?;
+        let asks = matches!(self.turn.run.def.nodes[ix].kind, Kind::Model(_));
+        if !asks || !self.turn.is_repeatable(ix) {
+            return None;
+        }
+        match event {
+            Event::NodeStarted {
+                work: Some(Work::Model { .. }),
+                ..
+            } if self.next >= self.from => Some((ix, ModelStep::Called)),
+            Event::ModelAnswered(told) => {
+                let end = self.end_of_answer(&told.node);
+                (end > self.from).then_some((ix, ModelStep::Answered { end }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where what followed from the next event ends: one decision told all of it.
+    fn end_of_answer(&self, node: &NodeId) -> usize {
+        let rest = self.log[self.next..].iter();
+        let own = rest.take_while(|r| r.event.node() == Some(node));
+        let mut end = self.next;
+        for recorded in own {
+            end += 1;
+            let asked = matches!(recorded.event, Event::ModelAskedAgain(_));
+            if asked || settles(&recorded.event, node) {
+                break;
+            }
+        }
+        end
+    }
+
+    pub(super) fn follow_model(&mut self, ix: usize, step: ModelStep) {
+        match step {
+            ModelStep::Called => {
+                let same = self.asks_the_same(ix);
+                let at = self.log[self.next].seq;
+                self.repeat();
+                if !same {
+                    self.tell_divergence(at, "output");
+                    self.refuse(ix);
+                }
+            }
+            ModelStep::Answered { end } => self.answer(ix, end),
+        }
+    }
+
+    /// Whether the call the replay would make has the key of the one the source made.
+    fn asks_the_same(&self, ix: usize) -> bool {
+        let recorded = &self.log[self.next].event;
+        let Kind::Model(config) = &self.turn.run.def.nodes[ix].kind else {
+            return false;
+        };
+        let Event::NodeStarted {
+            execution,
+            work: Some(Work::Model { request, .. }),
+            ..
+        } = recorded
+        else {
+            return false;
+        };
+        let call = self.turn.run.port_values(ix).and_then(|inputs| {
+            let then = Some(&**request);
+            let turn = &self.turn;
+            turn.model_call(ix, config, &inputs, *execution, then)
+        });
+        let Ok(call) = call else {
+            return false;
+        };
+        let mut asked = recorded.clone();
+        if let Event::NodeStarted { work, .. } = &mut asked {
+            *work = Some(call);
+        }
+        key(&(self.clean)(&asked)) == key(recorded)
+    }
+
+    /// The node hears an answer and does what follows from it.
+    fn answer(&mut self, ix: usize, end: usize) {
+        let recorded = &self.log[self.next];
+        let Event::ModelAnswered(told) = &recorded.event else {
+            unreachable!("only an answer is heard");
+        };
+        let call = self.turn.run.call_of(ix);
+        let Some(call) = call.filter(|call| call.key == told.key) else {
+            self.tell_divergence(recorded.seq, "missing");
+            return self.refuse(ix);
+        };
+        let answer = match self.heard_again(ix, &call) {
+            Some(Reheard::Answer(answer)) => answer,
+            Some(Reheard::NotAsked) => return,
+            Some(Reheard::Nothing) | None => told.answer.clone(),
+        };
+        let cause = self.turn.run.state.nodes[ix].last;
+        let cause = cause.expect("a node that waits has started");
+        self.turn.now = self.log[end - 1].at;
+        if self.shifted(ix, &answer) {
+            return self.end_at_refusal(ix, &call, answer, cause);
+        }
+        self.know(self.from);
+        self.turn.model_answered(ix, answer, cause);
+        self.turn.already.clear();
+        let same_course = self.took_the_same_course(end);
+        self.compare(end);
+        // Another text is a difference and no more; another course has no record to follow.
+        if !same_course {
+            self.refuse(ix);
+        }
+    }
+
+    /// Whether what was just done are events of the same kinds as the source's up to `end`, and a
+    /// call that follows from them is the same call.
+    fn took_the_same_course(&self, end: usize) -> bool {
+        let done = self.turn.drafted()[self.first_undone()..].iter();
+        let told = self.log[self.next..end].iter();
+        let kinds = done.clone().map(|r| name(&r.event));
+        kinds.eq(told.clone().map(|r| name(&r.event)))
+            && done.last().and_then(|r| key(&r.event)) == told.last().and_then(|r| key(&r.event))
+    }
+
+    /// What a provider that answers by program says now. `None` where the record is asked.
+    fn heard_again(&mut self, ix: usize, call: &Call) -> Option<Reheard> {
+        let by_program = self.turn.cx.providers.is_programmed(&call.request.provider);
+        if self.next < self.from || !by_program {
+            return None;
+        }
+        let execution = self.turn.run.state.nodes[ix].execution - 1;
+        let effect = self.turn.run.call_id(ix, execution, call.round);
+        let heard = self.turn.cx.asked.said(&effect);
+        if heard == Reheard::NotAsked {
+            let need = ModelNeed {
+                effect,
+                node: self.turn.run.def.nodes[ix].id.clone(),
+                request: call.request.clone(),
+            };
+            self.turn.needs = Some(crate::run::refusal::Need::Model(Box::new(need)));
+        }
+        Some(heard)
+    }
+
+    /// Whether one of source and replay was refused where the other got a usable answer.
+    fn shifted(&self, ix: usize, answer: &ModelAnswer) -> bool {
+        let now = self.is_refused(ix, answer);
+        now.zip(self.source_refused(ix))
+            .is_some_and(|(now, then)| now != then)
+    }
+
+    /// Whether an answer is a refusal or can be used; `None` when it is neither.
+    fn is_refused(&self, ix: usize, answer: &ModelAnswer) -> Option<bool> {
+        match self.turn.judge(ix, answer).verdict {
+            Verdict::Refused(_) => Some(true),
+            Verdict::Accepted(_) => Some(false),
+            Verdict::Truncated | Verdict::Unusable { .. } => None,
+        }
+    }
+
+    /// How the source fared in the end with the node at hand: by its last answer.
+    fn source_refused(&self, ix: usize) -> Option<bool> {
+        let node = &self.turn.run.def.nodes[ix].id;
+        let rest = self.log[self.next..].iter();
+        let of_node = rest.take_while(|r| !settles(&r.event, node));
+        let answers = of_node.filter_map(|r| match &r.event {
+            Event::ModelAnswered(told) if told.node == *node => Some(&told.answer),
+            _ => None,
+        });
+        self.is_refused(ix, answers.last()?)
+    }
+
+    /// Nothing after the node that was answered otherwise is executed.
+    fn end_at_refusal(&mut self, ix: usize, call: &Call, answer: ModelAnswer, cause: Seq) {
+        let sequence = self.log[self.next].seq;
+        let source_refused = self.source_refused(ix) == Some(true);
+        let (answer, mut cause) = self.turn.tell_answer(ix, call, answer, cause);
+        let reason = answer.refusal.as_ref().and_then(|r| r.text.clone());
+        if let Some(refusal) = answer.refusal {
+            let step = EnvelopeStep::Refused(refusal);
+            cause = self.turn.tell_envelope(ix, call, step, cause);
+        }
+        let node = self.turn.run.def.nodes[ix].id.clone();
+        let told = RefusalDivergence {
+            node: node.clone(),
+            source: self.source(),
+            sequence,
+            source_refused,
+            reason,
+        };
+        let (original, replayed) = told.kinds();
+        let details = json!({
+            "atSequence": sequence, "nodeId": node,
+            "originalEnvelopeKind": original, "replayEnvelopeKind": replayed,
+        });
+        let diverged = Event::ReplayDivergedAtRefusal(Box::new(told));
+        let cause = self.turn.emit(diverged, Some(cause));
+        let message = "the model refused in one of source and replay, and answered in the other";
+        let error = ErrorInfo::new("replay_diverged_at_refusal", message).with_details(details);
+        self.end(ix, error, cause);
+    }
+
+    fn tell_divergence(&mut self, sequence: Seq, kind: &str) {
+        let event = Event::ReplayDiverged {
+            source: self.source(),
+            sequence,
+            kind: kind.to_owned(),
+        };
+        self.turn.emit(event, self.turn.run.state.head);
+    }
+
+    /// The source recorded no answer to what the replay asks.
+    fn refuse(&mut self, ix: usize) {
+        let message = "the source recorded no answer to this request";
+        let cause = self.turn.run.state.head.unwrap_or(Seq(0));
+        self.end(ix, ErrorInfo::new("replay_source_missing", message), cause);
+    }
+
+    /// The node and the run fail, whatever the node's author wants to happen when it fails.
+    fn end(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
+        let state = &self.turn.run.state.nodes[ix];
+        let failed = Event::NodeFailed {
+            node: self.turn.run.def.nodes[ix].id.clone(),
+            error: error.clone(),
+            attempts: state.attempt + 1,
+            child: None,
+        };
+        let cause = self.turn.emit(failed, Some(cause));
+        self.turn.fail_run(error, Some(ix), Some(cause));
+    }
+}
+
+/// The key of the call an event tells of.
+fn key(event: &Event) -> Option<&str> {
+    let work = match event {
+        Event::NodeStarted { work, .. } => work.as_ref(),
+        Event::ModelAskedAgain(retry) => Some(&retry.work),
+        _ => None,
+    };
+    match work {
+        Some(Work::Model { key, .. }) => Some(key),
+        _ => None,
+    }
+}

@@ -1,0 +1,399 @@
+//! Nodes that ask a model. A call is recorded whole before it is made; what follows from an answer
+//! is decided here, from the answer alone: use it, ask again with what was wrong, or give up.
+//!
+//! ```text
+//! started --answer--> accepted ............................ completed
+//!    ^         +----> refused ............................. failed, never asked again
+//!    |         +----> cut off: a larger budget --+
+//!    |         +----> not of the wanted shape ---+--> asked again, or failed after three attempts
+//!    +--------------------------------------------+
+//! ```
+
+use super::finish::Done;
+use super::state::{NodeState, Run};
+use super::turn::Turn;
+use crate::ids::logical_invocation_id;
+use crate::model::{
+    ASSUMED_OUTPUT_TOKENS, BUDGET_MULTIPLIER, Judged, MAX_ATTEMPTS, MAX_OUTPUT_TOKENS, Provider,
+    Verdict, content_key, judge, without_prompt,
+};
+use crate::node::{Kind, ModelNode};
+use serde_json::{Value, json};
+use tandem_record::{
+    CapKind, EffectId, EnvelopeFact, EnvelopeFault, EnvelopeStep, ErrorInfo, Event, ModelAnswer,
+    ModelAnswered, ModelMessage, ModelRequest, ModelRetry, ModelRole, NodeId, Object, RunId, Seq,
+    TenantId, Work,
+};
+
+/// Answers of providers that answer by program, for replays. Looked up outside like memory.
+pub trait Asked: Sync {
+    fn said(&self, effect: &EffectId) -> Reheard;
+}
+
+/// What a provider that was asked again said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reheard {
+    /// It was not asked yet; the decision stops and wants it asked.
+    NotAsked,
+    /// It has nothing more to say.
+    Nothing,
+    Answer(ModelAnswer),
+}
+
+/// A call a replay has to have made before it can be decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelNeed {
+    pub effect: EffectId,
+    pub node: NodeId,
+    pub request: ModelRequest,
+}
+
+/// Identity of the `round`-th call of one execution.
+pub(super) fn call_id(
+    tenant: &TenantId,
+    run: &RunId,
+    node: &NodeId,
+    execution: u32,
+    round: u32,
+) -> EffectId {
+    let provider = format!("tandem:model:{round}");
+    logical_invocation_id(tenant, run, node, u64::from(execution), &provider)
+}
+
+/// A call under way.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) key: String,
+    pub(super) round: u32,
+    pub(super) corrected: bool,
+    pub(super) request: ModelRequest,
+}
+
+impl NodeState {
+    /// Stops waiting. A call of a model is remembered: it is the one to be made when the node goes
+    /// on, with the answers before it still good.
+    pub(super) fn drop_work(&mut self) {
+        self.work = self.work.take().filter(|w| matches!(w, Work::Model { .. }));
+    }
+}
+
+impl Run {
+    /// The call a node waits for.
+    pub(super) fn call_of(&self, ix: usize) -> Option<Call> {
+        match &self.state.nodes[ix].work {
+            Some(Work::Model {
+                key,
+                round,
+                corrected,
+                request,
+                ..
+            }) => Some(Call {
+                key: key.clone(),
+                round: *round,
+                corrected: *corrected,
+                request: (**request).clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Adds what an answer used to what the run used.
+    pub(super) fn count_tokens(&mut self, told: &ModelAnswered) {
+        let Some(usage) = told.answer.usage else {
+            return;
+        };
+        let (input, output) = (usage.input_tokens, usage.output_tokens);
+        for (name, value) in [
+            ("tokens.input", json!(input)),
+            ("tokens.output", json!(output)),
+            ("tokens.total", json!(input.saturating_add(output))),
+            ("provider", json!(told.provider)),
+            ("model", json!(told.model)),
+        ] {
+            self.add_cost(&format!("openwop.cost.{name}"), &value);
+        }
+    }
+
+    pub(super) fn call_id(&self, ix: usize, execution: u32, round: u32) -> EffectId {
+        let tenant = &self.request().owner.tenant;
+        call_id(tenant, self.id(), &self.def.nodes[ix].id, execution, round)
+    }
+}
+
+impl Turn<'_> {
+    /// The call a node makes when it starts: the first of its execution, or the one it was making
+    /// when it failed or was cut off. `then` is what the source of a replay asked.
+    pub(super) fn model_call(
+        &self,
+        ix: usize,
+        config: &ModelNode,
+        inputs: &Object,
+        execution: u32,
+        then: Option<&ModelRequest>,
+    ) -> Result<Work, ErrorInfo> {
+        if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
+            return Ok(unfinished.clone());
+        }
+        let request = self.model_request(config, inputs, then)?;
+        Ok(Work::Model {
+            effect: self.run.call_id(ix, execution, 1),
+            key: content_key(&request),
+            round: 1,
+            corrected: false,
+            request: Box::new(request),
+        })
+    }
+
+    /// What the run's options say stands over what the node says.
+    fn model_request(
+        &self,
+        config: &ModelNode,
+        inputs: &Object,
+        then: Option<&ModelRequest>,
+    ) -> Result<ModelRequest, ErrorInfo> {
+        let configurable = self.run.request().options.configurable.as_ref();
+        let option = |key: &str| configurable.and_then(|c| c.get(key));
+        let text = |key: &str| option(key).and_then(Value::as_str).map(str::to_owned);
+        let provider = text("ai.provider").unwrap_or_else(|| config.provider.clone());
+        let default = match then {
+            // Nobody is asked, so who could be asked today does not matter.
+            Some(then) => Some(then.model.clone()),
+            None => self.default_model(&provider, config)?,
+        };
+        let model = text("ai.model")
+            .or_else(|| text("model"))
+            .or_else(|| config.model.clone())
+            .or(default);
+        let Some(model) = model else {
+            let message = format!("no model is named, and {provider:?} has no default");
+            return Err(ErrorInfo::new("model_not_supported", message));
+        };
+        let max_tokens = option("maxTokens").and_then(Value::as_u64);
+        let temperature = option("temperature").and_then(Value::as_f64);
+        Ok(ModelRequest {
+            provider,
+            model,
+            messages: config.messages(inputs)?,
+            temperature: temperature.or(config.temperature),
+            max_output_tokens: max_tokens
+                .map(|n| n.min(MAX_OUTPUT_TOKENS))
+                .or(config.max_tokens),
+            schema: config.shape.as_ref().map(|shape| shape.schema.clone()),
+        })
+    }
+
+    /// The model of nodes that name none, of a provider that is there.
+    fn default_model(
+        &self,
+        provider: &str,
+        config: &ModelNode,
+    ) -> Result<Option<String>, ErrorInfo> {
+        let providers = self.cx.providers;
+        // Whether a workflow may use what answers by program is settled by its document.
+        let meant = |p: &&Provider| !p.programmed || provider == config.provider;
+        match providers.get(provider).filter(meant) {
+            Some(known) => Ok(known.default_model.clone()),
+            None => {
+                let message = providers.unknown(provider);
+                Err(ErrorInfo::new("provider_not_supported", message))
+            }
+        }
+    }
+
+    /// An answer arrived for the call a node waits for.
+    pub(super) fn model_answered(&mut self, ix: usize, answer: ModelAnswer, cause: Seq) {
+        let call = self.run.call_of(ix).expect("only a call is answered");
+        let (answer, told) = self.tell_answer(ix, &call, answer, cause);
+        let judged = self.judge(ix, &answer);
+        let mut cause = told;
+        if let Some((path, byte_offset)) = judged.recovered {
+            let step = EnvelopeStep::Recovered { path, byte_offset };
+            cause = self.tell_envelope(ix, &call, step, cause);
+        }
+        match judged.verdict {
+            Verdict::Accepted(value) => {
+                let done = Done::with(outputs(self.shaped(ix), value, &answer));
+                self.complete_node(ix, done, cause);
+            }
+            Verdict::Refused(refusal) => {
+                let cause = self.tell_envelope(ix, &call, EnvelopeStep::Refused(refusal), cause);
+                let message = format!("the provider {:?} refused to answer", call.request.provider);
+                self.fail_or_retry(ix, ErrorInfo::new("envelope_refusal", message), cause);
+            }
+            Verdict::Truncated => {
+                let output_tokens = answer.usage.map(|usage| usage.output_tokens);
+                let stop = answer.stop;
+                let step = EnvelopeStep::Truncated {
+                    stop,
+                    output_tokens,
+                };
+                let cause = self.tell_envelope(ix, &call, step, cause);
+                let next = larger(&call, output_tokens);
+                self.ask_again(ix, &call, EnvelopeFault::Truncation, None, next, cause);
+            }
+            Verdict::Unusable { fault, error } => {
+                let next = corrected(&call, &error);
+                self.ask_again(ix, &call, fault, Some(error), Some(next), cause);
+            }
+        }
+    }
+
+    /// Records an answer, without the prompt where it may be quoted.
+    pub(super) fn tell_answer(
+        &mut self,
+        ix: usize,
+        call: &Call,
+        mut answer: ModelAnswer,
+        cause: Seq,
+    ) -> (ModelAnswer, Seq) {
+        if let Some(refusal) = &mut answer.refusal {
+            let words = refusal.text.take();
+            refusal.text = words.map(|words| without_prompt(&words, &call.request.messages));
+            // What came beside a refusal is no answer.
+            (answer.text, answer.data) = (None, None);
+        }
+        let told = Event::ModelAnswered(Box::new(ModelAnswered {
+            node: self.run.def.nodes[ix].id.clone(),
+            key: call.key.clone(),
+            round: call.round,
+            provider: call.request.provider.clone(),
+            model: call.request.model.clone(),
+            answer: answer.clone(),
+        }));
+        let seq = self.emit(told, Some(cause));
+        (answer, seq)
+    }
+
+    pub(super) fn tell_envelope(
+        &mut self,
+        ix: usize,
+        call: &Call,
+        what: EnvelopeStep,
+        cause: Seq,
+    ) -> Seq {
+        let fact = EnvelopeFact {
+            node: self.run.def.nodes[ix].id.clone(),
+            provider: call.request.provider.clone(),
+            model: call.request.model.clone(),
+            what,
+        };
+        self.emit(Event::Envelope(Box::new(fact)), Some(cause))
+    }
+
+    pub(super) fn judge(&self, ix: usize, answer: &ModelAnswer) -> Judged {
+        let shape = match &self.run.def.nodes[ix].kind {
+            Kind::Model(config) => config.shape.as_ref(),
+            _ => None,
+        };
+        judge(answer, shape.map(|shape| &shape.validator))
+    }
+
+    fn shaped(&self, ix: usize) -> bool {
+        matches!(&self.run.def.nodes[ix].kind, Kind::Model(config) if config.shape.is_some())
+    }
+
+    /// Makes the next call, unless there is none to make.
+    fn ask_again(
+        &mut self,
+        ix: usize,
+        call: &Call,
+        fault: EnvelopeFault,
+        error: Option<String>,
+        next: Option<Next>,
+        cause: Seq,
+    ) {
+        let Some((request, corrected)) = next.filter(|_| call.round < MAX_ATTEMPTS) else {
+            return self.give_up(ix, call, fault, error, cause);
+        };
+        let execution = self.run.state.nodes[ix].execution - 1;
+        let round = call.round + 1;
+        let retry = ModelRetry {
+            node: self.run.def.nodes[ix].id.clone(),
+            attempt: round,
+            reason: fault,
+            error,
+            work: Work::Model {
+                effect: self.run.call_id(ix, execution, round),
+                key: content_key(&request),
+                round,
+                corrected,
+                request: Box::new(request),
+            },
+        };
+        self.emit(Event::ModelAskedAgain(Box::new(retry)), Some(cause));
+    }
+
+    fn give_up(
+        &mut self,
+        ix: usize,
+        call: &Call,
+        reason: EnvelopeFault,
+        error: Option<String>,
+        cause: Seq,
+    ) {
+        let attempts = call.round;
+        let step = EnvelopeStep::Exhausted {
+            attempts,
+            reason,
+            error,
+        };
+        let cause = self.tell_envelope(ix, call, step, cause);
+        let breached = Event::CapBreached {
+            kind: CapKind::Schema,
+            limit: u64::from(MAX_ATTEMPTS),
+            observed: u64::from(attempts),
+            node: Some(self.run.def.nodes[ix].id.clone()),
+        };
+        let cause = self.emit(breached, Some(cause));
+        let (code, what) = match reason {
+            EnvelopeFault::Truncation => ("envelope_truncation_unrecoverable", "was cut off"),
+            EnvelopeFault::ParseError => ("envelope_invalid", "was not JSON"),
+            EnvelopeFault::SchemaViolation => ("envelope_invalid", "did not fit the schema"),
+        };
+        let message = format!("the model's answer {what}, {attempts} times");
+        let details = json!({"reason": reason.as_str(), "attempts": attempts});
+        let error = ErrorInfo::new(code, message).with_details(details);
+        self.fail_or_retry(ix, error, cause);
+    }
+}
+
+/// A request and whether it ends with words about an earlier answer.
+type Next = (ModelRequest, bool);
+
+/// The same question with more room for the answer; none when there was as much as there may be.
+fn larger(call: &Call, used: Option<u64>) -> Option<Next> {
+    let budget = call.request.max_output_tokens.or(used.filter(|n| *n > 0));
+    let budget = budget.unwrap_or(ASSUMED_OUTPUT_TOKENS);
+    let next = ModelRequest {
+        max_output_tokens: Some((budget * BUDGET_MULTIPLIER).min(MAX_OUTPUT_TOKENS)),
+        ..call.request.clone()
+    };
+    (budget < MAX_OUTPUT_TOKENS).then_some((next, call.corrected))
+}
+
+/// The same question, and after it what was wrong with the last answer.
+fn corrected(call: &Call, error: &str) -> Next {
+    let mut next = call.request.clone();
+    if call.corrected {
+        next.messages.pop();
+    }
+    next.messages.push(ModelMessage {
+        role: ModelRole::User,
+        content: format!(
+            "Your last answer could not be used ({error}). Answer again with a single JSON value \
+             that fits the schema, without any other text."
+        ),
+    });
+    (next, true)
+}
+
+/// JSON leaves by one port, text by another.
+fn outputs(shaped: bool, value: Value, answer: &ModelAnswer) -> Object {
+    if shaped {
+        return Object::from_iter([("output".to_owned(), value)]);
+    }
+    Object::from_iter([
+        ("content".to_owned(), value),
+        ("finishReason".to_owned(), json!(answer.stop.as_str())),
+    ])
+}

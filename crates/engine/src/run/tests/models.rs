@@ -1,0 +1,415 @@
+//! Nodes that ask a model: what is asked, what follows from each kind of answer, what is tried again.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::run::Refusal;
+use serde_json::{Value, json};
+use tandem_record::{DrainPolicy, EffectKind, ErrorInfo, Event, ModelRequest, RunStatus, Work};
+
+pub(super) fn schema() -> Value {
+    json!({"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}})
+}
+
+/// A node that wants `{ok}`.
+pub(super) fn structured(flow: Flow, id: &str, config: Value) -> Flow {
+    let mut whole = json!({"provider": "acme", "model": "small", "outputSchema": schema()});
+    let given = config.as_object().expect("a configuration");
+    whole
+        .as_object_mut()
+        .expect("it is one")
+        .extend(given.clone());
+    let asked = json!([{"role": "user", "content": "Is it fine?"}]);
+    flow.node(id, "core.ai.structuredOutput", whole)
+        .port("messages", json!({"type": "static", "value": asked}))
+}
+
+pub(super) fn said(text: &str) -> Value {
+    json!({"text": text, "stop": "end", "usage": {"input_tokens": 3, "output_tokens": 2}})
+}
+
+pub(super) fn cut_off(text: &str) -> Value {
+    json!({"text": text, "stop": "max_tokens", "usage": {"input_tokens": 3, "output_tokens": 9}})
+}
+
+pub(super) fn refused(words: &str) -> Value {
+    json!({"stop": "end", "refusal": {"text": words, "category": "policy"}})
+}
+
+fn asked(run: &Stage) -> ModelRequest {
+    let calls = run.outbox().filter_map(|effect| match &effect.kind {
+        EffectKind::Model { request, .. } => Some((**request).clone()),
+        _ => None,
+    });
+    let calls: Vec<ModelRequest> = calls.collect();
+    assert_eq!(calls.len(), 1, "one call at a time");
+    calls.into_iter().next().expect("counted")
+}
+
+fn one(config: Value) -> Stage {
+    Stage::started(structured(flow("one"), "m", config))
+}
+
+#[test]
+fn a_call_is_recorded_whole_before_it_is_made() {
+    let mut run = one(json!({"temperature": 0.5, "maxTokens": 50}));
+    run.then(
+        "
+            run.started
+            node.started m model
+            > model m acme/small messages=1 budget=Some(50) attempt=0
+        ",
+    );
+    let Event::NodeStarted {
+        work: Some(Work::Model { key, request, .. }),
+        ..
+    } = &run.log()[1].event
+    else {
+        panic!("the start tells of the call");
+    };
+    assert_eq!(**request, asked(&run));
+    assert_eq!(*key, crate::model::content_key(request));
+    assert_eq!(request.schema, Some(schema()));
+}
+
+#[test]
+fn each_kind_of_answer_leads_where_the_table_says() {
+    let again = |text: Value, reason: &str, last: &str| {
+        format!(
+            "
+            model.answered m round=1
+            envelope.retry.attempted m attempt=2 {reason}
+            {last}
+            --- {text}
+            "
+        )
+    };
+    for (answer, expected) in [
+        (
+            said("{\"ok\":true}"),
+            "
+            model.answered m round=1
+            node.completed m {\"output\":{\"ok\":true}}
+            run.completed {\"ok\":true}
+            "
+            .to_owned(),
+        ),
+        (
+            said("Sure:\n```json\n{\"ok\":false}\n```"),
+            "
+            model.answered m round=1
+            envelope.recovered markdown-fence m
+            node.completed m {\"output\":{\"ok\":false}}
+            run.completed {\"ok\":false}
+            "
+            .to_owned(),
+        ),
+        (
+            refused("no"),
+            "
+            model.answered m round=1
+            envelope.refusal m
+            node.failed m envelope_refusal
+            run.failed envelope_refusal m
+            "
+            .to_owned(),
+        ),
+        (
+            said("fine, I think"),
+            again(
+                Value::Null,
+                "parse-error",
+                "> model m acme/small messages=2 budget=None attempt=0",
+            ),
+        ),
+        (
+            said("{\"ok\":1}"),
+            again(
+                Value::Null,
+                "schema-violation",
+                "> model m acme/small messages=2 budget=None attempt=0",
+            ),
+        ),
+        (
+            cut_off("{\"ok\":tr"),
+            "
+            model.answered m round=1
+            envelope.truncated m
+            envelope.retry.attempted m attempt=2 truncation
+            > model m acme/small messages=1 budget=Some(18) attempt=0
+            "
+            .to_owned(),
+        ),
+    ] {
+        let mut run = one(json!({})).given();
+        run.done("m", answer);
+        let expected = expected
+            .split("---")
+            .next()
+            .expect("a first part")
+            .to_owned();
+        run.then(&expected);
+    }
+}
+
+#[test]
+fn the_model_is_told_what_was_wrong_and_only_the_last_of_it() {
+    let mut run = one(json!({}));
+    let first = run.effect_of("m");
+    run.done("m", said("prose"));
+    assert_ne!(
+        run.effect_of("m"),
+        first,
+        "another call has another identity"
+    );
+    let second = asked(&run);
+    assert!(
+        second.messages[1]
+            .content
+            .contains("the answer is not JSON")
+    );
+    run.done("m", said("{}"));
+    let third = asked(&run);
+    assert_eq!(third.messages.len(), 2);
+    assert!(third.messages[1].content.contains("\"ok\" is missing"));
+    let mut run = run.given();
+    run.done("m", said("{\"ok\":true}"));
+    run.then(
+        r#"
+            model.answered m round=3
+            node.completed m {"output":{"ok":true}}
+            run.completed {"ok":true}
+        "#,
+    );
+}
+
+#[test]
+fn three_attempts_and_no_more() {
+    let mut run = one(json!({"maxTokens": 50, "retryOnInvalidJson": 0}));
+    for _ in 0..2 {
+        run.done("m", cut_off("{"));
+    }
+    assert_eq!(asked(&run).max_output_tokens, Some(200));
+    let mut run = run.given();
+    run.done("m", cut_off("{"));
+    run.then(
+        "
+            model.answered m round=3
+            envelope.truncated m
+            envelope.exhausted 3 truncation m
+            cap.breached schema 3>3 m
+            node.failed m envelope_truncation_unrecoverable
+            run.failed envelope_truncation_unrecoverable m
+        ",
+    );
+    let mut run = one(json!({}));
+    for _ in 0..3 {
+        run.done("m", said("never"));
+    }
+    let error = run.run().error().expect("it failed").clone();
+    assert_eq!(error.code, "envelope_invalid");
+    assert_eq!(
+        error.details,
+        Some(json!({"reason": "parse-error", "attempts": 3}))
+    );
+    let mut widest = one(json!({"maxTokens": 131_072}));
+    widest.done("m", cut_off("{"));
+    assert_eq!(
+        widest.status(),
+        RunStatus::Failed,
+        "there is no larger budget"
+    );
+}
+
+#[test]
+fn a_refusal_is_told_without_the_prompt_and_no_error_quotes_it() {
+    let mut run = one(json!({}));
+    run.done("m", refused("I will not say whether: Is it fine? Ever."));
+    let error = run.run().error().expect("it failed");
+    assert!(!error.message.contains("not say"), "{error:?}");
+    let log = serde_json::to_string(&run.log()[2..]).expect("events are plain data");
+    assert!(!log.contains("Is it fine"), "{log}");
+    assert!(
+        log.contains("I will not say whether: [REDACTED:prompt]"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_failed_call_is_tried_again_as_the_same_call_with_the_answers_before_it() {
+    let flow = structured(flow("tried"), "m", json!({})).with(
+        "settings",
+        json!({"retry": {"maxAttempts": 2, "backoff": "none"}}),
+    );
+    let mut run = Stage::started(flow);
+    run.done("m", said("prose"));
+    let second = run.effect_of("m");
+    let later = ErrorInfo::new("provider_quota_exhausted", "later")
+        .with_details(json!({"retryAfterMs": 7_000}))
+        .retryable();
+    let mut run = run.given();
+    run.failed("m", later);
+    run.elapse(6_999);
+    assert_eq!(run.outbox().count(), 0, "the provider asked for patience");
+    run.elapse(1);
+    assert_eq!(run.effect_of("m"), second);
+    run.done("m", said("{\"ok\":true}"));
+    run.then(
+        r#"
+            node.retried m provider_quota_exhausted attempt=1 delay=7000
+            node.started m attempt=1 model
+            > model m acme/small messages=2 budget=None attempt=1
+            model.answered m round=2
+            node.completed m {"output":{"ok":true}}
+            run.completed {"ok":true}
+        "#,
+    );
+    let mut once = one(json!({}));
+    once.failed("m", ErrorInfo::new("provider_unavailable", "").retryable());
+    assert_eq!(once.status(), RunStatus::Failed, "no policy, no second try");
+}
+
+#[test]
+fn a_pause_keeps_the_place_in_the_conversation() {
+    let mut run = one(json!({}));
+    run.done("m", said("prose"));
+    let second = run.effect_of("m");
+    run.pause(DrainPolicy::Immediate).expect("running");
+    assert_eq!(run.outbox().count(), 0);
+    run.resume().expect("paused");
+    assert_eq!(run.effect_of("m"), second);
+}
+
+#[test]
+fn a_chat_puts_its_prompts_around_what_arrives() {
+    let arrives = json!([{"role": "assistant", "content": "Hello."}]);
+    let config = json!({"provider": "acme", "systemPrompt": "Be terse.", "userPrompt": "Why?"});
+    let chat = flow("chat")
+        .node("m", "core.llm.chat", config)
+        .port("messages", json!({"type": "static", "value": arrives}));
+    let mut run = Stage::started(chat);
+    let request = asked(&run);
+    let roles: Vec<&str> = request.messages.iter().map(|m| m.role.as_str()).collect();
+    assert_eq!(roles, ["system", "assistant", "user"]);
+    assert_eq!((request.model.as_str(), request.schema), ("large", None));
+    run.done("m", said("Because."));
+    let outputs = run.node("m").outputs.clone().expect("it completed");
+    assert_eq!(
+        Value::Object((*outputs).clone()),
+        json!({"content": "Because.", "finishReason": "stop"})
+    );
+    let cost = run.run().view().cost.expect("tokens are counted");
+    assert_eq!(cost["openwop.cost.tokens.total"], 5);
+}
+
+#[test]
+fn the_runs_options_stand_over_the_node() {
+    let options = json!({"ai.model": "tiny", "model": "other", "temperature": 2, "maxTokens": 9});
+    let mut run = Stage::new(structured(flow("one"), "m", json!({}))).configured(options);
+    run.create(json!({}));
+    let request = asked(&run);
+    assert_eq!(request.model, "tiny");
+    assert_eq!(
+        (request.temperature, request.max_output_tokens),
+        (Some(2.0), Some(9))
+    );
+    for unknown in ["nobody", "mock"] {
+        let options = json!({"ai.provider": unknown});
+        let mut run = Stage::new(structured(flow("one"), "m", json!({}))).configured(options);
+        let refused = run.try_create(json!({})).expect_err("nobody is called so");
+        let Refusal::Invalid(problems) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(problems[0].path, "/configurable/ai.provider");
+    }
+    // One that was configured when the run began may be gone when the node starts.
+    let gone = structured(flow("one"), "m", json!({"provider": "gone"}));
+    let error = Stage::started(gone).run().error().cloned();
+    assert_eq!(error.expect("it failed").code, "provider_not_supported");
+}
+
+#[test]
+fn messages_that_cannot_be_said_fail_the_node() {
+    for (messages, code) in [
+        (json!("hello"), "validation_error"),
+        (json!([]), "validation_error"),
+        (
+            json!([{"role": "tool", "content": "x"}]),
+            "validation_error",
+        ),
+        (
+            json!([{"role": "user", "content": ["x"]}]),
+            "validation_error",
+        ),
+        (
+            json!([{"role": "user", "content": "x", "name": "y"}]),
+            "validation_error",
+        ),
+        (
+            json!([{"role": "user", "content": "x".repeat(1_100_000)}]),
+            "content_too_long",
+        ),
+    ] {
+        let flow = structured(flow("bad"), "m", json!({}))
+            .port("messages", json!({"type": "static", "value": messages}));
+        let run = Stage::started(flow);
+        assert_eq!(run.run().error().expect("it failed").code, code);
+    }
+}
+
+#[test]
+fn what_a_node_may_be_told_is_closed() {
+    let faults = |config: Value| {
+        let faults = structured(flow("bad"), "m", config).faults();
+        faults.into_iter().map(|f| f.path).collect::<Vec<_>>()
+    };
+    for (config, path) in [
+        (json!({"tools": []}), "/nodes/0/config/tools"),
+        (json!({"provider": ""}), "/nodes/0/config/provider"),
+        (json!({"provider": "mock"}), "/nodes/0/config/provider"),
+        (
+            json!({"outputSchema": {"type": 7}}),
+            "/nodes/0/config/outputSchema",
+        ),
+        (
+            json!({"outputSchema": null}),
+            "/nodes/0/config/outputSchema",
+        ),
+        (json!({"maxTokens": 0}), "/nodes/0/config/maxTokens"),
+        (json!({"maxTokens": 1_000_000}), "/nodes/0/config/maxTokens"),
+        (json!({"temperature": 3}), "/nodes/0/config/temperature"),
+        (
+            json!({"retryOnInvalidJson": "no"}),
+            "/nodes/0/config/retryOnInvalidJson",
+        ),
+    ] {
+        assert_eq!(faults(config), [path]);
+    }
+    let chat = flow("bad").node(
+        "m",
+        "core.llm.chat",
+        json!({"provider": "acme", "stream": true}),
+    );
+    assert_eq!(chat.faults()[0].path, "/nodes/0/config/stream");
+}
+
+#[test]
+fn a_document_is_refused_for_providers_nobody_configured() {
+    let stage = Stage::new(flow("any").noops("n"));
+    let faults = |config: Value| {
+        let def = structured(flow("doc").noops("a"), "m", config).compile();
+        let faults = stage.providers.check(&def).into_iter();
+        faults.map(|f| (f.path, f.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(faults(json!({})), []);
+    assert_eq!(faults(json!({"model": null})), []);
+    let told = faults(json!({"provider": "other"}));
+    assert_eq!(told[0].0, "/nodes/1/config/provider");
+    assert!(told[0].1.ends_with("it has acme"), "{told:?}");
+    let mock = flow("conformance-x").node(
+        "m",
+        "core.ai.structuredOutput",
+        json!({"provider": "mock", "outputSchema": {}}),
+    );
+    let told = stage.providers.check(&mock.compile());
+    assert_eq!(told[0].path, "/nodes/0/config/model");
+}

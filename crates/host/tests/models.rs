@@ -1,0 +1,175 @@
+//! Models of the real binary: called with the operator's key under the effect's id, once and not
+//! again by a replay; repeated under the same id when the process dies between call and record.
+
+mod server;
+
+use serde_json::{Value, json};
+use server::Server;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// A test that waits longer for a call has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+const KEY: &str = "operators-key-not-to-be-seen";
+
+struct Call {
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Call {
+    fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+}
+
+/// A model on loopback that has one answer.
+struct Model {
+    url: String,
+    calls: Receiver<Call>,
+    /// Lets it answer one call.
+    answers: Sender<()>,
+}
+
+fn model() -> Model {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (sender, calls) = mpsc::channel();
+    let (answers, leave) = mpsc::channel();
+    std::thread::spawn(move || {
+        // One after the other; whoever calls has hung up when the next one does.
+        for connection in listener.incoming().flatten() {
+            answer(&connection, &sender, &leave);
+        }
+    });
+    Model {
+        url,
+        calls,
+        answers,
+    }
+}
+
+fn answer(connection: &TcpStream, sender: &Sender<Call>, leave: &Receiver<()>) -> Option<()> {
+    let mut reader = BufReader::new(connection.try_clone().ok()?);
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(": ") {
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length")?;
+    let mut body = vec![0; length.1.parse().ok()?];
+    reader.read_exact(&mut body).ok()?;
+    let body = serde_json::from_slice(&body).ok()?;
+    sender.send(Call { headers, body }).ok()?;
+    leave.recv_timeout(PATIENCE).ok()?;
+    let said = json!({
+        "choices": [{"finish_reason": "stop", "message": {"content": "Forty euro."}}],
+        "usage": {"prompt_tokens": 4, "completion_tokens": 2},
+    });
+    let said = said.to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        said.len()
+    );
+    let mut connection = connection;
+    connection.write_all((head + &said).as_bytes()).ok()
+}
+
+fn workflow() -> String {
+    json!({
+        "id": "price", "name": "price", "version": "1.0", "metadata": {},
+        "settings": {"timeout": 0}, "variables": [], "edges": [],
+        "triggers": [{"id": "manual", "type": "manual", "enabled": true}],
+        "nodes": [{
+            "id": "ask", "typeId": "core.llm.chat", "name": "ask", "position": {"x": 0, "y": 0},
+            "config": {"provider": "house", "userPrompt": "How much is it?"}, "inputs": {},
+        }],
+    })
+    .to_string()
+}
+
+fn serving(url: &str, seams: bool) -> Server {
+    let config = format!(
+        "test_seams = {seams}\n[secrets]\nhouse = \"{KEY}\"\n[models.house]\nkind = \"openai\"\n\
+         base_url = \"{url}\"\nkey = \"house\"\nmodel = \"small\"\nallow_private = true\n"
+    );
+    Server::configured(&config, &[("price.json", &workflow())])
+}
+
+fn shown(server: &Server, args: &[&str]) -> Value {
+    let output = server.run(args);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+#[test]
+fn a_model_is_called_once_and_where_it_is_stays_unknown() {
+    let Model {
+        url,
+        calls,
+        answers,
+    } = model();
+    answers.send(()).unwrap();
+    let server = serving(&url, false);
+    assert!(server.run(&["run", "price", "--follow"]).status.success());
+    let call = calls.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(call.header("authorization"), format!("Bearer {KEY}"));
+    assert!(!call.header("idempotency-key").is_empty());
+    assert!(call.header("traceparent").starts_with("00-"));
+    assert_eq!(call.body["model"], "small");
+
+    let run = server.only_run("price", "completed");
+    let snapshot = shown(&server, &["runs", "show", &run, "--json"]);
+    let forked = server.run(&["runs", "fork", &run]);
+    assert!(forked.status.success(), "{forked:?}");
+    assert!(calls.try_recv().is_err(), "a replay calls nobody");
+
+    let events = server.run(&["runs", "events", &run, "--json"]);
+    let discovery = server.get("/.well-known/openwop");
+    assert!(discovery.contains("\"house\""), "{discovery}");
+    let everything = format!(
+        "{snapshot} {} {discovery} {}",
+        String::from_utf8_lossy(&events.stdout),
+        server.log()
+    );
+    assert!(everything.contains("Forty euro."), "{everything}");
+    let address = url.trim_start_matches("http://").trim_end_matches("/v1");
+    for hidden in [KEY, address] {
+        assert!(!everything.contains(hidden), "{hidden} is in {everything}");
+    }
+}
+
+#[test]
+fn a_call_is_repeated_under_its_id_after_a_death() {
+    let Model {
+        url,
+        calls,
+        answers,
+    } = model();
+    let mut server = serving(&url, true);
+    server.post("/v1/runs", &[], r#"{"workflowId": "price"}"#);
+    let before = calls.recv_timeout(PATIENCE).unwrap();
+    // Called and not answered yet: the next commit would be the answer's.
+    let armed = r#"{"point": "commit.before"}"#;
+    server.try_post("/v1/host/tandem/test/crash", armed);
+    answers.send(()).unwrap();
+    server.died();
+    answers.send(()).unwrap();
+    server.start_again();
+    let after = calls.recv_timeout(PATIENCE).unwrap();
+    let key = before.header("idempotency-key");
+    assert!(!key.is_empty());
+    assert_eq!(key, after.header("idempotency-key"));
+    assert_eq!(before.body, after.body);
+    server.only_run("price", "completed");
+}

@@ -1,0 +1,105 @@
+//! The messages interface of Anthropic. JSON of a wanted shape is asked for as the arguments of a
+//! tool the model has to use.
+
+use super::schema::{SchemaMode, in_words};
+use serde_json::{Value, json};
+use tandem_record::{
+    ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole, ModelStop, ModelUsage,
+};
+
+pub(super) const PATH: &str = "v1/messages";
+pub(super) const VERSION: &str = "2023-06-01";
+/// The interface insists on a limit.
+const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
+const TOOL: &str = "answer";
+
+pub(super) fn body(request: &ModelRequest, mode: SchemaMode) -> Value {
+    // A tool's arguments are an object, so any other shape is told in words.
+    let is_object = |schema: &&Value| schema.get("type") == Some(&Value::from("object"));
+    let schema = request.schema.as_ref();
+    let native = schema.filter(|s| mode == SchemaMode::Native && is_object(s));
+    let messages = match schema.filter(|_| native.is_none()) {
+        Some(schema) => in_words(request, schema),
+        None => request.messages.clone(),
+    };
+    let limit = request.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
+    let mut body = json!({
+        "model": request.model,
+        "max_tokens": limit,
+        "messages": turns(&messages),
+    });
+    let system: Vec<&str> = messages
+        .iter()
+        .filter(|m| m.role == ModelRole::System)
+        .map(|m| m.content.as_str())
+        .collect();
+    if !system.is_empty() {
+        body["system"] = json!(system.join("\n\n"));
+    }
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(schema) = native {
+        let description = "Gives the answer.";
+        let tool = json!({"name": TOOL, "description": description, "input_schema": schema});
+        body["tools"] = json!([tool]);
+        body["tool_choice"] = json!({"type": "tool", "name": TOOL});
+    }
+    body
+}
+
+/// Turns of user and model; neighbours of one role are one turn.
+fn turns(messages: &[ModelMessage]) -> Vec<Value> {
+    let mut turns: Vec<(ModelRole, String)> = Vec::new();
+    for message in messages.iter().filter(|m| m.role != ModelRole::System) {
+        match turns.last_mut().filter(|(role, _)| *role == message.role) {
+            Some((_, said)) => {
+                said.push_str("\n\n");
+                said.push_str(&message.content);
+            }
+            None => turns.push((message.role, message.content.clone())),
+        }
+    }
+    let turns = turns.into_iter();
+    turns
+        .map(|(role, content)| json!({"role": role.as_str(), "content": content}))
+        .collect()
+}
+
+/// `None` when it is no answer.
+pub(super) fn answer(body: &Value) -> Option<ModelAnswer> {
+    let blocks = body.get("content")?.as_array()?;
+    let kind = |block: &&Value, wanted: &str| block.get("type") == Some(&Value::from(wanted));
+    let texts = blocks.iter().filter(|b| kind(b, "text"));
+    let text: Vec<&str> = texts.filter_map(|b| b.get("text")?.as_str()).collect();
+    let text = (!text.is_empty()).then(|| text.concat());
+    let used = blocks.iter().find(|b| kind(b, "tool_use"));
+    let stop = body.get("stop_reason").and_then(Value::as_str);
+    let refused = stop == Some("refusal");
+    Some(ModelAnswer {
+        refusal: refused.then(|| ModelRefusal {
+            text: text.clone(),
+            category: Some("refusal".to_owned()),
+        }),
+        text,
+        data: used.and_then(|b| b.get("input")).cloned(),
+        stop: match stop {
+            Some("end_turn" | "tool_use" | "refusal") => ModelStop::End,
+            Some("max_tokens") => ModelStop::MaxTokens,
+            Some("stop_sequence") => ModelStop::StopSequence,
+            _ => ModelStop::Unknown,
+        },
+        usage: usage(body.get("usage")),
+    })
+}
+
+fn usage(usage: Option<&Value>) -> Option<ModelUsage> {
+    let usage = usage?;
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+    Some(ModelUsage {
+        input_tokens: count("input_tokens")?,
+        output_tokens: count("output_tokens")?,
+        cache_read_tokens: count("cache_read_input_tokens"),
+        cache_write_tokens: count("cache_creation_input_tokens"),
+    })
+}

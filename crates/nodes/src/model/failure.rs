@@ -1,0 +1,93 @@
+//! How a call that brought no answer is told. Messages name the provider by the operator's name:
+//! not its address, not what it wrote. An error page may repeat the prompt or a key.
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::{Value, json};
+use tandem_record::ErrorInfo;
+
+pub(super) const UNAVAILABLE: &str = "provider_unavailable";
+
+/// The provider answered, but not with an answer. `body` is what it wrote, if it was JSON.
+pub(super) fn status(
+    provider: &str,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &Value,
+) -> ErrorInfo {
+    let told = |what: &str| format!("The model provider `{provider}` {what} ({status}).");
+    let code = status.as_u16();
+    let error = match code {
+        429 => ErrorInfo::new(
+            "provider_quota_exhausted",
+            told("takes no more calls for now"),
+        )
+        .retryable(),
+        408 | 409 | 425 | 500..=599 => {
+            ErrorInfo::new(UNAVAILABLE, told("cannot answer for now")).retryable()
+        }
+        401 | 403 => ErrorInfo::new(UNAVAILABLE, told("does not accept this host's key")),
+        404 => ErrorInfo::new("model_not_supported", told("does not know the model")),
+        413 => ErrorInfo::new("content_too_long", told("was told too much")),
+        _ if says(body, &["context_length_exceeded", "too long"]) => {
+            ErrorInfo::new("content_too_long", told("was told too much"))
+        }
+        _ if says(body, &["response_format", "input_schema", "json_schema"]) => {
+            ErrorInfo::new("response_schema_invalid", told("cannot use the schema"))
+        }
+        _ => ErrorInfo::new(UNAVAILABLE, told("did not take the request")),
+    };
+    let mut details = json!({ "status": code });
+    if let Some(ms) = retry_after_ms(headers) {
+        details["retryAfterMs"] = json!(ms);
+    }
+    error.with_details(details)
+}
+
+/// Whether the provider's error names one of these things.
+fn says(body: &Value, words: &[&str]) -> bool {
+    let error = body.get("error").unwrap_or(body);
+    ["code", "type", "param", "message"]
+        .iter()
+        .filter_map(|member| error.get(member)?.as_str())
+        .any(|text| words.iter().any(|word| text.contains(word)))
+}
+
+/// Seconds; a date is left to the author's own backoff.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    let seconds: f64 = text.trim().parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded right before"
+    )]
+    (0.0..=86_400.0)
+        .contains(&seconds)
+        .then_some((seconds * 1000.0) as u64)
+}
+
+/// No whole answer arrived.
+pub(super) fn transport(provider: &str, error: &reqwest::Error) -> ErrorInfo {
+    let what = if error.is_timeout() {
+        "did not answer in time"
+    } else if error.is_connect() {
+        "could not be reached"
+    } else {
+        "broke off"
+    };
+    let message = format!("The model provider `{provider}` {what}.");
+    ErrorInfo::new(UNAVAILABLE, message).retryable()
+}
+
+pub(super) fn too_large(provider: &str, limit_bytes: usize) -> ErrorInfo {
+    let message = format!(
+        "The answer of the model provider `{provider}` is larger than {limit_bytes} bytes."
+    );
+    ErrorInfo::new(UNAVAILABLE, message)
+}
+
+pub(super) fn unreadable(provider: &str) -> ErrorInfo {
+    let message = format!("The model provider `{provider}` answered in a shape nobody knows.");
+    ErrorInfo::new(UNAVAILABLE, message).retryable()
+}

@@ -1,0 +1,103 @@
+//! Language models, behind the names an operator gave them. One call is attempted once and told in
+//! one shape, whatever the provider speaks. Where a provider is reached and with which key stays
+//! here: neither is part of any answer or error.
+
+mod anthropic;
+mod failure;
+mod hosted;
+mod mock;
+mod openai;
+mod schema;
+mod scripted;
+
+pub use hosted::{Hosted, Speaks};
+pub use mock::{MAX_PROGRAM, MockEntry, MockProgram};
+pub use schema::SchemaMode;
+pub use scripted::{Script, ScriptError};
+
+use crate::client::ClientError;
+use crate::http::Limits;
+use hosted::HostedModel;
+use scripted::ScriptedModel;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tandem_record::{
+    EffectId, EffectOutcome, ErrorInfo, ModelAnswer, ModelRequest, ModelUsage, TraceContext,
+};
+
+/// The models of a host, by provider.
+#[derive(Default)]
+pub struct Models(BTreeMap<String, Provider>);
+
+enum Provider {
+    Hosted(HostedModel),
+    Scripted(ScriptedModel),
+}
+
+impl Models {
+    /// Adds a provider reached over the network.
+    pub fn add_hosted(
+        &mut self,
+        id: &str,
+        hosted: Hosted,
+        limits: Limits,
+    ) -> Result<(), ClientError> {
+        let model = HostedModel::new(hosted, limits)?;
+        self.0.insert(id.to_owned(), Provider::Hosted(model));
+        Ok(())
+    }
+
+    /// Adds a provider that answers from a script.
+    pub fn add_scripted(&mut self, id: &str, script: Script) {
+        let model = ScriptedModel::new(script);
+        self.0.insert(id.to_owned(), Provider::Scripted(model));
+    }
+
+    /// Attempts a call once.
+    pub(crate) async fn call(
+        &self,
+        request: &ModelRequest,
+        timeout: Duration,
+        effect: &EffectId,
+        trace: Option<&TraceContext>,
+    ) -> EffectOutcome {
+        let answered = match self.0.get(&request.provider) {
+            Some(Provider::Hosted(model)) => model.call(request, timeout, effect, trace).await,
+            Some(Provider::Scripted(model)) => model.call(request, effect).await,
+            None => Err(ErrorInfo::new(
+                "provider_not_supported",
+                format!(
+                    "The model provider `{}` is not configured on this host.",
+                    request.provider
+                ),
+            )),
+        };
+        match answered {
+            Ok(answer) => done(&answer),
+            Err(error) => {
+                tracing::debug!(%effect, provider = request.provider, code = error.code, "no answer");
+                EffectOutcome::Failed { error }
+            }
+        }
+    }
+}
+
+/// An answer as the outcome of its effect.
+pub fn done(answer: &ModelAnswer) -> EffectOutcome {
+    match serde_json::to_value(answer) {
+        Ok(Value::Object(outputs)) => EffectOutcome::Done { outputs },
+        other => unreachable!("an answer is an object, not {other:?}"),
+    }
+}
+
+/// Words stand for tokens where nobody else counts.
+fn counted(request: &ModelRequest, said: &str) -> ModelUsage {
+    let words = |text: &str| text.split_whitespace().count() as u64;
+    ModelUsage {
+        input_tokens: request.messages.iter().map(|m| words(&m.content)).sum(),
+        output_tokens: words(said),
+        cache_read_tokens: None,
+        cache_write_tokens: None,
+    }
+}

@@ -1,0 +1,78 @@
+//! Chat completions, as OpenAI speaks them and many others do too.
+
+use super::schema::{SchemaMode, in_words, is_strict};
+use serde_json::{Value, json};
+use tandem_record::{ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelStop, ModelUsage};
+
+pub(super) const PATH: &str = "chat/completions";
+/// The one server that has given up the old name of the output limit.
+const RENAMED_LIMIT_HOST: &str = "api.openai.com";
+
+pub(super) fn body(request: &ModelRequest, mode: SchemaMode, host: &str) -> Value {
+    let schema = request.schema.as_ref();
+    let messages = match schema.filter(|_| mode == SchemaMode::Text) {
+        Some(schema) => said(&in_words(request, schema)),
+        None => said(&request.messages),
+    };
+    let mut body = json!({"model": request.model, "messages": messages});
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(limit) = request.max_output_tokens {
+        let name = if host == RENAMED_LIMIT_HOST {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        body[name] = json!(limit);
+    }
+    if let Some(schema) = schema.filter(|_| mode == SchemaMode::Native) {
+        body["response_format"] = json!({
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": is_strict(schema), "schema": schema},
+        });
+    }
+    body
+}
+
+fn said(messages: &[ModelMessage]) -> Vec<Value> {
+    let messages = messages.iter();
+    messages
+        .map(|m| json!({"role": m.role.as_str(), "content": m.content}))
+        .collect()
+}
+
+/// `None` when it is no answer.
+pub(super) fn answer(body: &Value) -> Option<ModelAnswer> {
+    let choice = body.get("choices")?.get(0)?;
+    let message = choice.get("message")?;
+    let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
+    let finish = choice.get("finish_reason").and_then(Value::as_str);
+    let refusal = text(message, "refusal").filter(|words| !words.is_empty());
+    let filtered = finish == Some("content_filter");
+    Some(ModelAnswer {
+        text: text(message, "content"),
+        data: None,
+        stop: match finish {
+            Some("stop" | "tool_calls" | "content_filter") => ModelStop::End,
+            Some("length") => ModelStop::MaxTokens,
+            _ => ModelStop::Unknown,
+        },
+        refusal: (filtered || refusal.is_some()).then(|| ModelRefusal {
+            text: refusal,
+            category: filtered.then(|| "content_filter".to_owned()),
+        }),
+        usage: usage(body.get("usage")),
+    })
+}
+
+fn usage(usage: Option<&Value>) -> Option<ModelUsage> {
+    let usage = usage?;
+    let details = usage.get("prompt_tokens_details");
+    Some(ModelUsage {
+        input_tokens: usage.get("prompt_tokens")?.as_u64()?,
+        output_tokens: usage.get("completion_tokens")?.as_u64()?,
+        cache_read_tokens: details.and_then(|d| d.get("cached_tokens")?.as_u64()),
+        cache_write_tokens: None,
+    })
+}

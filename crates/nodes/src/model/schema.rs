@@ -1,0 +1,59 @@
+//! How a provider is told which JSON is wanted.
+
+use serde_json::Value;
+use tandem_record::{ModelMessage, ModelRequest, ModelRole};
+
+/// What a provider understands of schemas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchemaMode {
+    /// It takes them as part of the request.
+    #[default]
+    Native,
+    /// It has to be told in words.
+    Text,
+}
+
+/// The messages with the schema in words before them.
+pub(super) fn in_words(request: &ModelRequest, schema: &Value) -> Vec<ModelMessage> {
+    let content = format!(
+        "Answer with a single JSON value that fits this JSON Schema, and with nothing else:\n{schema}"
+    );
+    let told = ModelMessage {
+        role: ModelRole::System,
+        content,
+    };
+    std::iter::once(told)
+        .chain(request.messages.iter().cloned())
+        .collect()
+}
+
+/// Whether every object of the schema is closed and complete, which strict modes insist on.
+pub(super) fn is_strict(schema: &Value) -> bool {
+    let Value::Object(members) = schema else {
+        return true;
+    };
+    let closed = match members.get("properties").and_then(Value::as_object) {
+        Some(properties) => {
+            let required = members.get("required").and_then(Value::as_array);
+            let required = required.map(Vec::as_slice).unwrap_or_default();
+            members.get("additionalProperties") == Some(&Value::Bool(false))
+                && properties
+                    .keys()
+                    .all(|name| required.iter().any(|r| r == name.as_str()))
+        }
+        None => members.get("type") != Some(&Value::from("object")),
+    };
+    let inner = |value: &Value| match value {
+        Value::Array(items) => items.iter().all(is_strict),
+        other => is_strict(other),
+    };
+    let named = |key: &str| {
+        let group = members.get(key).and_then(Value::as_object);
+        group.is_none_or(|g| g.values().all(is_strict))
+    };
+    closed
+        && ["items", "anyOf"]
+            .iter()
+            .all(|key| members.get(*key).is_none_or(inner))
+        && ["properties", "$defs"].iter().all(|key| named(key))
+}

@@ -1,0 +1,206 @@
+//! A model that answers from a script: no key, no network, the same answers every time. A call takes
+//! the first answer that fits and is not used up; a call made again is answered as before.
+
+use super::counted;
+use super::failure::UNAVAILABLE;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+use tandem_record::{EffectId, ErrorInfo, ModelAnswer, ModelRequest, ModelRole, ModelStop};
+
+/// Answers of one script.
+const MAX_ANSWERS: usize = 1_000;
+/// Longest an answer may let one wait.
+const MAX_DELAY_MS: u64 = 60_000;
+/// Calls whose answers are remembered.
+const MAX_REMEMBERED: usize = 10_000;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    answers: Vec<Line>,
+    #[serde(default)]
+    otherwise: Option<Line>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Line {
+    #[serde(default)]
+    when: When,
+    text: Option<String>,
+    structured: Option<Value>,
+    fail: Option<String>,
+    tool_calls: Option<Value>,
+    /// 0 means for ever.
+    #[serde(default = "once")]
+    times: u32,
+    #[serde(default)]
+    delay_ms: u64,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct When {
+    purpose: Option<Purpose>,
+    contains: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Purpose {
+    Chat,
+    Router,
+    Extract,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// What is wrong with a script.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScriptError(String);
+
+impl Script {
+    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        let script: Self = serde_json::from_str(text).map_err(|e| ScriptError(e.to_string()))?;
+        if script.answers.len() > MAX_ANSWERS {
+            let message = format!("a script has at most {MAX_ANSWERS} answers");
+            return Err(ScriptError(message));
+        }
+        let lines = script.answers.iter().chain(&script.otherwise).enumerate();
+        for (at, line) in lines {
+            let what = [
+                line.text.is_some(),
+                line.structured.is_some(),
+                line.fail.is_some(),
+            ];
+            let problem = if line.tool_calls.is_some() {
+                "toolCalls: nodes of this host offer no tools to a model"
+            } else if what.iter().filter(|given| **given).count() != 1 {
+                "needs exactly one of text, structured and fail"
+            } else if line.delay_ms > MAX_DELAY_MS {
+                "delayMs: at most 60000"
+            } else {
+                continue;
+            };
+            return Err(ScriptError(format!("answer {at}: {problem}")));
+        }
+        Ok(script)
+    }
+}
+
+impl Line {
+    fn fits(&self, purpose: Purpose, text: &str) -> bool {
+        let when = &self.when;
+        when.purpose.is_none_or(|wanted| wanted == purpose)
+            && when
+                .contains
+                .as_ref()
+                .is_none_or(|part| text.contains(part))
+    }
+
+    fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ErrorInfo> {
+        if let Some(why) = &self.fail {
+            let message = format!("The script of `{}` fails: {why}.", request.provider);
+            return Err(ErrorInfo::new(UNAVAILABLE, message).retryable());
+        }
+        let structured = self.structured.as_ref().map(Value::to_string);
+        let text = self.text.clone().or(structured).unwrap_or_default();
+        Ok(ModelAnswer {
+            usage: Some(counted(request, &text)),
+            text: Some(text),
+            data: self.structured.clone(),
+            stop: ModelStop::End,
+            refusal: None,
+        })
+    }
+}
+
+pub(super) struct ScriptedModel {
+    script: Script,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    used: HashMap<usize, u32>,
+    /// What each call was answered with.
+    given: HashMap<EffectId, Option<usize>>,
+}
+
+impl ScriptedModel {
+    pub(super) fn new(script: Script) -> Self {
+        Self {
+            script,
+            progress: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn call(
+        &self,
+        request: &ModelRequest,
+        effect: &EffectId,
+    ) -> Result<ModelAnswer, ErrorInfo> {
+        let chosen = self.choose(request, effect);
+        let line = match chosen {
+            Some(at) => Some(&self.script.answers[at]),
+            None => self.script.otherwise.as_ref(),
+        };
+        let Some(line) = line else {
+            let message = format!("The script of `{}` has no answer left.", request.provider);
+            return Err(ErrorInfo::new(UNAVAILABLE, message));
+        };
+        if line.delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(line.delay_ms)).await;
+        }
+        line.answer(request)
+    }
+
+    /// The place of the answer; `None` when nothing fits any more.
+    fn choose(&self, request: &ModelRequest, effect: &EffectId) -> Option<usize> {
+        let mut progress = self.progress.lock();
+        if let Some(before) = progress.given.get(effect) {
+            return *before;
+        }
+        let purpose = match request.schema {
+            Some(_) => Purpose::Extract,
+            None => Purpose::Chat,
+        };
+        let text = current_text(request);
+        let left = |at: &usize, line: &Line| {
+            line.times == 0 || progress.used.get(at).copied().unwrap_or(0) < line.times
+        };
+        let mut answers = self.script.answers.iter().enumerate();
+        let found = answers.find(|(at, line)| line.fits(purpose, &text) && left(at, line));
+        let found = found.map(|(at, _)| at);
+        if let Some(at) = found {
+            *progress.used.entry(at).or_default() += 1;
+        }
+        // A call that failed may be made again and shall get on.
+        let fails = found.is_some_and(|at| self.script.answers[at].fail.is_some());
+        if !fails {
+            if progress.given.len() >= MAX_REMEMBERED {
+                progress.given.clear();
+            }
+            progress.given.insert(effect.clone(), found);
+        }
+        found
+    }
+}
+
+/// What the user said last: everything since the model spoke.
+fn current_text(request: &ModelRequest) -> String {
+    let messages = request.messages.iter().rev();
+    let since = messages.take_while(|m| m.role != ModelRole::Assistant);
+    let mut texts: Vec<&str> = since
+        .filter(|m| m.role == ModelRole::User)
+        .map(|m| m.content.as_str())
+        .collect();
+    texts.reverse();
+    texts.join("\n")
+}

@@ -1,0 +1,80 @@
+//! The conformance suite's model: its programs are kept in the store, so that they survive a restart.
+//! Only test seams lead here; without them there is no provider that answers by program.
+
+use crate::runtime::Runtime;
+use tandem_engine::run::{ModelNeed, Reheard};
+use tandem_nodes::{MockProgram, answered};
+use tandem_record::{
+    EffectId, EffectKind, EffectOutcome, ErrorInfo, ModelAnswer, ModelRequest, NodeId,
+};
+use tandem_store::Fault;
+
+impl Runtime {
+    /// Tells what nodes of this name will be answered, from now on.
+    pub async fn program_mock(&self, node: &NodeId, program: MockProgram) -> Result<(), Fault> {
+        let _turn = self.inner.programs.lock().await;
+        let text = serde_json::to_string(&program).expect("a program is plain data");
+        self.store().set(&place(node), &text).await
+    }
+
+    /// The outcome of a call to a provider that answers by program; `None` for every other effect.
+    pub(crate) async fn by_program(
+        &self,
+        effect: &EffectId,
+        kind: &EffectKind,
+    ) -> Result<Option<EffectOutcome>, Fault> {
+        let EffectKind::Model { node, request, .. } = kind else {
+            return Ok(None);
+        };
+        if !self.providers().is_programmed(&request.provider) {
+            return Ok(None);
+        }
+        let answer = self.take_answer(node, effect, request).await?;
+        Ok(Some(match answer {
+            Some(answer) => answered(&answer),
+            None => EffectOutcome::Failed {
+                error: ErrorInfo::new(
+                    "provider_unavailable",
+                    format!("No answer is programmed for the node {node} any more."),
+                ),
+            },
+        }))
+    }
+
+    /// Asks for a replay.
+    pub(crate) async fn hear_again(&self, need: &ModelNeed) -> Result<Reheard, Fault> {
+        let answer = self.take_answer(&need.node, &need.effect, &need.request);
+        Ok(answer.await?.map_or(Reheard::Nothing, Reheard::Answer))
+    }
+
+    /// The next answer of a node's program, or the one this call got before.
+    async fn take_answer(
+        &self,
+        node: &NodeId,
+        effect: &EffectId,
+        request: &ModelRequest,
+    ) -> Result<Option<ModelAnswer>, Fault> {
+        let _turn = self.inner.programs.lock().await;
+        let place = place(node);
+        let Some(text) = self.store().get(&place).await? else {
+            return Ok(None);
+        };
+        let read = serde_json::from_str(&text);
+        let mut program: MockProgram = read.map_err(|error| {
+            Fault::permanent(
+                "corrupt",
+                format!("a stored program is unreadable: {error}"),
+            )
+        })?;
+        let answer = program.take(effect, request);
+        if answer.is_some() {
+            let text = serde_json::to_string(&program).expect("a program is plain data");
+            self.store().set(&place, &text).await?;
+        }
+        Ok(answer)
+    }
+}
+
+fn place(node: &NodeId) -> String {
+    format!("test.mock-ai:{node}")
+}
