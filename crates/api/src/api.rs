@@ -15,7 +15,6 @@ use tandem_record::{Object, RunId, Timestamp};
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{Runtime, StoredRun};
 use tokio::sync::{Semaphore, watch};
-use tracing::Instrument as _;
 
 /// Everything the host hands over to open the doors.
 pub struct Api {
@@ -213,22 +212,5 @@ impl Doors {
             return Err(Problem::run_forbidden());
         }
         Ok(stored)
-    }
-
-    /// Carries a deed to its end even if the caller hangs up. A commit whose caller vanished would
-    /// otherwise be durable but never announced, and its effects would wait for a lease to run out.
-    pub(crate) async fn to_the_end<T: Send + 'static>(
-        &self,
-        deed: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Problem> {
-        match tokio::spawn(deed.in_current_span()).await {
-            Ok(outcome) => Ok(outcome),
-            Err(died) => {
-                if died.is_panic() {
-                    self.runtime.metrics().panics.inc();
-                }
-                Err(Problem::internal(&died))
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use crate::api::{Doors, Shared};
 use crate::mutation::Ticket;
 use crate::problem::Problem;
 use crate::said::Said;
+use crate::to_the_end::to_the_end;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -60,9 +61,9 @@ pub(crate) async fn decide_by_link(
         by: None,
     };
     let (runtime, of) = (doors.runtime.acting_as(Actor::link()), run.clone());
-    let reply = doors
-        .to_the_end(async move { runtime.decide(&tenant, &of, proposal, judge, None).await })
-        .await??;
+    let reply =
+        to_the_end(async move { runtime.decide(&tenant, &of, proposal, judge, None).await })
+            .await?;
     Ok(say(&run, &reply).into_response())
 }
 

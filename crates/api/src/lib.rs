@@ -35,6 +35,7 @@ mod router;
 mod routes;
 mod said;
 mod sse;
+mod to_the_end;
 mod trace;
 mod verb;
 

@@ -11,6 +11,7 @@ use crate::deciding;
 use crate::idempotency::{self, Held};
 use crate::problem::Problem;
 use crate::said::{Said, replay};
+use crate::to_the_end::to_the_end;
 use crate::verb;
 use axum::extract::{FromRequest, MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
@@ -280,12 +281,12 @@ impl Ticket {
             recorded_at: doors.now(),
         });
         let deed = deed(record);
-        let outcome = doors.to_the_end(async move {
+        let outcome = to_the_end(async move {
             let outcome = deed.await;
             drop(self);
             outcome
         });
-        match (outcome.await??, named) {
+        match (outcome.await?, named) {
             (Deed::Done, _) => Ok(said.into_response()),
             (Deed::AnsweredBefore, Some((key, digest))) => {
                 let before = earlier(doors, &key, &digest).await?;
@@ -328,13 +329,13 @@ impl Ticket {
         deed: Pin<Box<dyn Future<Output = Result<Response, SubmitError>> + Send>>,
     ) -> Result<Response, Problem> {
         let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
-        let outcome = doors.to_the_end(async move {
+        let outcome = to_the_end(async move {
             let outcome = deed.await;
             // Only now may a twin look for the answer, whether or not the caller still waits.
             drop(self);
             outcome
         });
-        match (outcome.await?, named) {
+        match (outcome.await, named) {
             (Ok(response), _) => Ok(response),
             // Another process was quicker with the same key.
             (Err(SubmitError::AnsweredBefore), Some((key, digest))) => {

@@ -52,29 +52,34 @@ impl Said {
 
 impl IntoResponse for Said {
     fn into_response(self) -> Response {
-        response(self.stored())
+        let location = self.body.as_ref().and_then(location);
+        response(self.stored(), location)
     }
 }
 
 /// An answer given before, marked as such.
 pub(crate) fn replay(stored: StoredResponse) -> Response {
-    let mut response = response(stored);
+    let body = serde_json::from_str(&stored.body).ok();
+    let location = body.as_ref().and_then(location);
+    let mut response = response(stored, location);
     let yes = HeaderValue::from_static("true");
     response.headers_mut().insert(REPLAYED, yes);
     response
 }
 
-fn response(stored: StoredResponse) -> Response {
+/// Where what the answer speaks of is to be found.
+fn location(body: &Value) -> Option<HeaderValue> {
+    HeaderValue::from_str(body["statusUrl"].as_str()?).ok()
+}
+
+fn response(stored: StoredResponse, location: Option<HeaderValue>) -> Response {
     let status =
         StatusCode::from_u16(stored.status).expect("only statuses this crate sent are stored");
     if stored.body.is_empty() {
         return status.into_response();
     }
     // What was created says where it is; the header repeats it, for a replay as well.
-    let location = (status == StatusCode::CREATED)
-        .then(|| serde_json::from_str::<Value>(&stored.body).ok())
-        .flatten()
-        .and_then(|body| HeaderValue::from_str(body["statusUrl"].as_str()?).ok());
+    let location = location.filter(|_| status == StatusCode::CREATED);
     let content_type = [(header::CONTENT_TYPE, "application/json")];
     let mut response = (status, content_type, stored.body).into_response();
     if let Some(location) = location {

@@ -9,10 +9,11 @@ use crate::questions;
 use crate::remember;
 use crate::runtime::Runtime;
 use crate::submit::Delivery;
+use crate::webhooks::Subscription;
 use tandem_engine::run::{self, Birth, Decision, Run, TimerWish, wanted_timers};
 use tandem_record::{EffectId, Recorded, Seq, StreamId, TimerKey, Timestamp};
 use tandem_store::{
-    Append, Commit, Error, Fault, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
+    Append, Commit, Error, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
     TimerChange,
 };
 use tokio::sync::OwnedMutexGuard;
@@ -21,6 +22,12 @@ use tokio::sync::OwnedMutexGuard;
 const SNAPSHOT_EVERY: u64 = 128;
 /// Bump when the folded state changes shape; older snapshots are then ignored.
 pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
+
+/// A commit in the making, and who wants to hear of it.
+struct Draft<'a> {
+    commit: &'a mut Commit,
+    subscriptions: &'a [Subscription],
+}
 
 /// One run's share of a commit, and what follows once it is durable.
 struct Drafted {
@@ -47,18 +54,23 @@ impl Runtime {
         guard: Option<Guard>,
     ) -> Result<(), Error> {
         let births = std::mem::take(&mut decision.children);
+        // Of the whole family: children belong to their parent's tenant.
+        let tenant = &decision.run.request().owner.tenant;
+        let subscriptions = self.subscriptions(tenant).await?;
         let mut commit = Commit {
             idempotency: answer,
             guards: guard.into_iter().collect(),
             ..Commit::default()
         };
         let snapshot_at = slot.snapshot_at;
-        let drafted = self
-            .draft(&mut commit, before, decision, delivery, snapshot_at)
-            .await?;
+        let mut draft = Draft {
+            commit: &mut commit,
+            subscriptions: &subscriptions,
+        };
+        let drafted = self.draft(&mut draft, before, decision, delivery, snapshot_at);
         let children = match births.is_empty() {
             true => Vec::new(),
-            false => Box::pin(self.bear(births, &mut commit)).await?,
+            false => Box::pin(self.bear(births, draft)).await,
         };
         let idle = commit.appends.is_empty()
             && commit.timers.is_empty()
@@ -87,32 +99,30 @@ impl Runtime {
     async fn bear(
         &self,
         births: Vec<Birth>,
-        commit: &mut Commit,
-    ) -> Result<Vec<(OwnedMutexGuard<Slot>, Drafted)>, Error> {
+        mut draft: Draft<'_>,
+    ) -> Vec<(OwnedMutexGuard<Slot>, Drafted)> {
         let now = self.clock().now();
         let nothing = Seen::default();
-        let context = self.context(now, &nothing);
         let mut children = Vec::with_capacity(births.len());
         for birth in births {
             let place = self.inner.live.slot(&birth.child).lock_owned().await;
-            let decision = run::bear(birth, &context);
-            let drafted = self
-                .draft(commit, None, decision, Delivery::default(), None)
-                .await?;
+            let decision = run::bear(birth, &self.context(now, &nothing));
+            let drafted = self.draft(&mut draft, None, decision, Delivery::default(), None);
             children.push((place, drafted));
         }
-        Ok(children)
+        children
     }
 
     /// Adds what one decision changes to the commit.
-    async fn draft(
+    fn draft(
         &self,
-        commit: &mut Commit,
+        draft: &mut Draft<'_>,
         before: Option<Run>,
         mut decision: Decision,
         delivery: Delivery,
         snapshot_at: Option<Seq>,
-    ) -> Result<Drafted, Fault> {
+    ) -> Drafted {
+        let commit = &mut *draft.commit;
         let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
         let stream = StreamId::of_run(decision.run.id());
         let questions = questions::changed_rows(before.as_ref(), &decision.run);
@@ -131,7 +141,7 @@ impl Runtime {
             .effects
             .prepare(&self.inner.config, &stream, &decision, now);
         commit.outbox.append(&mut prepared.changes);
-        let told = self.told(&decision, now).await?;
+        let told = self.told(draft.subscriptions, &decision, now);
         let tells = !told.changes.is_empty();
         commit.webhooks.extend(told.changes);
         commit.outbox.extend(told.wakes);
@@ -152,7 +162,7 @@ impl Runtime {
                 snapshot,
             });
         }
-        Ok(Drafted {
+        Drafted {
             decision,
             created: before.is_none(),
             prepared,
@@ -160,7 +170,7 @@ impl Runtime {
             asks,
             tells,
             snapshot_at,
-        })
+        }
     }
 
     /// What is durable becomes known, and what it asks for is begun.

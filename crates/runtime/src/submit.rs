@@ -102,7 +102,7 @@ impl Runtime {
     /// Creates a run for a caller. It exists, durably, when this returns.
     pub async fn create_run(
         &self,
-        new: NewRun,
+        mut new: NewRun,
         answering: Option<Answering>,
     ) -> Result<RunId, SubmitError> {
         let tenant = new.request.owner.tenant.clone();
@@ -112,7 +112,6 @@ impl Runtime {
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
-        let mut new = new;
         let start = self.store().memory_position().await?;
         let scope_id = new.request.scope_id.as_deref();
         new.request.memory = Some(MemoryOrigin::of_request(scope_id, start));
@@ -140,7 +139,7 @@ impl Runtime {
             Err(other) => return Err(other),
         };
         let deed = Deed::creation(&self.actor);
-        match self.found(decision, deed, answering, guard).await {
+        match Box::pin(self.found(decision, deed, answering, guard)).await {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();

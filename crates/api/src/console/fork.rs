@@ -6,6 +6,7 @@ use crate::api::Shared;
 use crate::at::At;
 use crate::problem::Problem;
 use crate::routes::AskedFork;
+use crate::to_the_end::to_the_end;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
@@ -29,9 +30,7 @@ pub(super) async fn make(
     let asked = AskedFork::plain(posted.field("mode"), from_seq).into_request(&trace)?;
     let source = doors.known(by, &RunId::from(run)).await?;
     let runtime = doors.runtime_of(by);
-    let made = doors
-        .to_the_end(async move { runtime.fork_run(&source, asked, None).await })
-        .await?;
+    let made = to_the_end(async move { runtime.fork_run(&source, asked, None).await }).await;
     let fork = made.map_err(Problem::from)?;
     Ok(Redirect::to(&format!("/console/runs/{fork}")))
 }

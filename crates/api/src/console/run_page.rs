@@ -9,6 +9,7 @@ use crate::api::Shared;
 use crate::at::At;
 use crate::problem::Problem;
 use crate::routes::{events_up_to, snapshot_extras};
+use crate::to_the_end::to_the_end;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::Scope;
@@ -70,9 +71,8 @@ pub(super) async fn act(
     doors.visible(by, &run).await?;
     let back = format!("/console/runs/{run}");
     let (runtime, tenant) = (doors.runtime_of(by), by.tenant.clone());
-    let outcome = doors
-        .to_the_end(async move { runtime.submit(&tenant, &run, command, None).await })
-        .await?;
+    let outcome =
+        to_the_end(async move { runtime.submit(&tenant, &run, command, None).await }).await;
     outcome.map_err(Problem::from)?;
     Ok(Redirect::to(&back))
 }

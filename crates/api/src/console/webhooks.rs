@@ -8,6 +8,7 @@ use crate::at::At;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::routes::shown_state;
+use crate::to_the_end::to_the_end;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::{Identity, Scope, fingerprint};
@@ -74,9 +75,8 @@ pub(super) async fn redeliver(
     let number = number.parse().map_err(|_| Problem::not_found("delivery"))?;
     let back = format!("/console/webhooks/{}", subscription.webhook.id);
     let runtime = doors.runtime_of(by);
-    let outcome = doors
-        .to_the_end(async move { runtime.redeliver(&subscription, number, None).await })
-        .await?;
+    let outcome =
+        to_the_end(async move { runtime.redeliver(&subscription, number, None).await }).await;
     outcome.map_err(Problem::from)?;
     Ok(Redirect::to(&back))
 }

@@ -8,6 +8,7 @@ use crate::at::At;
 use crate::body;
 use crate::problem::Problem;
 use crate::routes::Asked;
+use crate::to_the_end::to_the_end;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
@@ -81,9 +82,7 @@ pub(super) async fn start(
     let asked = Asked::plain(id, body::parse(input.as_bytes())?);
     let new = asked.into_run(by, &trace, false, Transport::Ui)?;
     let runtime = doors.runtime_of(by);
-    let created = doors
-        .to_the_end(async move { runtime.create_run(new, None).await })
-        .await?;
+    let created = to_the_end(async move { runtime.create_run(new, None).await }).await;
     let run = created.map_err(Problem::from)?;
     Ok(Redirect::to(&format!("/console/runs/{run}")))
 }

@@ -6,6 +6,7 @@ use crate::caller::{Caller, RunsCancel};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use crate::said::Said;
+use crate::to_the_end::to_the_end;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -107,9 +108,8 @@ async fn cancel_one(
         by_parent: None,
     };
     let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
-    let outcome = doors
-        .to_the_end(async move { runtime.submit(&tenant, &run, command, None).await })
-        .await?;
+    let outcome =
+        to_the_end(async move { runtime.submit(&tenant, &run, command, None).await }).await;
     Ok(match outcome {
         Ok(Reply::Cancel {
             status: status @ (RunStatus::Completed | RunStatus::Failed),

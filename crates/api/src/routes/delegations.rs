@@ -8,6 +8,7 @@ use crate::caller::{ApprovalsRespond, Caller};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use crate::said::Said;
+use crate::to_the_end::to_the_end;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -80,9 +81,7 @@ pub(super) async fn create(
     }
     let body = shown(&delegation);
     let runtime = doors.runtime_of(&caller);
-    doors
-        .to_the_end(async move { runtime.put_delegation(delegation).await })
-        .await??;
+    to_the_end(async move { runtime.put_delegation(delegation).await }).await?;
     ticket.done(&doors, Said::created(body)).await
 }
 
@@ -107,9 +106,7 @@ pub(super) async fn delete(
         return Err(Problem::not_found("delegation"));
     }
     let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
-    doors
-        .to_the_end(async move { runtime.drop_delegation(&tenant, &id).await })
-        .await??;
+    to_the_end(async move { runtime.drop_delegation(&tenant, &id).await }).await?;
     ticket.done(&doors, Said::nothing()).await
 }
 

@@ -7,6 +7,7 @@ use crate::caller::{Caller, Groups, RunsRead};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use crate::said::Said;
+use crate::to_the_end::to_the_end;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -91,9 +92,7 @@ pub(super) async fn put(
     };
     let body = shown(&group);
     let runtime = doors.runtime_of(&caller);
-    doors
-        .to_the_end(async move { runtime.put_group(group).await })
-        .await??;
+    to_the_end(async move { runtime.put_group(group).await }).await?;
     let said = if known {
         Said::ok(body)
     } else {
@@ -122,9 +121,7 @@ pub(super) async fn delete(
         return Err(Problem::not_found("group"));
     }
     let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
-    doors
-        .to_the_end(async move { runtime.drop_group(&tenant, &name).await })
-        .await??;
+    to_the_end(async move { runtime.drop_group(&tenant, &name).await }).await?;
     ticket.done(&doors, Said::nothing()).await
 }
 

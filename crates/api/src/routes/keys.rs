@@ -11,6 +11,7 @@ use crate::caller::{Caller, Keys};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use crate::said::Said;
+use crate::to_the_end::to_the_end;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -67,9 +68,7 @@ pub(super) async fn create(
     let wanted: Wanted = request.json()?;
     let new = wanted.into_key(&caller)?;
     let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
-    let (record, secret) = doors
-        .to_the_end(async move { keyring.mint(new, &by, now).await })
-        .await??;
+    let (record, secret) = to_the_end(async move { keyring.mint(new, &by, now).await }).await?;
     Ok(with_secret(&record, &secret).into_response())
 }
 
@@ -121,13 +120,12 @@ pub(super) async fn revoke(
     let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let id = record.key_id;
     let sessions = doors.sessions.clone();
-    doors
-        .to_the_end(async move {
-            let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
-            sessions.close_of_key(&id);
-            revoked
-        })
-        .await??;
+    to_the_end(async move {
+        let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
+        sessions.close_of_key(&id);
+        revoked
+    })
+    .await?;
     ticket.done(&doors, Said::nothing()).await
 }
 
@@ -151,12 +149,11 @@ pub(super) async fn rotate(
     // The answer holds a working secret of that key's powers.
     check_grant(&caller, old.scopes, old.test_key)?;
     let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
-    let (record, secret) = doors
-        .to_the_end(async move {
-            let (tenant, id) = (&record.tenant, &record.key_id);
-            keyring.rotate(tenant, id, expires_at, &by, now).await
-        })
-        .await??;
+    let (record, secret) = to_the_end(async move {
+        let (tenant, id) = (&record.tenant, &record.key_id);
+        keyring.rotate(tenant, id, expires_at, &by, now).await
+    })
+    .await?;
     Ok(with_secret(&record, &secret).into_response())
 }
 

@@ -9,6 +9,7 @@ use crate::caller::{Caller, ManifestRead, Workflows};
 use crate::mutation::{Begun, Mutation, Ticket};
 use crate::problem::Problem;
 use crate::said::Said;
+use crate::to_the_end::to_the_end;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -135,13 +136,12 @@ async fn register(
     };
     let workflow_id = document["id"].clone();
     let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
-    let outcome = doors
-        .to_the_end(async move {
-            runtime
-                .register(Some(&tenant), &document, permissions)
-                .await
-        })
-        .await??;
+    let outcome = to_the_end(async move {
+        runtime
+            .register(Some(&tenant), &document, permissions)
+            .await
+    })
+    .await?;
     let body = |outcome: &str| json!({"workflowId": workflow_id, "registration": outcome});
     let said = match outcome {
         Registration::Created => Said::created(body("created")),
@@ -168,9 +168,7 @@ pub(super) async fn delete(
     };
     let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
     let id = WorkflowId::from(id);
-    let was_there = doors
-        .to_the_end(async move { runtime.unregister(&tenant, &id).await })
-        .await??;
+    let was_there = to_the_end(async move { runtime.unregister(&tenant, &id).await }).await?;
     if !was_there {
         return Err(Problem::workflow_not_found());
     }

@@ -128,19 +128,3 @@ async fn a_busy_host_asks_for_patience() {
     assert!(details["correlationId"].is_string());
     assert_eq!(stage.get("/.well-known/openwop").await.status.as_u16(), 200);
 }
-
-#[tokio::test]
-async fn a_deed_is_carried_to_its_end_though_its_caller_hangs_up() {
-    let stage = Stage::new().await;
-    stage.register("w", &[noop("a")]).await;
-    let mut bell = stage.runtime.bell().listen_any();
-    tokio::select! {
-        biased;
-        reply = stage.post("/v1/runs", json!({"workflowId": "w"})) => panic!("{reply:?}"),
-        // Looked at once, then dropped.
-        () = std::future::ready(()) => {}
-    }
-    bell.changed().await.unwrap();
-    let listed = stage.get("/v1/runs").await.ok(200);
-    assert_eq!(listed["runs"][0]["workflowId"], "w");
-}

@@ -96,6 +96,8 @@ async fn a_moment_of_a_long_log_is_folded_to_its_event_and_no_further() {
         })
         .collect();
     let run = stage.start("long", &nodes).await;
+    // It takes more than one decision.
+    stage.advance(0).await;
     let log = stage.log(&run).await;
     let cookie = sign_in(&stage).await;
     for i in [0, 1, 255, 499] {

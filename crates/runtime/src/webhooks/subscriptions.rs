@@ -117,14 +117,19 @@ pub(crate) struct Told {
 }
 
 impl Runtime {
-    pub(super) async fn subscriptions(
+    pub(crate) async fn subscriptions(
         &self,
         tenant: &TenantId,
     ) -> Result<Arc<[Subscription]>, Fault> {
-        let cache = &self.inner.webhooks.subscriptions;
-        if let Some(known) = cache.known(tenant) {
-            return Ok(known);
+        match self.inner.webhooks.subscriptions.known(tenant) {
+            Some(known) => Ok(known),
+            // What happens rarely is kept out of a future that is made for every request.
+            None => Box::pin(self.read_subscriptions(tenant)).await,
         }
+    }
+
+    async fn read_subscriptions(&self, tenant: &TenantId) -> Result<Arc<[Subscription]>, Fault> {
+        let cache = &self.inner.webhooks.subscriptions;
         let version = cache.version.load(Ordering::Relaxed);
         let stored = self.store().list_webhooks(tenant).await?;
         let read: Arc<[Subscription]> = stored
@@ -137,17 +142,20 @@ impl Runtime {
 
     /// Deliveries of a decision's own events. History that is copied into a fork, and all that a
     /// replay repeats, was told when it happened.
-    pub(crate) async fn told(&self, decision: &Decision, now: Timestamp) -> Result<Told, Fault> {
+    pub(crate) fn told(
+        &self,
+        subscriptions: &[Subscription],
+        decision: &Decision,
+        now: Timestamp,
+    ) -> Told {
         let mut told = Told::default();
         let Some(courier) = &self.inner.config.courier else {
-            return Ok(told);
+            return told;
         };
         if decision.events.is_empty() || decision.run.request().is_replay() {
-            return Ok(told);
+            return told;
         }
         let own = decision.run.fork_point();
-        let tenant = &decision.run.request().owner.tenant;
-        let subscriptions = Box::pin(self.subscriptions(tenant)).await?;
         for subscription in subscriptions.iter().filter(|s| s.follows(&decision.run)) {
             let hook = &subscription.webhook;
             let before = told.changes.len();
@@ -168,6 +176,6 @@ impl Runtime {
                 told.wakes.push(wake(&hook.id, at));
             }
         }
-        Ok(told)
+        told
     }
 }

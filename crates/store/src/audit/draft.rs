@@ -35,7 +35,7 @@ impl AuditDraft {
             r#"{{"action":{},"actor":{},"details":{},"occurredAt":{}"#,
             text(action),
             text(&actor.via.to_string()),
-            canonical(&details),
+            canonical_object(&details),
             text(&occurred_at(at)),
         );
         let tenant = tenant.map_or_else(|| "null".to_owned(), |tenant| text(tenant.as_str()));
@@ -80,6 +80,16 @@ fn text(text: &str) -> String {
 
 pub(super) fn canonical(value: &impl Serialize) -> String {
     serde_jcs::to_string(value).expect("plain data with text keys has a canonical form")
+}
+
+/// Every entry has details, and nearly all of them are texts under short names: those ordinary JSON
+/// writes in canonical form as well, at a fraction of the cost.
+fn canonical_object(details: &Object) -> String {
+    let plain = |(name, value): (&String, &Value)| name.is_ascii() && value.is_string();
+    if details.iter().all(plain) {
+        return serde_json::to_string(details).expect("texts are JSON");
+    }
+    canonical(details)
 }
 
 /// RFC 3339 in UTC with milliseconds.

@@ -121,6 +121,26 @@ fn an_entry_is_placed_in_canonical_form() {
 }
 
 #[test]
+fn details_are_canonical_whatever_they_hold() {
+    let actor = Actor::host();
+    for details in [
+        json!({"zeta": "1", "alpha": "tab\t quote\" line\n \u{1} \u{7f} zoë \u{1f600}", "Beta": "/"}),
+        json!({"\u{fb33}": "a", "\u{1f600}": "b", "z": "c"}),
+        json!({"n": 1.5, "e": 1e21, "nested": {"b": 1, "a": [true, null]}}),
+        json!({}),
+    ] {
+        let Value::Object(object) = details.clone() else {
+            unreachable!("an object")
+        };
+        let draft = AuditDraft::new(Timestamp(0), None, &actor, "run.create", "run-1", object);
+        let (body, _) = draft.placed(1, None);
+        let entry: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(serde_jcs::to_string(&entry).unwrap(), body);
+        assert_eq!(entry["details"], details);
+    }
+}
+
+#[test]
 fn every_changed_byte_breaks_the_walk() {
     let chain = chain(3);
     let head = AuditHead {
