@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from host import ROOT, SHARED, Host, Tally, eventually  # noqa: E402
+from host import ROOT, SHARED, Host, Tally, chain, eventually, node  # noqa: E402
 from openapi import complaints as openapi_complaints  # noqa: E402
 
 try:
@@ -189,6 +189,41 @@ def questions(host, published, tally):
                     (again.status != 409 and [repr(again)]) or published.errors("error-envelope", again.json))
 
 
+def critics(host, published, tally):
+    """A supervised run whose output and end a critic lets pass: its verdicts have the published shape and no content."""
+    at = {"name": "n", "position": {"x": 0, "y": 0}, "inputs": {}}
+    verifier = {"agentId": "core.critic", "over": ["terminate", "output"], "criteria": ["short"], "workflowId": "contract-judge"}
+    plan = [{"kind": "next-worker", "nextWorkerIds": ["contract-worker"]},
+            {"kind": "terminate", "successCriteria": [{"key": "done", "met": True}]}]
+
+    def says(identity, variable, value):
+        return chain(identity, node("say", "core.setVariable", name=variable, value=value))
+    loop = {**says("conformance-contract-checked", "x", 1), "nodes": [
+        {**at, "id": "lead", "typeId": "core.orchestrator.supervisor",
+         "config": {"mockDispatchPlan": plan, "verifier": verifier, "successCriteria": ["done"]}},
+        {**at, "id": "send", "typeId": "core.dispatch", "config": {"outputMapping": {"text": "words"}}}],
+        "edges": [{"id": "e1", "sourceNodeId": "lead", "targetNodeId": "send"},
+                  {"id": "e2", "sourceNodeId": "send", "targetNodeId": "lead"}]}
+    answer = {"verdict": "pass", "criteria": ["short", "secret words"], "confidence": 0.9, "feedback": "secret words"}
+    for document in (says("contract-worker", "words", "secret words"), says("contract-judge", "verdict", answer), loop):
+        reply = host.call("PUT", f"/v1/host/tandem/workflows/{document['id']}", document)
+        tally.check(f"{document['id']} is registered", reply.status not in (200, 201) and reply)
+    run = host.create("conformance-contract-checked")
+    end = host.ended(run)
+    tally.check("a checked run completes", end["status"] != "completed" and end)
+    log = host.events(run)
+    tally.check("a checked run: events", [e for event in log for e in published.event_errors(event)][:3])
+    verdicts = [event for event in log if event["type"] == "agent.verified"]
+    targets = [event["payload"]["target"] for event in verdicts]
+    worker = next((e["payload"]["childRunId"] for e in log if e["type"] == "node.dispatched"), None)
+    ends = [event["eventId"] for event in log if event["type"] == "runOrchestrator.decided"][-1:]
+    tally.check("verdicts name the worker's run and the decision", targets != [worker, *ends] and targets)
+    tally.check("verdicts have no content", "secret" in json.dumps(verdicts) and verdicts)
+    kinds = [event["type"] for event in log]
+    merged = [i for i, e in enumerate(log) if e["payload"].get("phase") == "output.harvested"]
+    tally.check("nothing is merged before its verdict", merged[:1] <= [kinds.index("agent.verified")] and kinds)
+
+
 def models(host, published, tally):
     """Nodes that ask a model, with every event of theirs, and their replays."""
     named = host.get("/.well-known/openwop", key=None)["fixtures"]
@@ -330,6 +365,7 @@ def main():
             events(host, published, tally)
             compaction(host, published, tally)
             questions(host, published, tally)
+            critics(host, published, tally)
             models(host, published, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)

@@ -54,8 +54,8 @@ pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
 pub use run_page::{
-    CrewView, EventRow, FamilyView, ForkOrigin, HandoffView, RunPageView, TurnView, run_page,
-    run_state_fragment,
+    CheckView, CrewView, EventRow, FamilyView, ForkOrigin, HandoffView, RunPageView, TurnView,
+    run_page, run_state_fragment,
 };
 pub use webhooks::{
     DeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,

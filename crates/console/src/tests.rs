@@ -91,6 +91,19 @@ fn run() -> RunPageView {
                     steps: vec![(hostile(), hostile())],
                     error: Some(hostile()),
                 }],
+                checks: vec![
+                    CheckView {
+                        critic: hostile(),
+                        child: Some(hostile()),
+                        verdict: Some(hostile()),
+                        criteria: vec![hostile()],
+                        confidence: Some(0.9),
+                    },
+                    CheckView {
+                        critic: hostile(),
+                        ..CheckView::default()
+                    },
+                ],
             }],
             omitted: 2,
         },

@@ -1,6 +1,6 @@
 //! What agents say and decide, and how work is handed from a supervisor to its workers.
 
-use crate::{ErrorInfo, NodeId, Object, RunId, WorkflowId};
+use crate::{ErrorInfo, NodeId, Object, RunId, Seq, Work, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -66,6 +66,66 @@ pub enum Said {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<String>,
     },
+    /// A critic's verdict over something that is not merged or ended yet.
+    Verified {
+        judged: Judged,
+        verdict: Judgement,
+        /// Names of what was checked, of those the author declared; never what was found.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        criteria: Vec<String>,
+        /// How sure the critic is of its own verdict.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confidence: Option<f64>,
+        /// What should be better. For whoever does it again; not part of the public verdict.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
+    },
+}
+
+/// A question to a critic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    pub node: NodeId,
+    /// The supervisor whose critic it is.
+    pub supervisor: NodeId,
+    pub agent_id: String,
+    pub judged: Judged,
+    /// How it is asked.
+    pub work: Work,
+}
+
+/// What a critic is asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum Judged {
+    /// The supervisor's decision to end the run.
+    Decision { decided: Seq },
+    /// What a worker leaves to its parent, before it is harvested.
+    Output { index: u32, child: RunId },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judgement {
+    Pass,
+    Fail,
+    /// Another turn is needed.
+    Revise,
+}
+
+impl Judgement {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Revise => "revise",
+        }
+    }
+
+    pub fn read(text: &str) -> Option<Self> {
+        let all = [Self::Pass, Self::Fail, Self::Revise];
+        all.into_iter().find(|verdict| verdict.as_str() == text)
+    }
 }
 
 /// How unsure an agent was, and what it should have been.

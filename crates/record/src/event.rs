@@ -7,7 +7,7 @@ use crate::{
     AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, EnvelopeFact,
     ErrorInfo, EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry,
     ModelAnswered, ModelRetry, NodeId, Object, Principal, RefusalDivergence, Resolution, RunId,
-    RunRequest, RunStatus, Seq, Timestamp, Work, WorkflowId,
+    RunRequest, RunStatus, Seq, Timestamp, Verification, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -408,6 +408,8 @@ pub enum Event {
         decision: Value,
     },
     Handoff(Box<Handoff>),
+    /// A critic is asked before a result is merged or the run ends.
+    VerificationAsked(Box<Verification>),
     /// Several workers start at once.
     FanOut {
         node: NodeId,
@@ -474,6 +476,7 @@ impl Event {
             | Self::FanIn { node, .. } => Some(node),
             Self::Agent(fact) => Some(&fact.node),
             Self::Handoff(handoff) => Some(&handoff.node),
+            Self::VerificationAsked(asked) => Some(&asked.node),
             Self::ModelAskedAgain(retry) => Some(&retry.node),
             Self::ModelAnswered(told) => Some(&told.node),
             Self::Envelope(fact) => Some(&fact.node),

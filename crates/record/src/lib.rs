@@ -23,7 +23,10 @@ mod webhook;
 mod work;
 
 pub use actor::{Actor, Via};
-pub use agent::{AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Said};
+pub use agent::{
+    AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Judged, Judgement, Said,
+    Verification,
+};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, EventFate, Reply};
 pub use decider::{DecisionPolicy, Denial, Standing, Verdict};
 pub use effect::{Effect, EffectKind, HttpRequest};

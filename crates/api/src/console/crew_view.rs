@@ -1,8 +1,8 @@
 //! A supervisor's turns, gathered from the log as it is read.
 
 use std::collections::VecDeque;
-use tandem_console::{CrewView, HandoffView, TurnView};
-use tandem_record::{Cause, Event, HandoffStep, Recorded, Seq};
+use tandem_console::{CheckView, CrewView, HandoffView, TurnView};
+use tandem_record::{Cause, Event, HandoffStep, Judged, Recorded, Said, Seq};
 use tandem_wire::v1::time::rfc3339;
 
 /// Turns a page shows; a loop may have thousands.
@@ -80,6 +80,34 @@ impl Crew {
                     shown.error = Some(format!("{}: {}", error.code, error.message));
                 }
             }
+            Event::VerificationAsked(asked) => {
+                if let Some((_, turn)) = self.turns.back_mut() {
+                    // Asked again, it is still one question.
+                    turn.checks.retain(|check| check.verdict.is_some());
+                    turn.checks.push(check(&asked.agent_id, &asked.judged));
+                }
+            }
+            Event::Agent(fact) => {
+                if let (
+                    Said::Verified {
+                        judged,
+                        verdict,
+                        criteria,
+                        confidence,
+                        ..
+                    },
+                    Some((_, turn)),
+                ) = (&fact.said, self.turns.back_mut())
+                {
+                    turn.checks.retain(|check| check.verdict.is_some());
+                    turn.checks.push(CheckView {
+                        verdict: Some(verdict.as_str().to_owned()),
+                        criteria: criteria.clone(),
+                        confidence: *confidence,
+                        ..check(&fact.agent_id, judged)
+                    });
+                }
+            }
             _ => {}
         }
     }
@@ -98,5 +126,16 @@ impl Crew {
             turns: self.turns.iter().map(|(_, turn)| turn.clone()).collect(),
             omitted: self.omitted,
         }
+    }
+}
+
+fn check(critic: &str, judged: &Judged) -> CheckView {
+    CheckView {
+        critic: critic.to_owned(),
+        child: match judged {
+            Judged::Decision { .. } => None,
+            Judged::Output { child, .. } => Some(child.to_string()),
+        },
+        ..CheckView::default()
     }
 }

@@ -103,6 +103,9 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         memory: true,
         // What forks in this mode do with models is the engine's law, whoever is configured.
         replays_models: may(Scope::RunsRead) && FORK_MODES.contains(&"replay"),
+        turns: true,
+        critics: true,
+        rung_cap: policy.model_cap(),
     });
     let providers = doors.runtime.providers();
     let models = may(Scope::RunsCreate) && !providers.is_empty();

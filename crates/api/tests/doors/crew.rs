@@ -52,6 +52,41 @@ async fn the_page_shows_decisions_handoffs_and_the_family() {
 }
 
 #[tokio::test]
+async fn the_page_shows_who_checked_and_what_came_of_it() {
+    let stage = Stage::new().await;
+    let end = json!({"kind": "terminate", "reason": "done"});
+    let mut document = supervised(json!([end, end, end]));
+    document["nodes"][0]["config"]["verifier"] = json!({
+        "agentId": "core.critic", "criteria": ["short"],
+        "mockVerdicts": [{"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."}, "fail"],
+    });
+    let path = "/v1/host/tandem/workflows/conformance-crew";
+    stage.put(path, document).await.ok(201);
+    let run = stage.create("conformance-crew").await;
+    let ended = stage.get(&format!("/v1/runs/{run}")).await.json();
+    assert_eq!(ended["status"], "failed");
+    assert_eq!(ended["error"]["code"], "verification_failed");
+    let cookie = sign_in(&stage).await;
+    let shown = page(&stage, &cookie, &format!("/console/runs/{run}"))
+        .await
+        .text;
+    for text in [
+        "Turn 2",
+        "Checked: <strong>revise</strong>",
+        "Checked: <strong>fail</strong>",
+        "core.critic",
+        ", for short",
+    ] {
+        assert!(shown.contains(text), "{text} is missing");
+    }
+    let log = stage.log(&run).await;
+    let verdicts = log["events"].as_array().unwrap().iter();
+    let verdicts: Vec<&Value> = verdicts.filter(|e| e["type"] == "agent.verified").collect();
+    assert_eq!(verdicts.len(), 2);
+    assert!(!verdicts[0].to_string().contains("Shorter"), "{verdicts:?}");
+}
+
+#[tokio::test]
 async fn a_held_decision_waits_in_the_inbox_with_the_workers_it_would_start() {
     let stage = Stage::new().await;
     let decision = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.2});

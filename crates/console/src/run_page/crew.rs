@@ -25,6 +25,20 @@ pub struct TurnView {
     pub confidence: Option<f64>,
     pub escalated: bool,
     pub handoffs: Vec<HandoffView>,
+    /// What a critic was asked about this turn.
+    pub checks: Vec<CheckView>,
+}
+
+/// A critic and its verdict.
+#[derive(Debug, Clone, Default)]
+pub struct CheckView {
+    pub critic: String,
+    /// The run whose output is checked; absent when it is the decision itself.
+    pub child: Option<String>,
+    /// `pass`, `fail` or `revise`; absent until it is given.
+    pub verdict: Option<String>,
+    pub criteria: Vec<String>,
+    pub confidence: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,6 +104,29 @@ fn turn(turn: &TurnView, floor: f64) -> Markup {
             @if let Some(confidence) = turn.confidence { (self::confidence(confidence, floor)) }
             @if turn.escalated { p.tone-held { "Held for a person before anything happened." } }
             @for handoff in &turn.handoffs { (self::handoff(handoff)) }
+            @for check in &turn.checks { (self::check(check)) }
+        }
+    }
+}
+
+fn check(check: &CheckView) -> Markup {
+    let tone = match check.verdict.as_deref() {
+        Some("pass") => "tone-good",
+        Some("fail") => "tone-bad",
+        _ => "tone-held",
+    };
+    html! {
+        p.check class=(tone) {
+            @match check.verdict.as_deref() {
+                None => "Waits for the critic ",
+                Some(verdict) => { "Checked: " strong { (verdict) } " by " }
+            }
+            span.by { (check.critic) }
+            @if let Some(child) = &check.child {
+                ", output of " a.id href=(links::run(child)) { (child) }
+            }
+            @if !check.criteria.is_empty() { ", for " (check.criteria.join(", ")) }
+            @if let Some(confidence) = check.confidence { ", confidence " (confidence) }
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::graph::GraphView;
 use crate::links;
 use crate::run_list::live_indicator;
 
-pub use crew::{CrewView, FamilyView, HandoffView, TurnView};
+pub use crew::{CheckView, CrewView, FamilyView, HandoffView, TurnView};
 pub use lineage::ForkOrigin;
 pub use timeline::EventRow;
 

@@ -2,35 +2,73 @@
 
 use super::document::Document;
 use super::{CompiledNode, Problem};
-use crate::node::{Kind, Source};
+use crate::node::{Kind, Source, Supervisor};
 
 pub(super) fn check(doc: &Document, nodes: &[CompiledNode], problems: &mut Vec<Problem>) {
     // By its name: one whose configuration is refused is still there.
-    let supervised = doc
-        .nodes
-        .iter()
-        .any(|n| n.type_id == "core.orchestrator.supervisor");
+    let has = |type_id: &str| doc.nodes.iter().any(|n| n.type_id == type_id);
+    let supervised = has("core.orchestrator.supervisor");
+    let dispatched = has("core.dispatch");
     for node in nodes {
-        let fault = match &node.kind {
-            Kind::Dispatch(_) if !supervised => {
-                "core.dispatch carries out what a core.orchestrator.supervisor decides; there is none"
-            }
-            Kind::Supervisor(config) if matches!(config.source, Source::Port) => {
-                let bound = doc.nodes[node.doc].inputs.contains_key("decision");
-                let wired = doc.edges.iter().any(|e| {
-                    e.target_node_id == node.id && e.target_input.as_deref() == Some("decision")
-                });
-                if bound || wired {
-                    continue;
+        let (place, fault) = match &node.kind {
+            Kind::Dispatch(_) if !supervised => (
+                "",
+                "core.dispatch carries out what a core.orchestrator.supervisor decides; there is none",
+            ),
+            Kind::Supervisor(config) => {
+                let fault = unheard(doc, node, config).or_else(|| unchecked(config, dispatched));
+                match fault.or_else(|| same_agent(doc, node, config)) {
+                    Some(fault) => fault,
+                    None => continue,
                 }
-                "a supervisor needs somebody who decides: config.endpoint, or the port \"decision\""
             }
             _ => continue,
         };
-        let mut problem = Problem::new(format!("/nodes/{}", node.doc), fault);
+        let mut problem = Problem::new(format!("/nodes/{}{place}", node.doc), fault);
         problem.node = Some(node.id.clone());
         problems.push(problem);
     }
+}
+
+type Fault = (&'static str, &'static str);
+
+/// A supervisor nobody decides for.
+fn unheard(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Option<Fault> {
+    let bound = doc.nodes[node.doc].inputs.contains_key("decision");
+    let wired = doc
+        .edges
+        .iter()
+        .any(|e| e.target_node_id == node.id && e.target_input.as_deref() == Some("decision"));
+    let decided = bound || wired || !matches!(config.source, Source::Port);
+    (!decided).then_some((
+        "",
+        "a supervisor needs somebody who decides: config.endpoint, or the port \"decision\"",
+    ))
+}
+
+/// Checks where nothing is carried out would never take place.
+fn unchecked(config: &Supervisor, dispatched: bool) -> Option<Fault> {
+    let place = match &config.verifier {
+        Some(_) => "/config/verifier",
+        None if !config.success_criteria.is_empty() => "/config/successCriteria",
+        None => return None,
+    };
+    (!dispatched).then_some((
+        place,
+        "is looked at where a core.dispatch carries out what was decided; there is none",
+    ))
+}
+
+/// Who checks its own decisions checks nothing.
+fn same_agent(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Option<Fault> {
+    let critic = config.verifier.as_ref()?.agent_id.as_deref()?;
+    let pin = doc.nodes[node.doc].agent.as_ref();
+    let pinned = pin.and_then(|pin| pin.get("agentId")?.as_str());
+    let own = pinned.or(config.agent_id.as_deref());
+    (own == Some(critic)).then_some((
+        "/config/verifier/agentId",
+        "a critic is another agent than the supervisor it checks",
+    ))
 }
 
 pub(super) fn dispatchers(nodes: &[CompiledNode]) -> Vec<usize> {

@@ -15,6 +15,7 @@ mod mock_agent;
 mod model;
 mod sub_workflow;
 mod supervisor;
+mod verifier;
 
 use crate::definition::Problem;
 use serde_json::Value;
@@ -35,6 +36,7 @@ pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
+pub(crate) use verifier::{Critic, Opinion, Verifier};
 
 /// What a node does, with its configuration understood.
 #[derive(Debug)]

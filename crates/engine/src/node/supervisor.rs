@@ -3,6 +3,7 @@
 use super::ParseContext;
 use super::decision::OrchestratorDecision;
 use super::http::HttpConfig;
+use super::verifier::{Verifier, keys};
 use crate::definition::Problem;
 use serde_json::{Value, json};
 use tandem_record::Object;
@@ -15,6 +16,10 @@ pub(crate) struct Supervisor {
     pub(crate) agent_id: Option<String>,
     pub(crate) prompt: Option<String>,
     pub(crate) iteration_cap: Option<u64>,
+    /// Who checks a result before it counts.
+    pub(crate) verifier: Option<Verifier>,
+    /// Keys a decision to end the run has to account for.
+    pub(crate) success_criteria: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -61,6 +66,8 @@ impl Supervisor {
             agent_id,
             prompt: cx.text(config, "prompt")?,
             iteration_cap: cx.whole(config, "iterationCap", 1)?,
+            verifier: Verifier::parse(config, test, cx)?,
+            success_criteria: keys(config, "successCriteria", cx)?,
         })
     }
 }
@@ -82,7 +89,10 @@ fn source(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Sour
     }
     match config.get("endpoint") {
         None | Some(Value::Null) => {}
-        Some(Value::Object(endpoint)) => return endpoint_source(endpoint, cx),
+        Some(Value::Object(config)) => {
+            let endpoint = endpoint(config, "endpoint", cx)?;
+            return Some(Source::Endpoint(Box::new(endpoint)));
+        }
         Some(_) => return cx.bad("endpoint", "must be an object with a url"),
     }
     // A test workflow without any hook takes one known step and ends.
@@ -95,11 +105,16 @@ fn source(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Sour
     })
 }
 
-fn endpoint_source(endpoint: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
+/// An agent behind an endpoint: a call whose body the host writes and whose answer it reads.
+pub(super) fn endpoint(
+    endpoint: &Object,
+    at: &str,
+    cx: &mut ParseContext<'_>,
+) -> Option<HttpConfig> {
     let mut request = endpoint.clone();
     for key in ["body", "output"] {
         if request.contains_key(key) {
-            return cx.bad(&format!("endpoint/{key}"), "is chosen by the supervisor");
+            return cx.bad(&format!("{at}/{key}"), "is chosen by the supervisor");
         }
     }
     request.entry("method").or_insert_with(|| json!("POST"));
@@ -108,14 +123,15 @@ fn endpoint_source(endpoint: &Object, cx: &mut ParseContext<'_>) -> Option<Sourc
         .and_then(Value::as_str)
         .is_none_or(str::is_empty)
     {
-        return cx.bad("endpoint/url", "url is required");
+        return cx.bad(&format!("{at}/url"), "url is required");
     }
     let before = cx.problems.len();
     let parsed = HttpConfig::parse(&request, cx);
     for problem in &mut cx.problems[before..] {
-        problem.path = problem.path.replacen("/config/", "/config/endpoint/", 1);
+        let inner = format!("/config/{at}/");
+        problem.path = problem.path.replacen("/config/", &inner, 1);
     }
-    parsed.map(|http| Source::Endpoint(Box::new(http)))
+    parsed
 }
 
 fn decision(value: &Value, key: &str, cx: &mut ParseContext<'_>) -> Option<OrchestratorDecision> {

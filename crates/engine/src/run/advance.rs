@@ -17,6 +17,9 @@ impl Turn<'_> {
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
             self.go_on_with_workers();
+            if self.run.state.phase != Phase::Running {
+                return;
+            }
             if self.run.state.draining.is_some() {
                 self.arm_written();
                 self.finish_draining();
@@ -198,7 +201,10 @@ impl Turn<'_> {
                 | NodeStatus::Cancelled => false,
             });
         if !open && self.run.state.armed.is_empty() {
-            self.complete_run();
+            match self.run.unconcluded() {
+                Some((ix, error)) => self.fail_run(error, Some(ix), self.run.state.head),
+                None => self.complete_run(),
+            }
         }
     }
 

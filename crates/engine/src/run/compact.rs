@@ -7,7 +7,7 @@
 //! lives longer or shorter than it was promised.
 
 use super::limits::Limits;
-use super::remember::{MAX_ENTRY_BYTES, Recall, Recalled};
+use super::remember::{MAX_ENTRY_BYTES, MemoryRead, Recall, Recalled};
 use super::turn::Turn;
 use crate::ids::compaction_id;
 use serde_json::Value;
@@ -30,12 +30,17 @@ pub fn sources_at_once(limits: &Limits) -> Option<usize> {
 }
 
 impl Turn<'_> {
-    /// What a write has to know of the notes around it.
-    pub(super) fn notes_recall(&self) -> Option<Recall> {
+    /// What a write has to know of the notes around it. As they are now: a supervisor's turn that
+    /// sees memory as it was must not bring back what it has taken out meanwhile.
+    pub(super) fn notes_around(&self, memory_ref: &str) -> Option<MemoryRead> {
         let above = self.cx.limits.compact_above.filter(|_| !self.replaying)?;
-        Some(Recall::Notes {
+        let what = Recall::Notes {
             above,
             limit: CANDIDATES,
+        };
+        Some(MemoryRead {
+            below: None,
+            ..self.read(memory_ref, what)
         })
     }
 
@@ -77,7 +82,7 @@ impl Turn<'_> {
     fn too_many(&self, memory_ref: &str) -> Option<Vec<MemoryEntry>> {
         let at_once = sources_at_once(self.cx.limits)?;
         let above = self.cx.limits.compact_above?;
-        let read = self.read(memory_ref, self.notes_recall()?);
+        let read = self.notes_around(memory_ref)?;
         let Some(Recalled::Notes { held, oldest }) = self.cx.memory.recall(&read) else {
             return None;
         };
@@ -85,7 +90,7 @@ impl Turn<'_> {
             return None;
         }
         let gone = self.gone_now(memory_ref);
-        let written = self.written_now(memory_ref);
+        let written = self.drafted_entries(memory_ref).map(|(_, entry)| entry);
         let stays = |e: &&MemoryEntry| e.expires_at.is_none() && !gone.contains(&*e.key);
         let written = written.filter(|e| e.is_note()).filter(stays).count();
         let gone_of_old = oldest.iter().filter(|e| !stays(e)).count();

@@ -56,17 +56,7 @@ impl Run {
                 self.state.draining = None;
                 self.state.paused_at = Some(at);
                 for node in interrupted {
-                    self.with_node(node, |n| {
-                        n.status = NodeStatus::Pending;
-                        // One that waits to be tried again has not begun that attempt.
-                        if n.retry_at.is_none() {
-                            n.attempt += 1;
-                        }
-                        n.cut_off = true;
-                        n.drop_work();
-                        n.deadline = None;
-                        n.retry_at = None;
-                    });
+                    self.with_node(node, NodeState::be_cut_off);
                 }
             }
             Event::RunResumed { .. } => {
@@ -141,6 +131,9 @@ impl Run {
                     if agent.is_some() && !supervises {
                         self.state.agent.clone_from(agent);
                     }
+                    if supervises {
+                        self.begin_turn(ix, *attempt, recorded.seq);
+                    }
                 }
                 self.with_node(node, |n| {
                     n.reset();
@@ -189,7 +182,9 @@ impl Run {
                 n.retry_at = Some(at.plus_ms(*delay_ms));
                 n.error = Some(last_error.clone());
                 n.drop_work();
-                n.deadline = None;
+                // A critic asked again is asked within the time its node has.
+                let lasting = n.verifying.is_some();
+                n.deadline = n.deadline.filter(|due| lasting && *due > at);
             }),
             Event::NodeSkipped { node, reason } => {
                 self.settle(node, NodeStatus::Skipped, at);
@@ -344,6 +339,7 @@ impl Run {
                 let named = || serde_json::json!({"agentId": agent_id});
                 agents.orchestrator.get_or_insert_with(named);
                 agents.decisions += 1;
+                agents.verdict = None;
                 agents.decided = Some(Decided {
                     seq: recorded.seq,
                     node: node.clone(),
@@ -353,6 +349,7 @@ impl Run {
                 });
             }
             Event::Agent(fact) => self.listen(fact),
+            Event::VerificationAsked(asked) => self.await_verdict(asked),
             Event::ModelAskedAgain(retry) => {
                 self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
             }
@@ -471,6 +468,7 @@ impl Run {
             n.suspended = None;
             n.also_waiting.clear();
             n.dispatching = None;
+            n.verifying = None;
             n.cut_off = false;
             n.error = None;
         });

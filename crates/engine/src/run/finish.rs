@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
     ChildOutcome, EffectKind, ErrorInfo, Event, NodeStatus, Object, Principal, RunId, RunStatus,
-    Seq,
+    Seq, Work,
 };
 
 /// A day; whoever asks for more is not waited for longer.
@@ -77,7 +77,7 @@ impl Turn<'_> {
                 Source::Endpoint(config) => config.retry.clone(),
                 _ => None,
             },
-            _ => None,
+            _ => self.run.critic_endpoint(ix).and_then(|c| c.retry.clone()),
         };
         let authored = self.run.def.doc_node(ix).settings.retry.clone();
         let mut policy = own.or(authored).unwrap_or_default();
@@ -298,6 +298,12 @@ impl Turn<'_> {
     }
 
     pub(super) fn retry_now(&mut self, ix: usize) {
+        let state = &self.run.state.nodes[ix];
+        if let (Some(asked), Some(cause)) = (state.verifying.clone(), state.last) {
+            // Only the critic is asked again; what it is to check stays as it is.
+            self.ask_critic(ix, asked.judged, cause);
+            return;
+        }
         let entry = super::start::Entry {
             retry: true,
             ..Default::default()
@@ -368,6 +374,10 @@ impl Turn<'_> {
     /// A child run is not cut off by its parent's pause: it has a life of its own.
     pub(super) fn may_cut_off(&self, ix: usize) -> bool {
         let node = &self.run.state.nodes[ix];
+        if node.verifying.is_some() {
+            // Only the question to its critic is, and put again.
+            return matches!(node.work, Some(Work::Http { .. }));
+        }
         node.dispatching.is_none() && node.awaited_children().next().is_none()
     }
 }

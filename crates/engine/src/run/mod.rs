@@ -29,8 +29,10 @@ mod start;
 mod state;
 mod triggers;
 mod turn;
+mod turn_view;
 mod view;
 mod wants;
+mod workers;
 mod write;
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! The engine has no store. It says what it has to see ([`MemoryNeed`]), is asked again with the
 //! answer, and lays over it what the same turn has written. A run sees its scope as it was when the
-//! run began, its own writes, and those of children whose end it has recorded. What it takes out is
-//! gone for runs that begin later, not for itself.
+//! run began, its own writes, and those of children whose end it has recorded; in a supervisor's
+//! loop as of the beginning of the turn (`turn_view.rs`). What it takes out is gone for runs that
+//! begin later, not for itself.
 
 use super::refusal::Need;
 use super::start::Step;
@@ -104,6 +105,7 @@ impl Turn<'_> {
     /// of the run may look at is asked for, so that a run of many such nodes asks once.
     pub(super) fn recollect(&mut self, ix: usize) {
         self.read_at = self.run.next_seq();
+        self.turn_view = self.run.turn_read(ix);
         let missing = |turn: &Self, ix: usize| {
             let reads = turn.reads_of(ix);
             let unseen = |read: &MemoryRead| turn.cx.memory.recall(read).is_none();
@@ -131,12 +133,13 @@ impl Turn<'_> {
     }
 
     fn reads_of(&self, ix: usize) -> Vec<MemoryRead> {
-        self.reads_at(ix, self.moment())
+        self.reads_at(ix, self.moment(self.run.turn_read(ix)))
     }
 
-    /// A replay has no moment of its own: it reads as its source did.
-    fn moment(&self) -> Option<Seq> {
-        self.replaying.then_some(self.read_at)
+    /// A replay has no moment of its own: it reads as its source did. In a supervisor's loop it is
+    /// the beginning of the turn.
+    fn moment(&self, turn: Option<Seq>) -> Option<Seq> {
+        turn.or(self.replaying.then_some(self.read_at))
     }
 
     fn reads_at(&self, ix: usize, below: Option<Seq>) -> Vec<MemoryRead> {
@@ -149,7 +152,7 @@ impl Turn<'_> {
         match &self.run.def.nodes[ix].kind {
             Kind::Memory(config) => match &config.action {
                 MemoryAction::Put { .. } => {
-                    let notes = self.notes_recall().map(|what| at(&own, what));
+                    let notes = self.notes_around(&own);
                     let counted = std::iter::once(at(&own, Recall::Count));
                     counted.chain(notes).collect()
                 }
@@ -181,13 +184,11 @@ impl Turn<'_> {
     }
 
     pub(super) fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
-        let joined = self.run.children_ended_since(self.floor);
-        let joined = joined.filter(|_| !self.replaying);
         MemoryRead {
             memory_ref: memory_ref.to_owned(),
             what,
-            joined: joined.map(|(child, _)| child.clone()).collect(),
-            below: self.moment(),
+            joined: self.joined_now(),
+            below: self.moment(self.turn_view),
         }
     }
 
@@ -230,13 +231,23 @@ impl Turn<'_> {
         entry.filter(|e| is_sound(memory_ref) && !e.is_expired(self.now))
     }
 
-    /// Entries this turn has written so far, oldest first.
-    pub(super) fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
+    /// Entries this turn has written so far and may see, oldest first.
+    fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
+        let written = self.drafted_entries(memory_ref);
+        let seen = written.filter(|(seq, _)| self.sees(*seq));
+        seen.map(|(_, entry)| entry)
+    }
+
+    /// Entries this turn has written so far, oldest first, by the events that tell them.
+    pub(super) fn drafted_entries(
+        &self,
+        memory_ref: &str,
+    ) -> impl Iterator<Item = (Seq, &MemoryEntry)> {
         let own = self.drafted().iter();
         let own = own.filter(|r| r.seq >= self.floor && !self.replaying);
         own.filter_map(move |recorded| match &recorded.event {
             Event::MemoryWritten { entry, .. } | Event::MemoryCompacted { output: entry, .. } => {
-                (entry.memory_ref == memory_ref).then_some(&**entry)
+                (entry.memory_ref == memory_ref).then_some((recorded.seq, &**entry))
             }
             _ => None,
         })
@@ -336,7 +347,8 @@ impl Turn<'_> {
             _ => 0,
         };
         // A key written many times in one turn is one entry.
-        let keys: BTreeSet<&str> = self.written_now(memory_ref).map(|e| &*e.key).collect();
+        let drafted = self.drafted_entries(memory_ref);
+        let keys: BTreeSet<&str> = drafted.map(|(_, e)| &*e.key).collect();
         if stored + keys.len() as u64 >= MAX_ENTRIES {
             return refuse(format!("the scope holds {MAX_ENTRIES} entries already"));
         }

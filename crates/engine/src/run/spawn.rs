@@ -18,6 +18,8 @@ pub(super) struct NewChild<'c> {
     pub(super) ix: usize,
     pub(super) child: RunId,
     pub(super) definition: Arc<Definition>,
+    /// What it is given beside its parent's variables.
+    pub(super) given: Object,
     /// Child variable ← parent variable.
     pub(super) inputs: &'c [(String, String)],
     /// Parent variable ← child variable.
@@ -149,6 +151,7 @@ impl Turn<'_> {
             ix,
             child,
             definition: child_def,
+            given: Object::new(),
             inputs: &config.input_mapping,
             outputs: &config.output_mapping,
             cause: ParentCause::SubWorkflow,
@@ -159,7 +162,7 @@ impl Turn<'_> {
 
     /// Has the child born, with what the parent's variables hold now.
     pub(super) fn start_child(&mut self, new: NewChild<'_>) {
-        let mut inputs = Object::new();
+        let mut inputs = new.given;
         let mut erased_defaults = Vec::new();
         for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {
@@ -170,7 +173,9 @@ impl Turn<'_> {
                 None => erased_defaults.push(theirs.clone()),
             }
         }
-        let memory = self.child_memory(&new.child, new.isolated_memory, new.dispatched);
+        // A worker knows what its turn knows.
+        let known = self.run.turn_began(new.ix).unwrap_or(new.dispatched);
+        let memory = self.child_memory(&new.child, new.isolated_memory, known);
         let request = self.run.request();
         let birth = Birth {
             child: new.child,

@@ -239,7 +239,7 @@ impl Turn<'_> {
                 Ok(None)
             }
             Kind::Supervisor(config) => {
-                let asked = self.supervisor_request(ix, config);
+                let asked = self.supervisor_request(ix, config, attempt);
                 Ok(asked.map(|request| Work::Http {
                     effect: effect(self, "tandem:supervisor"),
                     request,

@@ -1,5 +1,6 @@
 //! What a run is at one moment: the fold of its log. Plain data; only [`super::evolve`] changes it.
 
+pub(crate) use super::workers::{Dispatching, Verifying, WorkerState, WorkerStep};
 use crate::definition::Definition;
 use crate::node::Kind;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
+    AgentFact, ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
     RunRequest, RunStatus, Seq, Timestamp, Vote, Work, WorkflowId,
 };
 
@@ -85,6 +86,15 @@ pub(crate) struct Agents {
     /// What the supervisor said this turn about its decision.
     #[serde(default)]
     pub(crate) reasoning: Option<String>,
+    /// Where each supervisor's current turn began.
+    #[serde(default)]
+    pub(crate) turns: BTreeMap<NodeId, Seq>,
+    /// Verdicts of critics so far.
+    #[serde(default)]
+    pub(crate) verdicts: u32,
+    /// The newest verdict on the newest decision or what came of it.
+    #[serde(default)]
+    pub(crate) verdict: Option<AgentFact>,
 }
 
 /// The newest decision of a supervisor.
@@ -166,6 +176,9 @@ pub(crate) struct NodeState {
     /// The workers of a dispatch node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dispatching: Option<Dispatching>,
+    /// What the node's critic is asked about, or has said and nobody acted on yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verifying: Option<Box<Verifying>>,
     /// Why it was skipped.
     pub(crate) skipped: Option<String>,
 }
@@ -190,75 +203,6 @@ pub(crate) struct Suspension {
     /// The direct child it was reported through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) child: Option<RunId>,
-}
-
-/// A dispatch node at work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Dispatching {
-    /// The decision being carried out.
-    pub(crate) decided: Seq,
-    pub(crate) workers: Vec<WorkerState>,
-}
-
-/// ```text
-/// Pending --began--> Began --succeeded--> Running --> Completed --> Harvested
-///                      |                     +------> Failed | Cancelled
-///                      +--failed--> Failed
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WorkerState {
-    pub(crate) workflow: WorkflowId,
-    pub(crate) step: WorkerStep,
-    pub(crate) child: Option<RunId>,
-    /// The newest step of its handoff.
-    pub(crate) last: Seq,
-    /// What it leaves to its parent, until the join.
-    pub(crate) variables: Object,
-    pub(crate) error: Option<ErrorInfo>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum WorkerStep {
-    Pending,
-    Began,
-    Running,
-    Completed,
-    Harvested,
-    Failed,
-    Cancelled,
-}
-
-impl WorkerStep {
-    /// How its run stands.
-    pub(crate) fn status(self) -> RunStatus {
-        match self {
-            Self::Pending | Self::Began => RunStatus::Pending,
-            Self::Running => RunStatus::Running,
-            Self::Completed | Self::Harvested => RunStatus::Completed,
-            Self::Failed => RunStatus::Failed,
-            Self::Cancelled => RunStatus::Cancelled,
-        }
-    }
-}
-
-impl WorkerState {
-    pub(crate) fn is_live(&self) -> bool {
-        matches!(self.step, WorkerStep::Began | WorkerStep::Running)
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        !self.is_live() && self.step != WorkerStep::Pending
-    }
-}
-
-impl Dispatching {
-    /// The worker that runs as this child.
-    pub(crate) fn live_worker(&self, child: &RunId) -> Option<(usize, &WorkerState)> {
-        let workers = self.workers.iter().enumerate();
-        workers
-            .filter(|(_, w)| w.step == WorkerStep::Running)
-            .find(|(_, w)| w.child.as_ref() == Some(child))
-    }
 }
 
 impl Suspension {
@@ -300,6 +244,7 @@ impl NodeState {
             suspended: None,
             also_waiting: Vec::new(),
             dispatching: None,
+            verifying: None,
             skipped: None,
         }
     }
@@ -335,6 +280,22 @@ impl NodeState {
         let outputs = self.outputs.as_ref();
         let done = outputs.and_then(|o| o.get("done"));
         self.status == NodeStatus::Completed && done == Some(&Value::Bool(false))
+    }
+
+    /// A pause takes its work away; the next start, or question to its critic, is another attempt.
+    pub(crate) fn be_cut_off(&mut self) {
+        // One that waits to be tried again has not begun that attempt.
+        if self.retry_at.is_none() {
+            self.attempt += 1;
+        }
+        self.drop_work();
+        if self.verifying.is_some() {
+            return;
+        }
+        self.status = NodeStatus::Pending;
+        self.cut_off = true;
+        self.deadline = None;
+        self.retry_at = None;
     }
 
     /// Back to before it ran, keeping how often it did.

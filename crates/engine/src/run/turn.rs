@@ -82,6 +82,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) ahead: Vec<(usize, Seq)>,
     /// The event before which the node being started reads memory.
     pub(crate) read_at: Seq,
+    /// Where the turn of a supervisor's loop began, if that node is part of one.
+    pub(crate) turn_view: Option<Seq>,
 }
 
 impl<'a> Turn<'a> {
@@ -105,6 +107,7 @@ impl<'a> Turn<'a> {
             replaying: false,
             ahead: Vec::new(),
             read_at: Seq(0),
+            turn_view: None,
         }
     }
 

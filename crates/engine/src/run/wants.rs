@@ -96,7 +96,10 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                         Source::Endpoint(config) => config,
                         _ => continue,
                     },
-                    _ => continue,
+                    _ => match run.critic_endpoint(ix) {
+                        Some(config) => config,
+                        None => continue,
+                    },
                 };
                 let kind = EffectKind::Http {
                     node: id,

@@ -6,6 +6,7 @@ use super::{Hidden, LogFormat, OtelProtocol};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 /// Where variables are looked up: the process's, or a table in a test.
 pub(crate) struct Environment<'a>(pub(crate) &'a dyn Fn(&str) -> Option<String>);
@@ -42,8 +43,11 @@ impl Environment<'_> {
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
             retention: None,
             memory: self.compaction()?,
-            confidence_floor: self.number("TANDEM_CONFIDENCE_FLOOR")?,
+            confidence_floor: self
+                .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
+            execution_model_version: self
+                .number("TANDEM_EXECUTION_MODEL_VERSION", "Give a rung, 3 to 6.")?,
         })
     }
 
@@ -60,19 +64,11 @@ impl Environment<'_> {
     }
 
     fn compaction(&self) -> Result<Option<MemoryLayer>, Failure> {
-        let name = "TANDEM_MEMORY_COMPACT_ABOVE";
-        let Some(text) = self.get(name) else {
-            return Ok(None);
-        };
-        let given = text.parse().ok();
-        given.map_or_else(
-            || Err(wrong(name, &text, "Give a number of entries, or 0.")),
-            |above| {
-                Ok(Some(MemoryLayer {
-                    compact_above: Some(above),
-                }))
-            },
-        )
+        let hint = "Give a number of entries, or 0.";
+        let above = self.number("TANDEM_MEMORY_COMPACT_ABOVE", hint)?;
+        Ok(above.map(|above| MemoryLayer {
+            compact_above: Some(above),
+        }))
     }
 
     fn seconds(&self, name: &str) -> Result<Option<u64>, Failure> {
@@ -96,13 +92,13 @@ impl Environment<'_> {
         }
     }
 
-    fn number(&self, name: &str) -> Result<Option<f64>, Failure> {
+    fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
         match text.parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(wrong(name, &text, "Give a number, for example 0.7.")),
+            Err(_) => Err(wrong(name, &text, hint)),
         }
     }
 

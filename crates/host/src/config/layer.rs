@@ -29,6 +29,7 @@ pub(crate) struct Layer {
     pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
+    pub(crate) execution_model_version: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -74,6 +75,9 @@ impl Layer {
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
                 .or(below.escalation_interrupt_kind),
+            execution_model_version: self
+                .execution_model_version
+                .or(below.execution_model_version),
         }
     }
 
@@ -98,6 +102,7 @@ impl Layer {
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,
+            execution_model_version: None,
         }
     }
 

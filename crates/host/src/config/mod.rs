@@ -130,13 +130,16 @@ pub(crate) fn resolve(
         ));
     }
     let kind = layer.escalation_interrupt_kind.as_deref();
-    let agent_policy = AgentPolicy::new(layer.confidence_floor, kind).map_err(|why| {
-        Failure::new(
-            why,
-            "Change TANDEM_CONFIDENCE_FLOOR or TANDEM_ESCALATION_INTERRUPT_KIND (in tandem.toml: \
-             confidence_floor, escalation_interrupt_kind).",
-        )
-    })?;
+    let agent_policy = AgentPolicy::new(layer.confidence_floor, kind)
+        .and_then(|policy| policy.capped(layer.execution_model_version))
+        .map_err(|why| {
+            Failure::new(
+                why,
+                "Change TANDEM_CONFIDENCE_FLOOR, TANDEM_ESCALATION_INTERRUPT_KIND or \
+                 TANDEM_EXECUTION_MODEL_VERSION (in tandem.toml: confidence_floor, \
+                 escalation_interrupt_kind, execution_model_version).",
+            )
+        })?;
     let secrets = layer.secrets.unwrap_or_default();
     Ok(Settings {
         agent_policy,

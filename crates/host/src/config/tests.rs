@@ -196,7 +196,15 @@ fn agent_settings_out_of_range_stop_the_start() {
         resolved(Layer::default(), &set, None)
     };
     assert_eq!(kind("none").unwrap().agent_policy.advertised_kind(), None);
+    let model = |text| {
+        let set = [("TANDEM_EXECUTION_MODEL_VERSION", text)];
+        resolved(Layer::default(), &set, None)
+    };
+    assert_eq!(model("4").unwrap().agent_policy.model_cap(), Some(4));
     for bad in [
+        model("2"),
+        model("7"),
+        model("newest"),
         floor("0.3"),
         floor("1.1"),
         floor("high"),

@@ -1,9 +1,8 @@
 //! The promises, held against the store after everything came to its end.
 
 use super::client::tenant;
-use super::crew;
 use super::knowledge::Knowledge;
-use super::{Simulation, Told, all_runs, notes, webhooks};
+use super::{Simulation, Told, all_runs, crew, critic, notes, webhooks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -33,6 +32,9 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
         one_decision_each(ended)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
         crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
+        if ended.row.workflow_id.as_str() == critic::CHECKED {
+            critic::verdicts(run, ended.row.status, &ended.log)?;
+        }
         agrees_with_its_fold(sim, runtime, ended).await?;
     }
     families(&runs)?;

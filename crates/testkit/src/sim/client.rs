@@ -1,6 +1,7 @@
 //! A client: starts runs, interferes with them, reads them, and writes down what it was told.
 
 use super::crew::CREW;
+use super::critic::CHECKED;
 use super::{Simulation, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -15,7 +16,7 @@ use tandem_runtime::{
     Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
 };
 
-const WORKFLOWS: [&str; 10] = [
+const WORKFLOWS: [&str; 12] = [
     "asking",
     "top",
     "top",
@@ -25,6 +26,8 @@ const WORKFLOWS: [&str; 10] = [
     "triggered",
     CREW,
     CREW,
+    CHECKED,
+    CHECKED,
     "missing",
 ];
 /// Runs clients ask for in one simulation; their children come on top.

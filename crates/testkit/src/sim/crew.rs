@@ -28,13 +28,13 @@ pub(super) fn supervised(rng: &mut SmallRng, workers: &[&str]) -> Value {
     flow.path("lead send lead").document()
 }
 
-fn decision(rng: &mut SmallRng, workers: &[&str]) -> Value {
+pub(super) fn decision(rng: &mut SmallRng, workers: &[&str]) -> Value {
     let one = |rng: &mut SmallRng| workers[rng.random_range(0..workers.len())].to_owned();
     let named: Vec<String> = (0..rng.random_range(1..4)).map(|_| one(rng)).collect();
     json!({"kind": "next-worker", "nextWorkerIds": named})
 }
 
-fn dispatch(rng: &mut SmallRng) -> Value {
+pub(super) fn dispatch(rng: &mut SmallRng) -> Value {
     let mut config = json!({"inputMapping": {"v": "v"}, "outputMapping": {"v": "v"}});
     if rng.random_bool(0.5) {
         config["fanOutPolicy"] = json!("parallel");

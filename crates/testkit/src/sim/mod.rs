@@ -6,6 +6,7 @@
 mod check;
 mod client;
 mod crew;
+mod critic;
 mod knowledge;
 mod many;
 mod notes;

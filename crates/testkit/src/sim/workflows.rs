@@ -1,6 +1,6 @@
 //! Random workflows: three levels that call each other downwards, so that children nest.
 
-use super::{crew, notes};
+use super::{crew, critic, notes};
 use crate::flow::{Flow, wf};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -24,6 +24,8 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
         triggered(rng),
         asking(rng),
         crew::supervised(rng, &["middle", "leaf"]),
+        critic::judge(rng),
+        critic::checked(rng, &["middle", "leaf"]),
     ]
 }
 

@@ -5,7 +5,7 @@ mod tests;
 
 use super::payload::Fields;
 use serde_json::{Value, json};
-use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, RunId, Said};
+use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, Judged, RunId, Said};
 
 pub(super) fn type_name(said: &Said) -> &'static str {
     match said {
@@ -15,6 +15,7 @@ pub(super) fn type_name(said: &Said) -> &'static str {
         Said::ToolReturned { .. } => "agent.toolReturned",
         Said::HandedOff { .. } => "agent.handoff",
         Said::Decided { .. } => "agent.decided",
+        Said::Verified { .. } => "agent.verified",
     }
 }
 
@@ -31,7 +32,7 @@ pub(super) fn names_foreign_hosts(event: &Event) -> bool {
 
 pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
     match event {
-        Event::Agent(fact) => said(fact, out),
+        Event::Agent(fact) => said(run, fact, out),
         Event::OrchestratorDecided {
             agent_id,
             decision,
@@ -76,6 +77,10 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
                 | HandoffStep::ChildCompleted { .. } => {}
             }
         }
+        Event::VerificationAsked(asked) => {
+            out.set("agentId", &asked.agent_id);
+            out.set("target", target(run, &asked.judged));
+        }
         Event::FanOut {
             children,
             max_concurrency,
@@ -105,7 +110,7 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
     }
 }
 
-fn said(fact: &AgentFact, out: &mut Fields) {
+fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
     let agent = match fact.said {
         Said::HandedOff { .. } => "fromAgentId",
         _ => "agentId",
@@ -162,6 +167,27 @@ fn said(fact: &AgentFact, out: &mut Fields) {
             out.opt("confidence", confidence.as_ref());
             out.opt("reasoning", reasoning.as_ref());
         }
+        // Never what was checked or what should be better: only that, and how it came out.
+        Said::Verified {
+            judged,
+            verdict,
+            criteria,
+            confidence,
+            ..
+        } => {
+            out.set("target", target(run, judged));
+            out.set("verdict", verdict);
+            out.opt("criteria", (!criteria.is_empty()).then_some(criteria));
+            out.opt("confidence", confidence.as_ref());
+        }
+    }
+}
+
+/// What a critic's verdict is about, by its public id.
+fn target(run: &RunId, judged: &Judged) -> String {
+    match judged {
+        Judged::Decision { decided } => run.event_id(*decided),
+        Judged::Output { child, .. } => child.to_string(),
     }
 }
 

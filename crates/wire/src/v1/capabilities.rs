@@ -78,6 +78,12 @@ pub struct Agents<'a> {
     pub memory: bool,
     /// Replays answer models from the record and refuse what is not there: the fourth rung.
     pub replays_models: bool,
+    /// Turns are counted, see memory as of their beginning and outlast waits: the fifth rung.
+    pub turns: bool,
+    /// Results are checked before they count: the sixth rung.
+    pub critics: bool,
+    /// The operator advertises nothing above this rung.
+    pub rung_cap: Option<u32>,
 }
 
 /// Models as nodes can ask them.
@@ -242,17 +248,27 @@ pub fn document(wired: &Wired<'_>) -> Value {
 /// reach, however much of it works.
 fn rung(agents: &Agents<'_>) -> usize {
     // Causation across hosts, the third, needs nothing that could be missing.
-    let ladder = [true, agents.memory, true, agents.replays_models];
-    ladder.iter().take_while(|reached| **reached).count()
+    let ladder = [
+        true,
+        agents.memory,
+        true,
+        agents.replays_models,
+        agents.turns,
+        agents.critics,
+    ];
+    let climbed = ladder.iter().take_while(|reached| **reached).count();
+    let cap = agents.rung_cap.and_then(|cap| usize::try_from(cap).ok());
+    climbed.min(cap.unwrap_or(ladder.len()))
 }
 
 fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
     let mut model = Fields::default();
     model.set("supported", true);
-    model.set("version", rung(agents));
+    let rung = rung(agents);
+    model.set("version", rung);
     model.opt("confidenceEscalationFloor", agents.floor);
     model.opt("confidenceEscalationInterruptKind", agents.escalation_kind);
-    if agents.memory {
+    if rung >= 3 {
         model.set("crossChildMemoryConcurrency", "strict");
         model.set(
             "crossHostCausation",
@@ -263,7 +279,7 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
             }),
         );
     }
-    if rung(agents) >= 4 {
+    if rung >= 4 {
         model.set(
             "replayDeterminism",
             json!({
@@ -272,6 +288,12 @@ fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
                 "refusalDivergenceEmission": true,
             }),
         );
+    }
+    if rung >= 5 {
+        model.set("statefulResume", true);
+    }
+    if rung >= 6 {
+        model.set("verifier", json!({"supported": true, "gating": true}));
     }
     out.set("multiAgent", json!({"executionModel": model.0}));
     let mut family = Fields::default();

@@ -62,6 +62,7 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
         Event::ConfidenceEscalated { .. } => "core.workflowChain.confidence-escalated",
         Event::Handoff(_) => "core.workflowChain.event",
+        Event::VerificationAsked(_) => "tandem.verification.asked",
         Event::FanOut { .. } => "core.dispatch.fanOut",
         Event::FanIn { .. } => "core.dispatch.join",
         Event::LogAppended { .. } => "log.appended",
@@ -266,6 +267,7 @@ fn node_payload(
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_)
+        | Event::VerificationAsked(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. } => agent::payload(run, event, out),
         other => people_payload(other, at, sensitivity, out),
@@ -412,6 +414,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_)
+        | Event::VerificationAsked(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. }
         | Event::InterruptRequested { .. }

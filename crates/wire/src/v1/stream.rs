@@ -114,6 +114,7 @@ fn is_update(event: &Event) -> bool {
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_)
+        | Event::VerificationAsked(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. }
         | Event::LogAppended { .. } => false,

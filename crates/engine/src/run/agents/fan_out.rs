@@ -38,9 +38,18 @@ impl Turn<'_> {
     ) {
         let live = dispatching.workers.iter().filter(|w| w.is_live()).count();
         if let Some(outcome) = outcome(parallel, dispatching) {
-            if live == 0 {
-                self.fan_in(ix, dispatching, outcome);
+            if live > 0 {
+                return;
             }
+            let def = Arc::clone(&self.run.def);
+            if let Kind::Dispatch(config) = &def.nodes[ix].kind
+                && let Some((judged, completed)) = self.run.unjudged(ix, config, dispatching)
+            {
+                self.ask_critic(ix, judged, completed);
+                self.go_on_dispatching(ix);
+                return;
+            }
+            self.fan_in(ix, dispatching, outcome);
             return;
         }
         let bound = parallel.max_concurrency.unwrap_or(DEFAULT_CONCURRENCY) as usize;
@@ -108,10 +117,8 @@ impl Turn<'_> {
         };
         self.emit(event, Some(dispatching.decided));
         for (index, worker) in &ended {
-            if let (WorkerStep::Completed, Some(child)) = (worker.step, &worker.child) {
-                let mapping = config.outputs(&worker.workflow);
-                let (id, variables) = (&worker.workflow, &worker.variables);
-                self.harvest(ix, *index, id, child, variables, mapping, worker.last);
+            if !worker.is_refused() {
+                self.harvest_worker(ix, config, *index, worker);
             }
         }
         let children: Vec<Value> = dispatching.workers.iter().filter_map(report).collect();
@@ -129,6 +136,9 @@ fn report(worker: &WorkerState) -> Option<Value> {
         "childRunId": worker.child.as_ref()?,
         "childStatus": worker.step.status(),
     });
+    if let Some(verdict) = worker.verdict {
+        report["verdict"] = json!(verdict);
+    }
     if let Some(error) = &worker.error {
         report["error"] = json!({"code": error.code, "message": error.message});
     }

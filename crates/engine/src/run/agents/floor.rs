@@ -1,13 +1,12 @@
 //! Carrying out a decision at a dispatch node: first the floor, then what the decision says.
 
 use crate::node::{ConversationGate, Dispatch, FanOut, Kind, OrchestratorDecision, Route};
-use crate::run::finish::Done;
 use crate::run::start::{Question, Step};
 use crate::run::state::Run;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{CapKind, ErrorInfo, Event, Object, Seq};
+use tandem_record::{CapKind, ErrorInfo, Event, Seq};
 
 /// The one question of a supervisor that asks the user, and of a held decision.
 pub(crate) const ANSWER: &str = "answer";
@@ -160,11 +159,7 @@ impl Turn<'_> {
                     "requiredApprovals": 1,
                 }),
             ),
-            Route::Terminate => {
-                self.complete_node(ix, Done::with(Object::new()), decided);
-                self.terminate_run();
-                Step::Underway
-            }
+            Route::Terminate => self.conclude(ix, decision, decided),
         }
     }
 }

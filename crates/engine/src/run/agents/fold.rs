@@ -1,9 +1,10 @@
 //! What the facts of agents and their workers do to the state.
 
 use crate::node::{Kind, OrchestratorDecision, Route};
-use crate::run::state::{Dispatching, NodeState, Run, WorkerState, WorkerStep};
+use crate::run::state::{Dispatching, NodeState, Run, Verifying, WorkerState, WorkerStep};
 use tandem_record::{
-    AgentFact, Handoff, HandoffStep, InterruptId, NodeId, NodeStatus, Object, RunStatus, Said, Seq,
+    AgentFact, Handoff, HandoffStep, InterruptId, Judged, NodeId, NodeStatus, Object, RunStatus,
+    Said, Seq, Verification, Work,
 };
 
 impl Run {
@@ -11,8 +12,63 @@ impl Run {
     pub(in crate::run) fn listen(&mut self, fact: &AgentFact) {
         let ix = self.def.index(&fact.node);
         let kind = ix.map(|ix| &self.def.nodes[ix].kind);
-        if let (Said::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) = (&fact.said, kind) {
-            self.state.agents.reasoning = Some(reasoning.clone());
+        match (&fact.said, kind) {
+            (Said::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) => {
+                self.state.agents.reasoning = Some(reasoning.clone());
+            }
+            (Said::Verified { .. }, _) => self.hear_verdict(fact),
+            _ => {}
+        }
+    }
+
+    /// A critic is asked; until it answers, the node waits for it.
+    pub(in crate::run) fn await_verdict(&mut self, asked: &Verification) {
+        let verifying = Verifying {
+            judged: asked.judged.clone(),
+            supervisor: Some(asked.supervisor.clone()),
+            verdict: None,
+            feedback: None,
+        };
+        self.with_node(&asked.node, |n| {
+            n.verifying = Some(Box::new(verifying));
+            n.work = Some(asked.work.clone());
+            n.retry_at = None;
+            n.error = None;
+        });
+    }
+
+    fn hear_verdict(&mut self, fact: &AgentFact) {
+        let Said::Verified {
+            judged,
+            verdict,
+            feedback,
+            ..
+        } = &fact.said
+        else {
+            return;
+        };
+        let agents = &mut self.state.agents;
+        agents.verdicts += 1;
+        agents.verdict = Some(fact.clone());
+        let mut critic = None;
+        self.with_node(&fact.node, |n| {
+            if let Some(Work::Child { child, .. }) = n.work.take() {
+                critic = Some(child);
+            }
+            if let (Judged::Output { index, .. }, Some(d)) = (judged, &mut n.dispatching)
+                && let Some(worker) = d.workers.get_mut(*index as usize)
+            {
+                worker.verdict = Some(*verdict);
+            }
+            n.verifying = Some(Box::new(Verifying {
+                judged: judged.clone(),
+                supervisor: None,
+                verdict: Some(*verdict),
+                feedback: feedback.clone(),
+            }));
+        });
+        if let Some(critic) = critic {
+            self.note_child_run(&critic, RunStatus::Completed);
         }
     }
 
@@ -32,9 +88,11 @@ impl Run {
             last: Seq(0),
             variables: Object::new(),
             error: None,
+            verdict: None,
         };
         let dispatching = Dispatching {
             decided: decided.seq,
+            supervisor: Some(decided.node.clone()),
             workers: workers.into_iter().map(pending).collect(),
         };
         self.with_node(node, |n| n.dispatching = Some(dispatching));

@@ -10,8 +10,8 @@ use crate::run::turn::Turn;
 use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{
-    ErrorInfo, Event, Handoff, HandoffStep, NodeStatus, Object, ParentCause, RunId, RunStatus, Seq,
-    WorkflowId,
+    ErrorInfo, Event, Handoff, HandoffStep, Judgement, NodeStatus, Object, ParentCause, RunId,
+    RunStatus, Seq, WorkflowId,
 };
 
 impl Turn<'_> {
@@ -38,13 +38,15 @@ impl Turn<'_> {
         };
         loop {
             let node = &self.run.state.nodes[ix];
-            let held = self.run.state.phase != Phase::Running || self.needs.is_some();
+            let open = matches!(node.status, NodeStatus::Running | NodeStatus::Suspended);
+            let held = self.run.state.phase != Phase::Running || self.needs.is_some() || !open;
+            if node.verifying.is_some() && !held && !self.go_on_verifying(ix) {
+                return;
+            }
+            let node = &self.run.state.nodes[ix];
             let Some(dispatching) = node.dispatching.as_ref().filter(|_| !held) else {
                 return;
             };
-            if !matches!(node.status, NodeStatus::Running | NodeStatus::Suspended) {
-                return;
-            }
             if let FanOut::Parallel(parallel) = &config.fan_out {
                 let dispatching = dispatching.clone();
                 self.go_on_in_parallel(ix, parallel, &dispatching);
@@ -54,6 +56,23 @@ impl Turn<'_> {
                 return;
             }
             let decided = dispatching.decided;
+            if let Some((judged, completed)) = self.run.unjudged(ix, config, dispatching) {
+                self.ask_critic(ix, judged, completed);
+                continue;
+            }
+            if let Some(refused) = dispatching.workers.iter().find(|w| w.is_refused()) {
+                let (refused, outputs) = (refused.clone(), last_child(dispatching));
+                self.refuse_output(ix, &refused, outputs, decided);
+                return;
+            }
+            let passed = |w: &WorkerState| {
+                w.step == WorkerStep::Completed && w.verdict == Some(Judgement::Pass)
+            };
+            if let Some(index) = dispatching.workers.iter().position(passed) {
+                let worker = dispatching.workers[index].clone();
+                self.harvest_worker(ix, config, index, &worker);
+                continue;
+            }
             let pending = |w: &WorkerState| w.step == WorkerStep::Pending;
             match dispatching.workers.iter().position(pending) {
                 Some(next) => {
@@ -115,6 +134,7 @@ impl Turn<'_> {
             ix,
             child,
             definition: child_def,
+            given: Object::new(),
             inputs: config.inputs(worker),
             outputs: config.outputs(worker),
             cause: ParentCause::Dispatch,
@@ -198,15 +218,33 @@ impl Turn<'_> {
         if parallel {
             self.call_back_losers(ix, config, before);
         } else if status == RunStatus::Completed && self.run.state.phase != Phase::Cancelling {
-            self.harvest(
-                ix,
-                index,
-                &worker.workflow,
-                child,
-                &variables,
-                mapping,
-                ended,
-            );
+            // What a critic has to see first is harvested after it.
+            if !self.run.checks_output(ix, config, &worker.workflow) {
+                self.harvest(
+                    ix,
+                    index,
+                    &worker.workflow,
+                    child,
+                    &variables,
+                    mapping,
+                    ended,
+                );
+            }
+        }
+    }
+
+    /// Harvests a worker that completed earlier.
+    pub(super) fn harvest_worker(
+        &mut self,
+        ix: usize,
+        config: &Dispatch,
+        index: usize,
+        worker: &WorkerState,
+    ) {
+        if let (WorkerStep::Completed, Some(child)) = (worker.step, &worker.child) {
+            let mapping = config.outputs(&worker.workflow);
+            let (id, variables) = (&worker.workflow, &worker.variables);
+            self.harvest(ix, index, id, child, variables, mapping, worker.last);
         }
     }
 

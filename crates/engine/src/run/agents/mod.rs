@@ -7,6 +7,7 @@
 //! - Each worker's handoff is a chain: every step names the one before as its cause, and the first
 //!   names the decision.
 //! - A decision below the floor is announced and asked about before anything of it happens.
+//! - What a critic has to check is not merged, and does not end the run, before it passed.
 
 mod confidence;
 mod fan_out;
@@ -16,6 +17,8 @@ mod handoff;
 mod mock;
 mod policy;
 mod supervise;
+mod verdict;
+mod verify;
 mod voice;
 
 pub(in crate::run) use floor::{ANSWER, PROCEED};

@@ -14,7 +14,13 @@ pub struct AgentPolicy {
     escalation: Escalation,
     /// The kind of question is advertised.
     announced: bool,
+    /// The rung of the execution model above which nothing is advertised.
+    model_cap: Option<u32>,
 }
+
+/// Rungs of the execution model an operator may stop at. What the lower ones ask for is always done,
+/// so saying less would not be true.
+const MODEL_CAPS: std::ops::RangeInclusive<u32> = 3..=6;
 
 /// What a decision below the floor becomes.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +37,7 @@ impl Default for AgentPolicy {
             stated: false,
             escalation: Escalation::approval("approval"),
             announced: true,
+            model_cap: None,
         }
     }
 }
@@ -79,6 +86,29 @@ impl AgentPolicy {
             }
         }
         Ok(policy)
+    }
+
+    /// Advertises the execution model up to this rung only, for clients that know no more.
+    pub fn capped(self, rung: Option<u64>) -> Result<Self, String> {
+        let Some(rung) = rung else {
+            return Ok(self);
+        };
+        let cap = u32::try_from(rung).ok().filter(|n| MODEL_CAPS.contains(n));
+        match cap {
+            Some(_) => Ok(Self {
+                model_cap: cap,
+                ..self
+            }),
+            None => Err(format!(
+                "the execution model can be advertised up to {} to {}, not {rung}",
+                MODEL_CAPS.start(),
+                MODEL_CAPS.end()
+            )),
+        }
+    }
+
+    pub fn model_cap(&self) -> Option<u32> {
+        self.model_cap
     }
 
     pub fn floor(&self) -> f64 {

@@ -54,11 +54,16 @@ impl Turn<'_> {
         &self,
         ix: usize,
         config: &Supervisor,
+        attempt: u32,
     ) -> Option<HttpRequest> {
         let Source::Endpoint(endpoint) = &config.source else {
             return None;
         };
         let state = &self.run.state;
+        let node = &self.run.def.nodes[ix].id;
+        // A turn that is tried again is the turn it was.
+        let begun = state.agents.turns.get(node).filter(|_| attempt > 0);
+        let begins = begun.copied().unwrap_or_else(|| self.run.next_seq());
         let last: Vec<Value> = state
             .children
             .iter()
@@ -68,11 +73,13 @@ impl Turn<'_> {
             .collect();
         let body = json!({
             "runId": self.run.id(),
-            "nodeId": self.run.def.nodes[ix].id,
-            "iteration": self.run.supervisor_turns() + 1,
+            "nodeId": node,
+            "iteration": self.run.supervisor_turns() + u32::from(begun.is_none()),
+            "atSequence": begins,
             "prompt": config.prompt,
             "variables": self.run.view().variables,
             "lastDecision": state.agents.decided.as_ref().map(|d| &d.decision),
+            "lastVerdict": self.run.told_verdict(),
             "workers": last,
         });
         let inputs = Object::from_iter([("body".to_owned(), body)]);

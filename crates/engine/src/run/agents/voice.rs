@@ -17,6 +17,8 @@ pub(in crate::run) struct Voice {
 enum Rights {
     Supervisor,
     Dispatch,
+    /// The critic of a supervisor, at the node that carries out its decisions.
+    Critic,
     Mock,
     /// The engine itself, where work crosses from one pinned agent to another.
     Boundary,
@@ -24,16 +26,18 @@ enum Rights {
 
 impl Voice {
     fn may(&self, said: &Said) -> bool {
-        let (reasons, hands_off, decides, calls) = match self.rights {
-            Rights::Supervisor => (true, false, true, false),
-            Rights::Dispatch | Rights::Boundary => (false, true, false, false),
-            Rights::Mock => (true, true, true, true),
+        let (reasons, hands_off, decides, calls, verifies) = match self.rights {
+            Rights::Supervisor => (true, false, true, false, false),
+            Rights::Dispatch | Rights::Boundary => (false, true, false, false, false),
+            Rights::Critic => (false, false, false, false, true),
+            Rights::Mock => (true, true, true, true, false),
         };
         match said {
             Said::Reasoned { .. } | Said::ReasoningDelta { .. } => reasons,
             Said::ToolCalled { .. } | Said::ToolReturned { .. } => calls,
             Said::HandedOff { .. } => hands_off,
             Said::Decided { .. } => decides,
+            Said::Verified { .. } => verifies,
         }
     }
 }
@@ -73,6 +77,22 @@ impl Run {
             agent_id,
             rights,
         })
+    }
+
+    /// The voice of a supervisor's critic, heard at a dispatch node only.
+    pub(super) fn critic_voice(&self, ix: usize, supervisor: usize) -> Voice {
+        let node = &self.def.nodes[ix];
+        debug_assert!(matches!(node.kind, Kind::Dispatch(_)));
+        let named = match &self.def.nodes[supervisor].kind {
+            Kind::Supervisor(config) => config.verifier.as_ref().and_then(|v| v.agent_id.clone()),
+            _ => None,
+        };
+        let id = &self.def.nodes[supervisor].id;
+        Voice {
+            node: node.id.clone(),
+            agent_id: named.unwrap_or_else(|| format!("host:verifier:{id}")),
+            rights: Rights::Critic,
+        }
     }
 
     /// The one agent all pinned nodes of a workflow belong to.

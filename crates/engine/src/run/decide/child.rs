@@ -52,7 +52,8 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             variables,
             error,
         } => {
-            let dispatches = turn.run.state.nodes[ix].dispatching.is_some();
+            let checks = turn.run.awaits_verdict(ix);
+            let dispatches = turn.run.state.nodes[ix].dispatching.is_some() && !checks;
             if turn.run.state.phase == Phase::Cancelling && dispatches {
                 turn.worker_ended(ix, &child, status, variables, error);
                 if !turn.run.state.nodes[ix].holds_up_cancel() {
@@ -67,7 +68,9 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
                 return Reply::Accepted;
             }
             let cause = resume_mirror(turn, ix, &child, cause);
-            if dispatches {
+            if checks {
+                turn.critic_ended(ix, status, &variables, error, cause);
+            } else if dispatches {
                 // What follows from it is found by advancing, also after a pause.
                 turn.worker_ended(ix, &child, status, variables, error);
             } else {

@@ -32,6 +32,12 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
         return Reply::Unchanged;
     }
     match outcome {
+        EffectOutcome::Done { outputs } if turn.run.awaits_verdict(ix) => {
+            turn.critic_answered(ix, &answer(&outputs), None, cause);
+        }
+        EffectOutcome::Failed { error } if turn.run.awaits_verdict(ix) => {
+            turn.critic_failed(ix, &error, None, cause);
+        }
         EffectOutcome::Done { outputs } if turn.run.call_of(ix).is_some() => {
             match serde_json::from_value::<ModelAnswer>(Value::Object(outputs)) {
                 Ok(answer) => turn.model_answered(ix, answer, cause),

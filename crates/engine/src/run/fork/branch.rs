@@ -97,6 +97,15 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
         }
     }
     for recorded in &mut log[start..] {
+        if let Event::VerificationAsked(asked) = &mut recorded.event
+            && asked.node == *node
+        {
+            match &mut asked.work {
+                Work::Http { effect, .. } => *effect = run.critic_effect(ix, &asked.judged),
+                Work::Child { child, .. } => *child = run.critic_run(ix, &asked.judged),
+                Work::Sleep { .. } | Work::SecretEcho { .. } | Work::Model { .. } => {}
+            }
+        }
         if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event
             && n == node
         {
@@ -110,7 +119,8 @@ fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
     let state = &run.state.nodes[ix];
     let workers = state.dispatching.iter().flat_map(|d| &d.workers);
     let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
-    let waits = state.work.is_some() || state.retry_at.is_some() || handed_over;
+    let asks = state.verifying.is_some();
+    let waits = state.work.is_some() || state.retry_at.is_some() || handed_over || asks;
     if state.status != NodeStatus::Running || waits || was_answered(log, run, ix) {
         return None;
     }
@@ -152,6 +162,16 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
     let Some(cause) = state.last else {
         return;
     };
+    if state.verifying.is_some() {
+        // A verdict that was given is heeded by advancing.
+        if turn.run.awaits_verdict(ix) {
+            while turn.run.state.nodes[ix].status == NodeStatus::Suspended {
+                turn.resume_mirror(ix, cause);
+            }
+            turn.start_critic(ix, cause);
+        }
+        return;
+    }
     if let Some(dispatching) = &state.dispatching {
         let decided = dispatching.decided;
         let workers = dispatching.workers.iter().enumerate();

@@ -6,9 +6,9 @@ mod models;
 
 use super::branch::entry;
 use super::place;
-use crate::node::Kind;
 use crate::run::turn::Turn;
-use tandem_record::{Cause, ErrorInfo, Event, NodeId, Recorded, RunId, Seq};
+use crate::run::turn_view::reads;
+use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, RunId, Said, Seq};
 
 pub(super) fn replay<'a>(
     turn: Turn<'a>,
@@ -98,12 +98,20 @@ impl Tape<'_, '_> {
             }
             other => other.clone(),
         };
+        let mut event = recorded.event.clone();
+        if let Some(decided) = judged(&mut event) {
+            *decided = self
+                .places
+                .get(place(*decided))
+                .copied()
+                .unwrap_or(*decided);
+        }
         self.turn.now = recorded.at;
         let seq = self.turn.adopt(Recorded {
             seq: self.turn.run.next_seq(),
             at: recorded.at,
             cause,
-            event: recorded.event.clone(),
+            event,
         });
         self.places.push(seq);
         self.next += 1;
@@ -199,16 +207,20 @@ impl Tape<'_, '_> {
     }
 }
 
-/// Where memory is read on the way, so that all of it can be looked up at once.
-fn reads(turn: &Turn<'_>, log: &[Recorded]) -> Vec<(usize, Seq)> {
-    let started = log.iter().filter_map(|recorded| match &recorded.event {
-        Event::NodeStarted { node, .. } => Some((turn.run.def.index(node)?, recorded.seq)),
-        _ => None,
-    });
-    let reading = |(ix, _): &(usize, Seq)| {
-        matches!(turn.run.def.nodes[*ix].kind, Kind::Memory(_)) && turn.is_repeatable(*ix)
+/// The event a critic's verdict is about, where the verdict names one.
+fn judged(event: &mut Event) -> Option<&mut Seq> {
+    let judged = match event {
+        Event::VerificationAsked(asked) => &mut asked.judged,
+        Event::Agent(fact) => match &mut fact.said {
+            Said::Verified { judged, .. } => judged,
+            _ => return None,
+        },
+        _ => return None,
     };
-    started.filter(reading).collect()
+    match judged {
+        Judged::Decision { decided } => Some(decided),
+        Judged::Output { .. } => None,
+    }
 }
 
 /// Whether the event ends what a node does at once.

@@ -3,7 +3,7 @@
 use crate::run::Birth;
 use serde_json::Value;
 use tandem_record::{
-    ChildOutcome, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep, Object,
+    ChildOutcome, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep, Judged, Object,
     Recorded, Said, TimerKey, Timestamp, Work,
 };
 
@@ -276,6 +276,11 @@ pub(super) fn event(recorded: &Recorded) -> String {
                 _ => line,
             }
         }
+        Event::VerificationAsked(asked) => line
+            .word("critic.asked")
+            .word(&asked.node)
+            .word(&asked.agent_id)
+            .word(waits(&asked.work, at)),
         Event::FanOut { children, join, .. } => line.word("fan-out").word(children).word(join),
         Event::FanIn {
             outcome,
@@ -306,6 +311,19 @@ fn agent(line: Line, agent: &str, said: &Said) -> Line {
         }
         Said::HandedOff { to, .. } => line.word("hands off to").word(to),
         Said::Decided { confidence, .. } => line.word("decided").words(confidence),
+        Said::Verified {
+            judged,
+            verdict,
+            criteria,
+            ..
+        } => line
+            .word("verified")
+            .word(match judged {
+                Judged::Decision { decided } => format!("event {decided}"),
+                Judged::Output { index, .. } => format!("worker {index}"),
+            })
+            .word(verdict.as_str())
+            .words(criteria),
     }
 }
 

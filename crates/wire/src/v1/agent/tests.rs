@@ -1,8 +1,8 @@
 use super::super::project::event;
 use serde_json::{Value, json};
 use tandem_record::{
-    AgentFact, Cause, EscalationKind, Event, Handoff, HandoffStep, NodeId, Recorded, RunId, Said,
-    Sensitivity, Seq, Timestamp, WorkflowId,
+    AgentFact, Cause, EscalationKind, Event, Handoff, HandoffStep, Judged, Judgement, NodeId,
+    Recorded, RunId, Said, Sensitivity, Seq, Timestamp, WorkflowId,
 };
 
 fn said(said: Said) -> Event {
@@ -80,7 +80,14 @@ fn facts() -> Vec<(Event, bool)> {
     }));
     let mut facts = vec![(said(delta), false)];
     facts.push((Event::RunResumed { reason: None }, false));
-    for one in [reasoned, called, returned, handed, decided] {
+    let verified = Said::Verified {
+        judged: Judged::Decision { decided: Seq(2) },
+        verdict: Judgement::Pass,
+        criteria: Vec::new(),
+        confidence: None,
+        feedback: None,
+    };
+    for one in [reasoned, called, returned, handed, decided, verified] {
         facts.push((said(one), true));
     }
     facts.extend([turn, escalated, handoff].map(|event| (event, true)));
@@ -104,5 +111,39 @@ fn the_host_of_a_cause_is_named_when_it_is_another_and_only_then() {
             let near = shown(fact.clone(), near);
             assert_eq!(near["payload"].get("causationHostId"), None, "{near}");
         }
+    }
+}
+
+#[test]
+fn a_verdict_says_what_was_checked_and_how_it_came_out_and_nothing_of_it() {
+    let verdict = |judged, criteria| {
+        said(Said::Verified {
+            judged,
+            verdict: Judgement::Revise,
+            criteria,
+            confidence: Some(0.5),
+            feedback: Some("what the secret plan lacks".to_owned()),
+        })
+    };
+    let decision = Judged::Decision { decided: Seq(2) };
+    let output = Judged::Output {
+        index: 0,
+        child: RunId::new("run-2"),
+    };
+    let table = [
+        (
+            verdict(decision, Vec::new()),
+            json!({"agentId": "core.ann", "target": "evt-run-1-2", "verdict": "revise", "confidence": 0.5}),
+        ),
+        (
+            verdict(output, vec!["short".to_owned()]),
+            json!({"agentId": "core.ann", "target": "run-2", "verdict": "revise",
+                   "criteria": ["short"], "confidence": 0.5}),
+        ),
+    ];
+    for (fact, expected) in table {
+        let shown = shown(fact, Cause::Event(Seq(3)));
+        assert_eq!(shown["type"], "agent.verified");
+        assert_eq!(shown["payload"], expected);
     }
 }

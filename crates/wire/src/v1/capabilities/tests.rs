@@ -1,7 +1,9 @@
 use super::*;
 
-fn told(memory: bool, replays_models: bool) -> Value {
-    let agents = Agents {
+/// What is served of the rungs that could be missing: the second, fourth, fifth and sixth.
+fn served(ladder: [bool; 4], rung_cap: Option<u32>) -> Agents<'static> {
+    let [memory, replays_models, turns, critics] = ladder;
+    Agents {
         floor: None,
         escalation_kind: Some("approval"),
         vendor_kinds_url: None,
@@ -14,7 +16,14 @@ fn told(memory: bool, replays_models: bool) -> Value {
         mock_agent: true,
         memory,
         replays_models,
-    };
+        turns,
+        critics,
+        rung_cap,
+    }
+}
+
+fn told(agents: Agents<'_>) -> Value {
+    let memory = agents.memory;
     document(&Wired {
         host_version: "0",
         host_id: "here",
@@ -60,20 +69,23 @@ fn compaction_is_told_where_there_is_memory_to_compact() {
         "maxInputEntries": 2,
         "maxOutputBytes": 1,
     });
-    assert_eq!(told(true, false)["memory"]["compaction"], told_so);
-    assert_eq!(told(false, false).get("memory"), None);
+    assert_eq!(
+        told(served([true; 4], None))["memory"]["compaction"],
+        told_so
+    );
+    assert_eq!(told(served([false; 4], None)).get("memory"), None);
 }
 
 #[test]
 fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
     // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
-    let model = |memory, replays| told(memory, replays)["multiAgent"]["executionModel"].clone();
-    let whole = model(true, true);
-    assert_eq!(whole["version"], 4);
+    let model = |ladder, cap| told(served(ladder, cap))["multiAgent"]["executionModel"].clone();
+    let whole = model([true; 4], None);
+    assert_eq!(whole["version"], 6);
     let repeats = json!({"supported": true, "llmCacheKeyRecipe": "spec-rfc-0041",
                          "refusalDivergenceEmission": true});
     assert_eq!(whole["replayDeterminism"], repeats);
-    let third = model(true, false);
+    let third = model([true, false, true, true], None);
     assert_eq!(
         (&third["version"], third.get("replayDeterminism")),
         (&json!(3), None)
@@ -82,7 +94,7 @@ fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
     let across = json!({"supported": true, "hostId": "here", "ancestryEndpointSupported": true});
     assert_eq!(whole["crossHostCausation"], across);
 
-    let first = model(false, true);
+    let first = model([false, true, true, true], None);
     assert_eq!(first["version"], 1);
     for above in [
         "crossChildMemoryConcurrency",
@@ -94,8 +106,38 @@ fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
 }
 
 #[test]
+fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
+    let all = [true; 4];
+    let table = [
+        ([false, false, false, false], None, 1),
+        ([false, true, true, true], None, 1),
+        ([true, false, false, false], None, 3),
+        ([true, false, true, true], None, 3),
+        ([true, true, false, false], None, 4),
+        ([true, true, false, true], None, 4),
+        ([true, true, true, false], None, 5),
+        (all, None, 6),
+        (all, Some(6), 6),
+        (all, Some(5), 5),
+        (all, Some(4), 4),
+        (all, Some(3), 3),
+        ([false, true, true, true], Some(4), 1),
+    ];
+    for (ladder, cap, version) in table {
+        let document = told(served(ladder, cap));
+        let model = &document["multiAgent"]["executionModel"];
+        assert_eq!(model["version"], version, "{ladder:?} {cap:?}");
+        let resumes = (version >= 5).then_some(json!(true));
+        assert_eq!(model.get("statefulResume"), resumes.as_ref());
+        let gates = (version >= 6).then(|| json!({"supported": true, "gating": true}));
+        assert_eq!(model.get("verifier"), gates.as_ref());
+        assert_eq!(model.get("transcriptWindow"), None, "no turn is fed one");
+    }
+}
+
+#[test]
 fn models_are_told_by_name_and_how_their_answers_are_made_sure_of() {
-    let document = told(true, true);
+    let document = told(served([true; 4], None));
     let providers = json!({"supported": ["acme"], "byok": []});
     assert_eq!(document["aiProviders"], providers);
     let reliability = &document["envelopes"]["reliability"];

@@ -1,0 +1,183 @@
+//! What has to pass a critic, and what a verdict allows. Fails closed: without a `pass` nothing is
+//! merged and nothing ends.
+//!
+//! What follows from a verdict is found by looking at the state whenever the run advances, as
+//! everything a dispatch node does; so a pause or a crash between the two changes nothing.
+
+use crate::node::{Dispatch, Kind, OrchestratorDecision, Route};
+use crate::run::finish::Done;
+use crate::run::start::Step;
+use crate::run::state::{Dispatching, Run, WorkerState, WorkerStep};
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{ErrorInfo, Judged, Judgement, Object, Seq, WorkflowId};
+
+impl Run {
+    /// Why the run may not end as completed although nothing is left to do: the newest decision
+    /// was to end it, and it had to be let pass and was not.
+    pub(in crate::run) fn unconcluded(&self) -> Option<(usize, ErrorInfo)> {
+        let decided = self.state.agents.decided.as_ref()?;
+        let (ix, config) = self.supervisor(&decided.node)?;
+        let decision = OrchestratorDecision::read(&decided.decision).ok()?;
+        let critic = config.verifier.as_ref().is_some_and(|v| v.over_terminate);
+        let gated = critic || !config.success_criteria.is_empty();
+        (gated && decision.route == Route::Terminate).then(|| {
+            let message = "the decision to end the run was not let pass, and no other followed";
+            (ix, ErrorInfo::new("verification_failed", message))
+        })
+    }
+
+    /// Whether the output of a worker is put to a critic before it is harvested.
+    pub(super) fn checks_output(&self, ix: usize, config: &Dispatch, worker: &WorkflowId) -> bool {
+        let dispatching = self.state.nodes[ix].dispatching.as_ref();
+        let supervisor = dispatching.and_then(|d| d.supervisor.as_ref());
+        let critic = supervisor.and_then(|node| self.supervisor(node)?.1.verifier.as_ref());
+        critic.is_some_and(|v| v.over_output) && !config.outputs(worker).is_empty()
+    }
+
+    /// The first of the workers, in the order they ended, whose output waits to be checked.
+    pub(super) fn unjudged(
+        &self,
+        ix: usize,
+        config: &Dispatch,
+        dispatching: &Dispatching,
+    ) -> Option<(Judged, Seq)> {
+        let workers = dispatching.workers.iter().enumerate();
+        let waiting = workers.filter(|(_, w)| {
+            w.step == WorkerStep::Completed
+                && w.verdict.is_none()
+                && self.checks_output(ix, config, &w.workflow)
+        });
+        let (index, worker) = waiting.min_by_key(|(_, w)| w.last)?;
+        let judged = Judged::Output {
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            child: worker.child.clone()?,
+        };
+        Some((judged, worker.last))
+    }
+}
+
+impl Turn<'_> {
+    /// A decision to end the run: accounted for, checked, then carried out.
+    pub(super) fn conclude(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        decided: Seq,
+    ) -> Step {
+        let def = Arc::clone(&self.run.def);
+        let node = self.run.state.agents.decided.as_ref().map(|d| &d.node);
+        let supervisor = node.and_then(|node| def.index(node));
+        let config = supervisor.and_then(|ix| match &def.nodes[ix].kind {
+            Kind::Supervisor(config) => Some(config),
+            _ => None,
+        });
+        let declared = config.map_or(&[][..], |c| &c.success_criteria);
+        let stated = criteria(&decision.document);
+        let stands = |key: &&String| stated.iter().all(|(stated, _)| stated != *key);
+        let open: Vec<&String> = declared.iter().filter(stands).collect();
+        if !open.is_empty() {
+            let outputs = Object::from_iter([("unanswered".to_owned(), json!(open))]);
+            self.complete_node(ix, Done::with(outputs), decided);
+            return Step::Underway;
+        }
+        match config.and_then(|c| c.verifier.as_ref()) {
+            Some(verifier) if verifier.over_terminate => {
+                self.ask_critic(ix, Judged::Decision { decided }, decided);
+                self.go_on_dispatching(ix);
+            }
+            _ => self.end_by_decision(ix, decided),
+        }
+        Step::Underway
+    }
+
+    /// Nothing stands against it: the run is over.
+    fn end_by_decision(&mut self, ix: usize, decided: Seq) {
+        let newest = self.run.state.agents.decided.as_ref();
+        let stated = newest.map_or_else(Vec::new, |d| criteria(&d.decision));
+        let mut outputs = Object::new();
+        if !stated.is_empty() {
+            // Giving up ends a run too; that it was not a success is said.
+            let satisfied = stated.iter().all(|(_, met)| *met);
+            outputs.insert("goalSatisfied".to_owned(), json!(satisfied));
+        }
+        self.complete_node(ix, Done::with(outputs), decided);
+        self.terminate_run();
+    }
+
+    /// Heeds a verdict that was given, asks again where a pause cut the question off. Whether the
+    /// node's workers may go on.
+    pub(super) fn go_on_verifying(&mut self, ix: usize) -> bool {
+        let state = &self.run.state.nodes[ix];
+        let Some(verifying) = state.verifying.clone() else {
+            return true;
+        };
+        match (&verifying.judged, verifying.verdict) {
+            (_, None) => {
+                let cut_off = state.work.is_none() && state.retry_at.is_none();
+                if let Some(cause) = state.last.filter(|_| cut_off) {
+                    self.ask_critic(ix, verifying.judged, cause);
+                }
+                false
+            }
+            (Judged::Decision { decided }, Some(verdict)) => {
+                let feedback = verifying.feedback.as_deref();
+                self.heed(ix, verdict, feedback, *decided);
+                false
+            }
+            (Judged::Output { .. }, Some(_)) => true,
+        }
+    }
+
+    /// What a verdict on the end of the run allows.
+    fn heed(&mut self, ix: usize, verdict: Judgement, feedback: Option<&str>, decided: Seq) {
+        let cause = self.run.state.nodes[ix].last.unwrap_or(decided);
+        match verdict {
+            Judgement::Pass => self.end_by_decision(ix, decided),
+            Judgement::Fail => {
+                let message = "the critic refused the decision to end the run";
+                let error = ErrorInfo::new("verification_failed", message);
+                self.fail_node(ix, error, Some(cause), None);
+            }
+            // The way back leads to the supervisor's next turn.
+            Judgement::Revise => {
+                let outputs = sent_back(Judgement::Revise, feedback);
+                self.complete_node(ix, Done::with(outputs), decided);
+            }
+        }
+    }
+
+    /// A worker's output was refused: nothing of it is merged, and no further worker starts before
+    /// the supervisor has had its say.
+    pub(super) fn refuse_output(
+        &mut self,
+        ix: usize,
+        worker: &WorkerState,
+        mut outputs: Object,
+        decided: Seq,
+    ) {
+        let verifying = self.run.state.nodes[ix].verifying.as_ref();
+        let feedback = verifying.and_then(|v| v.feedback.clone());
+        let verdict = worker.verdict.expect("a refused output has a verdict");
+        outputs.extend(sent_back(verdict, feedback.as_deref()));
+        self.complete_node(ix, Done::with(outputs), decided);
+    }
+}
+
+fn sent_back(verdict: Judgement, feedback: Option<&str>) -> Object {
+    let mut outputs = Object::from_iter([("verdict".to_owned(), json!(verdict))]);
+    if let Some(feedback) = feedback {
+        outputs.insert("feedback".to_owned(), json!(feedback));
+    }
+    outputs
+}
+
+/// What a decision to end the run says about each criterion.
+fn criteria(decision: &Value) -> Vec<(&str, bool)> {
+    let listed = decision.get("successCriteria").and_then(Value::as_array);
+    let stated = listed.into_iter().flatten();
+    stated
+        .filter_map(|c| Some((c.get("key")?.as_str()?, c.get("met")?.as_bool()?)))
+        .collect()
+}

@@ -1,0 +1,348 @@
+//! The critic's part: how it is asked, and how its answer becomes a verdict in the log.
+
+use crate::ids::{child_run_id, logical_invocation_id};
+use crate::node::{Critic, HttpConfig, Kind, Opinion, Supervisor, Verifier};
+use crate::run::spawn::NewChild;
+use crate::run::state::Run;
+use crate::run::turn::Turn;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_record::{
+    EffectId, ErrorInfo, Event, Judged, NodeId, Object, ParentCause, RunId, RunStatus, Said, Seq,
+    Verification, Work,
+};
+
+impl Run {
+    pub(super) fn supervisor(&self, node: &NodeId) -> Option<(usize, &Supervisor)> {
+        let ix = self.def.index(node)?;
+        match &self.def.nodes[ix].kind {
+            Kind::Supervisor(config) => Some((ix, config)),
+            _ => None,
+        }
+    }
+
+    /// The endpoint of the critic a dispatch node waits for.
+    pub(in crate::run) fn critic_endpoint(&self, ix: usize) -> Option<&HttpConfig> {
+        let asked = self.state.nodes[ix].verifying.as_ref()?;
+        let (_, config) = self.supervisor(asked.supervisor.as_ref()?)?;
+        match &config.verifier.as_ref()?.critic {
+            Critic::Endpoint(http) => Some(http),
+            Critic::Workflow { .. } | Critic::Plan(_) => None,
+        }
+    }
+
+    /// Whether a node waits for what its critic says.
+    pub(in crate::run) fn awaits_verdict(&self, ix: usize) -> bool {
+        let asked = self.state.nodes[ix].verifying.as_ref();
+        asked.is_some_and(|v| v.verdict.is_none())
+    }
+
+    /// The identity of a call to a critic in this entry of the node.
+    pub(in crate::run) fn critic_effect(&self, ix: usize, judged: &Judged) -> EffectId {
+        let (tenant, node) = (&self.request().owner.tenant, &self.def.nodes[ix].id);
+        let execution = u64::from(self.state.nodes[ix].execution.saturating_sub(1));
+        let provider = format!("tandem:verifier:{}", place(judged));
+        logical_invocation_id(tenant, self.id(), node, execution, &provider)
+    }
+
+    /// The run a critic is, in this entry and attempt of the node.
+    pub(in crate::run) fn critic_run(&self, ix: usize, judged: &Judged) -> RunId {
+        let state = &self.state.nodes[ix];
+        // Counted from the other end than workers, of whom there are far fewer.
+        let from_end = state.attempt.wrapping_mul(1 << 10) + place(judged);
+        let node = &self.def.nodes[ix].id;
+        let execution = state.execution.saturating_sub(1);
+        child_run_id(self.id(), node, execution, u32::MAX - from_end)
+    }
+
+    /// The newest verdict as the supervisor's next turn is told of it.
+    pub(super) fn told_verdict(&self) -> Option<Value> {
+        let fact = self.state.agents.verdict.as_ref()?;
+        let Said::Verified {
+            judged,
+            verdict,
+            criteria,
+            feedback,
+            ..
+        } = &fact.said
+        else {
+            return None;
+        };
+        Some(json!({
+            "agentId": fact.agent_id,
+            "target": self.target(judged),
+            "verdict": verdict,
+            "criteria": criteria,
+            "feedback": feedback,
+        }))
+    }
+
+    fn target(&self, judged: &Judged) -> String {
+        match judged {
+            Judged::Decision { decided } => self.id().event_id(*decided),
+            Judged::Output { child, .. } => child.to_string(),
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Puts the question. The answer comes later, unless the plan of a test has it.
+    pub(in crate::run) fn ask_critic(&mut self, ix: usize, judged: Judged, cause: Seq) {
+        let def = Arc::clone(&self.run.def);
+        let Some((supervisor, verifier)) = self.critic(&def, ix) else {
+            unreachable!("only a supervisor with a critic has results checked");
+        };
+        match &verifier.critic {
+            Critic::Plan(plan) => match plan.get(self.run.state.agents.verdicts as usize) {
+                Some(opinion) => self.pronounce(ix, judged, opinion.clone(), cause),
+                None => {
+                    let message = "the plan has no further verdict";
+                    self.critic_failed(
+                        ix,
+                        &ErrorInfo::new("validation_error", message),
+                        None,
+                        cause,
+                    );
+                }
+            },
+            Critic::Endpoint(http) => {
+                let body = self.subject(ix, verifier, &judged);
+                let request = http.request(&Object::from_iter([("body".to_owned(), body)]));
+                let work = Work::Http {
+                    effect: self.run.critic_effect(ix, &judged),
+                    request: request.expect("an endpoint has a url"),
+                    output: None,
+                };
+                self.await_critic(ix, supervisor, judged, work, cause);
+            }
+            Critic::Workflow { id, .. } => {
+                let admitted = self.admit_child(id);
+                if self.needs.is_some() {
+                    return;
+                }
+                if let Err(error) = admitted {
+                    self.critic_failed(ix, &error, None, cause);
+                    return;
+                }
+                let work = Work::Child {
+                    child: self.run.critic_run(ix, &judged),
+                    workflow_id: id.clone(),
+                    outputs: Vec::new(),
+                    absorb_failure: false,
+                    propagate_cancel: true,
+                };
+                let asked = self.await_critic(ix, supervisor, judged, work, cause);
+                self.start_critic(ix, asked);
+            }
+        }
+    }
+
+    fn await_critic(
+        &mut self,
+        ix: usize,
+        supervisor: usize,
+        judged: Judged,
+        work: Work,
+        cause: Seq,
+    ) -> Seq {
+        let voice = self.run.critic_voice(ix, supervisor);
+        let asked = Verification {
+            node: self.run.def.nodes[ix].id.clone(),
+            supervisor: self.run.def.nodes[supervisor].id.clone(),
+            agent_id: voice.agent_id,
+            judged,
+            work,
+        };
+        self.emit(Event::VerificationAsked(Box::new(asked)), Some(cause))
+    }
+
+    /// Starts the child run a node waits for as its critic; a fork's own in place of its source's.
+    pub(in crate::run) fn start_critic(&mut self, ix: usize, cause: Seq) {
+        let def = Arc::clone(&self.run.def);
+        let Some((_, verifier)) = self.critic(&def, ix) else {
+            return;
+        };
+        let state = &self.run.state.nodes[ix];
+        let (Some(Work::Child { child, .. }), Some(asked)) = (&state.work, &state.verifying) else {
+            return;
+        };
+        let (child, judged) = (child.clone(), asked.judged.clone());
+        let Critic::Workflow { id, verdict } = &verifier.critic else {
+            return;
+        };
+        let definition = match self.admit_child(id) {
+            Ok(definition) => definition,
+            Err(_) if self.needs.is_some() => return,
+            Err(error) => return self.critic_failed(ix, &error, None, cause),
+        };
+        let event = Event::NodeDispatched {
+            node: def.nodes[ix].id.clone(),
+            child: child.clone(),
+            workflow_id: id.clone(),
+        };
+        let dispatched = self.emit(event, Some(cause));
+        let subject = self.subject(ix, verifier, &judged);
+        self.start_child(NewChild {
+            ix,
+            child,
+            definition,
+            given: Object::from_iter([("subject".to_owned(), subject)]),
+            inputs: &[],
+            outputs: &[(String::new(), verdict.clone())],
+            cause: ParentCause::Dispatch,
+            dispatched,
+            isolated_memory: false,
+        });
+    }
+
+    /// What a critic is told. A run shows what it was given under its own rules, so what the author
+    /// of this one marked as sensitive is not given to a critic that is a run.
+    fn subject(&self, ix: usize, verifier: &Verifier, judged: &Judged) -> Value {
+        let run = &self.run;
+        let decided = run.state.agents.decided.as_ref();
+        let sensitive = &run.def.sensitivity;
+        let in_a_run = matches!(verifier.critic, Critic::Workflow { .. });
+        let given = |name: &str| {
+            let marked = sensitive.variables.contains(name) || sensitive.channels.contains(name);
+            !(in_a_run && marked)
+        };
+        let mut variables = run.view().variables;
+        variables.retain(|name, _| given(name));
+        let mut subject = json!({
+            "runId": run.id(),
+            "nodeId": run.def.nodes[ix].id,
+            "iteration": decided.map(|d| d.iteration),
+            "target": run.target(judged),
+            "decision": decided.map(|d| &d.decision),
+            "criteria": verifier.criteria,
+            "variables": variables,
+        });
+        match judged {
+            Judged::Decision { .. } => subject["over"] = json!("terminate"),
+            Judged::Output { index, .. } => {
+                subject["over"] = json!("output");
+                let def = Arc::clone(&run.def);
+                let worker = run.state.nodes[ix].dispatching.as_ref();
+                let worker = worker.and_then(|d| d.workers.get(*index as usize));
+                if let (Some(worker), Kind::Dispatch(config)) = (worker, &def.nodes[ix].kind) {
+                    let mapped = config.outputs(&worker.workflow).iter();
+                    let left = |(ours, theirs): &(String, String)| {
+                        let value = worker.variables.get(theirs).filter(|_| given(ours));
+                        Some((ours.clone(), value?.clone()))
+                    };
+                    subject["workerId"] = json!(worker.workflow);
+                    subject["output"] = Value::Object(mapped.filter_map(left).collect());
+                }
+            }
+        }
+        subject
+    }
+
+    /// The supervisor whose critic has a say at a dispatch node, and that critic.
+    fn critic<'d>(&self, def: &'d crate::Definition, ix: usize) -> Option<(usize, &'d Verifier)> {
+        let state = &self.run.state.nodes[ix];
+        let asked = state.verifying.as_ref().and_then(|v| v.supervisor.as_ref());
+        let carried = state
+            .dispatching
+            .as_ref()
+            .and_then(|d| d.supervisor.as_ref());
+        let newest = self.run.state.agents.decided.as_ref().map(|d| &d.node);
+        let supervisor = def.index(asked.or(carried).or(newest)?)?;
+        match &def.nodes[supervisor].kind {
+            Kind::Supervisor(config) => Some((supervisor, config.verifier.as_ref()?)),
+            _ => None,
+        }
+    }
+
+    /// The critic's run is over.
+    pub(in crate::run) fn critic_ended(
+        &mut self,
+        ix: usize,
+        status: RunStatus,
+        variables: &Object,
+        error: Option<ErrorInfo>,
+        cause: Seq,
+    ) {
+        let def = Arc::clone(&self.run.def);
+        let variable = self.critic(&def, ix).and_then(|(_, v)| match &v.critic {
+            Critic::Workflow { verdict, .. } => Some(verdict),
+            Critic::Endpoint(_) | Critic::Plan(_) => None,
+        });
+        let failed = match status {
+            RunStatus::Completed => {
+                let said = variable.and_then(|name| variables.get(name));
+                return self.critic_answered(ix, said.unwrap_or(&Value::Null), Some(status), cause);
+            }
+            RunStatus::Failed => error,
+            _ => Some(ErrorInfo::new("child_cancelled", "its run was cancelled")),
+        };
+        let failed = failed.unwrap_or_else(|| ErrorInfo::new("child_failed", "no reason given"));
+        self.critic_failed(ix, &failed, Some(status), cause);
+    }
+
+    /// The critic answered; whether it makes sense is seen here.
+    pub(in crate::run) fn critic_answered(
+        &mut self,
+        ix: usize,
+        answer: &Value,
+        child: Option<RunStatus>,
+        cause: Seq,
+    ) {
+        let Some(asked) = self.run.state.nodes[ix].verifying.clone() else {
+            return;
+        };
+        match Opinion::read(answer) {
+            Ok(opinion) => self.pronounce(ix, asked.judged, opinion, cause),
+            Err(message) => {
+                let error = ErrorInfo::new("validation_error", message);
+                self.critic_failed(ix, &error, child, cause);
+            }
+        }
+    }
+
+    /// There is no verdict. Asked again while its budget lasts, then the node fails.
+    pub(in crate::run) fn critic_failed(
+        &mut self,
+        ix: usize,
+        why: &ErrorInfo,
+        child: Option<RunStatus>,
+        cause: Seq,
+    ) {
+        let message = format!("the critic gave no verdict: {}", why.message);
+        let mut error = ErrorInfo::new("verification_unavailable", message)
+            .with_details(json!({"reason": {"code": why.code, "message": why.message}}));
+        error.retryable = why.retryable;
+        match child {
+            None => self.fail_or_retry(ix, error, cause),
+            Some(_) => self.fail_node(ix, error, Some(cause), child),
+        }
+    }
+
+    /// A verdict becomes a fact. Of the criteria only names the author declared are kept: nothing
+    /// of what was checked gets into the log this way.
+    fn pronounce(&mut self, ix: usize, judged: Judged, opinion: Opinion, cause: Seq) {
+        let def = Arc::clone(&self.run.def);
+        let Some((supervisor, verifier)) = self.critic(&def, ix) else {
+            unreachable!("a verdict is given by a supervisor's critic");
+        };
+        let declared = verifier.criteria.iter();
+        let criteria = declared.filter(|key| opinion.criteria.contains(key));
+        let said = Said::Verified {
+            judged,
+            verdict: opinion.verdict,
+            criteria: criteria.cloned().collect(),
+            confidence: opinion.confidence,
+            feedback: opinion.feedback,
+        };
+        let voice = self.run.critic_voice(ix, supervisor);
+        self.say(&voice, said, cause);
+    }
+}
+
+/// Which of the questions of one entry of a node it is.
+fn place(judged: &Judged) -> u32 {
+    match judged {
+        Judged::Decision { .. } => 0,
+        Judged::Output { index, .. } => index + 1,
+    }
+}

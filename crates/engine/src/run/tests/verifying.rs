@@ -1,0 +1,457 @@
+//! Critics: nothing ends and nothing is merged before they let it pass.
+
+use super::flow::{Flow, flow};
+use super::gates::answer;
+use super::stage::Stage;
+use super::supervising::{staged, started, terminate};
+use serde_json::{Value, json};
+use tandem_record::{DrainPolicy, ErrorInfo, Event, ForkMode, RunStatus, Said};
+
+/// The loop around a plan, with a critic.
+pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> Flow {
+    flow("conformance-loop")
+        .variable("mine", json!({"defaultValue": "before"}))
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"mockDispatchPlan": plan, "verifier": verifier}),
+        )
+        .node("send", "core.dispatch", dispatch)
+        .path("lead send lead")
+}
+
+/// A critic that says these things in turn, about the end of the run.
+pub(super) fn says(verdicts: Value) -> Value {
+    json!({"agentId": "core.critic", "mockVerdicts": verdicts})
+}
+
+fn ending(verdicts: Value) -> Stage {
+    started(checked(
+        json!([terminate(), terminate()]),
+        says(verdicts),
+        json!({}),
+    ))
+}
+
+/// A critic behind an endpoint, asked about the end of the run.
+fn remote(extra: Value) -> Value {
+    let mut verifier = json!({
+        "agentId": "core.critic",
+        "criteria": ["grounded", "short"],
+        "endpoint": {"url": "http://critic.test/"},
+    });
+    for (key, value) in extra.as_object().into_iter().flatten() {
+        verifier[key] = value.clone();
+    }
+    verifier
+}
+
+fn remotely(extra: Value) -> Stage {
+    started(checked(json!([terminate()]), remote(extra), json!({})))
+}
+
+/// A critic that is a workflow.
+fn by_workflow() -> Stage {
+    let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
+    started(checked(json!([terminate()]), verifier, json!({})))
+}
+
+pub(super) fn code(run: &Stage) -> &str {
+    &run.run().error().expect("the run failed").code
+}
+
+fn said(answer: Value) -> Value {
+    json!({"status": 200, "body": answer})
+}
+
+#[test]
+fn a_pass_is_recorded_before_the_run_ends() {
+    let mut run = ending(json!(["pass"]));
+    run.then(
+        r#"
+        run.started {"mine":"before"}
+        node.started lead
+        decided lead #1 terminate
+        node.completed lead {"decision":{"kind":"terminate","reason":"done"}}
+        node.started send
+        core.critic verified event 2 pass
+        node.completed send
+        run.completed {"decision":{"kind":"terminate","reason":"done"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_fail_keeps_the_run_from_completing() {
+    let mut run = ending(json!(["fail"])).given();
+    assert_eq!(run.status(), RunStatus::Failed);
+    assert_eq!(code(&run), "verification_failed");
+    assert!(run.lines().is_empty(), "all of it was one decision");
+}
+
+#[test]
+fn revise_gives_the_supervisor_another_turn_and_the_turns_are_counted() {
+    let verdicts = json!([{"verdict": "revise", "feedback": "Shorter."}, "pass"]);
+    let mut run = ending(verdicts);
+    run.then(
+        r#"
+        run.started {"mine":"before"}
+        node.started lead
+        decided lead #1 terminate
+        node.completed lead {"decision":{"kind":"terminate","reason":"done"}}
+        node.started send
+        core.critic verified event 2 revise
+        node.completed send {"feedback":"Shorter.","verdict":"revise"}
+        node.started lead execution=1 resets=send
+        decided lead #2 terminate
+        node.completed lead {"decision":{"kind":"terminate","reason":"done"}}
+        node.started send execution=1
+        core.critic verified event 8 pass
+        node.completed send
+        run.completed {"decision":{"kind":"terminate","reason":"done"}}
+        "#,
+    );
+}
+
+#[test]
+fn revisions_are_bounded_like_every_other_turn() {
+    let verdicts: Vec<&str> = (0..9).map(|_| "revise").collect();
+    let plan: Vec<Value> = (0..9).map(|_| terminate()).collect();
+    let flow = checked(json!(plan), says(json!(verdicts)), json!({}));
+    let mut run = staged(flow).configured(json!({"maxLoopIterations": 3}));
+    run.create(json!({}));
+    let lines = run.lines();
+    let breach = "cap.breached loop-iterations 4>3 lead";
+    assert!(lines.contains(&breach.to_owned()), "{lines:?}");
+    assert_eq!(code(&run), "loop_limit_exceeded");
+    let verified = lines.iter().filter(|l| l.contains(" verified ")).count();
+    assert_eq!(verified, 3);
+}
+
+#[test]
+fn what_was_sent_back_never_counts_as_completed() {
+    // There is no way back to the supervisor, or its author goes on after errors.
+    let once = |verdict: &str| {
+        flow("conformance-once")
+            .node(
+                "lead",
+                "core.orchestrator.supervisor",
+                json!({"mockDispatchPlan": [terminate()], "verifier": says(json!([verdict]))}),
+            )
+            .node("send", "core.dispatch", json!({}))
+            .path("lead send")
+    };
+    let lenient = once("fail").with("settings", json!({"onError": "continue"}));
+    for flow in [once("revise"), lenient] {
+        let run = started(flow);
+        assert_eq!(run.status(), RunStatus::Failed);
+        assert_eq!(code(&run), "verification_failed");
+    }
+}
+
+#[test]
+fn an_endpoint_is_asked_once_and_answers_in_names_only() {
+    let mut run = remotely(json!({})).given();
+    let asked = run.outbox().count();
+    assert_eq!(asked, 1);
+    let request = run.outbox().next().expect("asked").kind.clone();
+    let tandem_record::EffectKind::Http { request, .. } = request else {
+        panic!("{request:?}");
+    };
+    let body = request.body.expect("the critic is told something");
+    assert_eq!(body["over"], "terminate");
+    assert_eq!(body["target"], "evt-run-1-2");
+    assert_eq!(body["criteria"], json!(["grounded", "short"]));
+    assert_eq!(body["variables"], json!({"mine": "before"}));
+    let answer = json!({
+        "verdict": "pass",
+        "criteria": ["grounded", "the secret is 42"],
+        "confidence": 0.9,
+    });
+    run.done("send", said(answer));
+    run.then(
+        r#"
+        core.critic verified event 2 pass grounded
+        node.completed send
+        run.completed {"decision":{"kind":"terminate","reason":"done"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_workflow_may_be_the_critic() {
+    let mut run = by_workflow();
+    let lines = run.lines();
+    let start = r#"> start three {"subject":{"criteria":[],"decision":{"kind":"terminate","reason":"done"},"iteration":1,"nodeId":"send","over":"terminate","runId":"run-1","target":"evt-run-1-2","variables":{"mine":"before"}}} erased=[]"#;
+    assert_eq!(
+        lines[lines.len() - 3..],
+        [
+            "critic.asked send core.critic child",
+            "node.dispatched send three",
+            start
+        ]
+    );
+    run.child_ended(
+        "send",
+        RunStatus::Completed,
+        json!({"verdict": {"verdict": "pass"}}),
+    );
+    run.then(
+        r#"
+        core.critic verified event 2 pass
+        node.completed send
+        run.completed {"decision":{"kind":"terminate","reason":"done"}}
+        "#,
+    );
+    let view = run.run().view();
+    assert_eq!(view.children[0].status, RunStatus::Completed);
+}
+
+#[test]
+fn a_critic_that_is_a_run_is_not_given_what_is_sensitive() {
+    let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
+    let flow = checked(json!([terminate()]), verifier, json!({}));
+    let flow = flow.variable("pin", json!({"defaultValue": "1234", "sensitive": true}));
+    let mut run = started(flow);
+    let lines = run.lines();
+    let start = lines.iter().find(|l| l.starts_with("> start three"));
+    let start = start.expect("the critic is started");
+    assert!(start.contains(r#""mine":"before""#), "{start}");
+    assert!(!start.contains("1234"), "{start}");
+}
+
+#[test]
+fn without_a_verdict_nothing_ends() {
+    let gone = ErrorInfo::new("http_status", "502");
+    let mut refused = remotely(json!({}));
+    refused.failed("send", gone);
+    let mut malformed = remotely(json!({}));
+    malformed.done("send", said(json!({"verdict": "maybe"})));
+    let mut unsure = remotely(json!({}));
+    unsure.done("send", said(json!({"verdict": "pass", "confidence": 7})));
+    let mut silent = by_workflow();
+    silent.child_ended("send", RunStatus::Completed, json!({}));
+    let mut broken = by_workflow();
+    broken.child_ended("send", RunStatus::Failed, json!({}));
+    let mut stopped = by_workflow();
+    stopped.child_ended("send", RunStatus::Cancelled, json!({}));
+    let nobody = json!({"workflowId": "nobody"});
+    let unknown = started(checked(json!([terminate()]), nobody, json!({})));
+    let late = checked(json!([terminate()]), remote(json!({})), json!({}))
+        .with("settings", json!({"timeoutMs": 50}));
+    let mut late = started(late);
+    late.elapse(50);
+    let exhausted = ending(json!([]));
+    let runs = [
+        (refused, "verification_unavailable"),
+        (malformed, "verification_unavailable"),
+        (unsure, "verification_unavailable"),
+        (silent, "verification_unavailable"),
+        (broken, "verification_unavailable"),
+        (stopped, "verification_unavailable"),
+        (unknown, "verification_unavailable"),
+        (exhausted, "verification_unavailable"),
+        (late, "node_timeout"),
+    ];
+    for (i, (run, expected)) in runs.iter().enumerate() {
+        assert_eq!(run.status(), RunStatus::Failed, "{i}");
+        assert_eq!(code(run), *expected, "{i}");
+        let verified = |r: &tandem_record::Recorded| match &r.event {
+            Event::Agent(fact) => matches!(fact.said, Said::Verified { .. }),
+            _ => false,
+        };
+        assert!(!run.log().iter().any(verified), "{i}: nobody said anything");
+    }
+}
+
+#[test]
+fn a_critic_that_does_not_answer_is_asked_again_as_its_author_wants() {
+    let retry = json!({"url": "http://critic.test/", "retry": {
+        "maxAttempts": 2, "backoff": "fixed", "backoffMs": 100}});
+    let mut run = remotely(json!({"endpoint": retry})).given();
+    let first = run.effect_of("send");
+    run.failed("send", ErrorInfo::new("http_status", "502").retryable());
+    run.then("node.retried send verification_unavailable attempt=1 delay=100");
+    run.elapse(100);
+    run.then(
+        "
+        critic.asked send core.critic http
+        > http send POST http://critic.test/ attempt=1
+        ",
+    );
+    assert_eq!(run.effect_of("send"), first, "one question, one identity");
+    run.done("send", said(json!("pass")));
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_pause_between_question_and_verdict_changes_nothing() {
+    let mut run = by_workflow().given();
+    run.pause(DrainPolicy::Immediate).expect("running");
+    run.child_ended("send", RunStatus::Completed, json!({"verdict": "pass"}));
+    run.then(
+        "
+        run.paused
+        core.critic verified event 2 pass
+        ",
+    );
+    run.resume().expect("paused");
+    run.then(
+        r#"
+        run.resumed
+        node.completed send
+        run.completed {"decision":{"kind":"terminate","reason":"done"}}
+        "#,
+    );
+    let mut asked = remotely(json!({})).given();
+    asked.pause(DrainPolicy::Immediate).expect("running");
+    assert_eq!(asked.outbox().count(), 0, "a paused run asks nobody");
+    asked.resume().expect("paused");
+    asked.then(
+        "
+        run.paused cut-off=send
+        run.resumed
+        critic.asked send core.critic http
+        > http send POST http://critic.test/ attempt=1
+        ",
+    );
+    asked.done("send", said(json!("pass")));
+    assert_eq!(asked.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_cancel_takes_the_critic_down() {
+    let mut run = by_workflow().given();
+    run.cancel();
+    run.then(
+        "
+        run.cancel-requested
+        > cancel child
+        ",
+    );
+    run.child_ended("send", RunStatus::Cancelled, json!({}));
+    run.then(
+        "
+        node.cancelled send run-cancelled
+        run.cancelled
+        ",
+    );
+}
+
+#[test]
+fn a_person_and_a_critic_both_have_their_say() {
+    let unsure = json!({"kind": "terminate", "reason": "done", "confidence": 0.2});
+    let mut run = started(checked(json!([unsure]), says(json!(["pass"])), json!({}))).given();
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    run.when(answer("send", json!({"action": "accept"})));
+    let lines = run.lines();
+    let order: Vec<usize> = ["node.resumed send", "core.critic verified event 2 pass"]
+        .iter()
+        .map(|line| lines.iter().position(|l| l == line).expect(line))
+        .collect();
+    assert!(order[0] < order[1], "{lines:?}");
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn the_next_turn_is_told_why_it_is_taken() {
+    let flow = flow("real")
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"endpoint": {"url": "http://brain.test/"}, "verifier": remote(json!({}))}),
+        )
+        .node("send", "core.dispatch", json!({}))
+        .path("lead send lead");
+    let mut run = started(flow);
+    run.done("lead", said(terminate()));
+    let verdict = json!({"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."});
+    run.done("send", said(verdict));
+    let asked = run.outbox().next().expect("asked").kind.clone();
+    let tandem_record::EffectKind::Http { request, .. } = asked else {
+        panic!("{asked:?}");
+    };
+    let told = &request.body.expect("told")["lastVerdict"];
+    let expected = json!({
+        "agentId": "core.critic", "target": "evt-run-1-2", "verdict": "revise",
+        "criteria": ["short"], "feedback": "Shorter.",
+    });
+    assert_eq!(*told, expected);
+}
+
+#[test]
+fn a_replay_repeats_the_verdict_and_asks_nobody() {
+    let mut run = remotely(json!({}));
+    run.done(
+        "send",
+        said(json!({"verdict": "pass", "criteria": ["short"]})),
+    );
+    let log = run.log().len() as u64;
+    for from in 0..=log {
+        let mut replayed = run.fork(ForkMode::Replay, from);
+        assert_eq!(replayed.outbox().count(), 0);
+        assert_eq!(replayed.status(), RunStatus::Completed, "{from}");
+        let lines = replayed.lines();
+        let verdict = "core.critic verified event 2 pass short".to_owned();
+        assert!(lines.contains(&verdict), "{from}: {lines:?}");
+    }
+}
+
+#[test]
+fn a_branch_asks_its_own_critic_and_keeps_what_was_said() {
+    let mut source = by_workflow();
+    source.child_ended("send", RunStatus::Completed, json!({"verdict": "pass"}));
+    let place = |wanted: &str| {
+        let found = source.log().iter().find(|r| match &r.event {
+            Event::VerificationAsked(_) => wanted == "asked",
+            Event::NodeDispatched { .. } => wanted == "dispatched",
+            Event::Agent(_) => wanted == "verified",
+            _ => false,
+        });
+        found.expect(wanted).seq.0 + 1
+    };
+    for after in ["asked", "dispatched"] {
+        let mut branch = source.fork(ForkMode::Branch, place(after));
+        assert_ne!(branch.child_of("send"), source_child(&source), "{after}");
+        branch.child_ended("send", RunStatus::Completed, json!({"verdict": "fail"}));
+        assert_eq!(code(&branch), "verification_failed", "{after}");
+    }
+    let mut branch = source.fork(ForkMode::Branch, place("verified"));
+    assert_eq!(branch.status(), RunStatus::Completed);
+    let starts = branch
+        .lines()
+        .iter()
+        .filter(|l| l.starts_with("> start"))
+        .count();
+    assert_eq!(starts, 0, "the verdict is known");
+    let mut asked = remotely(json!({}));
+    let there = asked.effect_of("send");
+    let here = asked.fork(ForkMode::Branch, asked.log().len() as u64);
+    assert_ne!(
+        here.effect_of("send"),
+        there,
+        "another run, another question"
+    );
+    asked.done("send", said(json!("pass")));
+}
+
+fn source_child(source: &Stage) -> tandem_record::RunId {
+    source.run().view().children[0].run_id.clone()
+}
+
+#[test]
+fn only_a_critic_at_a_dispatch_node_speaks_a_verdict() {
+    // R-0023-6: what is not authorized has no voice; the supervisor itself has none for this.
+    let run = ending(json!(["revise", "pass"]));
+    let mut spoken = 0;
+    for recorded in run.log() {
+        if let Event::Agent(fact) = &recorded.event
+            && let Said::Verified { .. } = fact.said
+        {
+            assert_eq!(fact.node.as_str(), "send");
+            assert_eq!(fact.agent_id, "core.critic");
+            spoken += 1;
+        }
+    }
+    assert_eq!(spoken, 2);
+}

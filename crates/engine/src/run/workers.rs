@@ -1,0 +1,100 @@
+//! A dispatch node at work: its workers, and what its critic is asked about. Plain data, part of the
+//! run's state.
+
+use serde::{Deserialize, Serialize};
+use tandem_record::{
+    ErrorInfo, Judged, Judgement, NodeId, Object, RunId, RunStatus, Seq, WorkflowId,
+};
+
+/// A dispatch node at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Dispatching {
+    /// The decision being carried out.
+    pub(crate) decided: Seq,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) supervisor: Option<NodeId>,
+    pub(crate) workers: Vec<WorkerState>,
+}
+
+/// ```text
+/// Pending --began--> Began --succeeded--> Running --> Completed --> Harvested
+///                      |                     +------> Failed | Cancelled
+///                      +--failed--> Failed
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkerState {
+    pub(crate) workflow: WorkflowId,
+    pub(crate) step: WorkerStep,
+    pub(crate) child: Option<RunId>,
+    /// The newest step of its handoff.
+    pub(crate) last: Seq,
+    /// What it leaves to its parent, until the join.
+    pub(crate) variables: Object,
+    pub(crate) error: Option<ErrorInfo>,
+    /// What the critic said about its output, if it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) verdict: Option<Judgement>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WorkerStep {
+    Pending,
+    Began,
+    Running,
+    Completed,
+    Harvested,
+    Failed,
+    Cancelled,
+}
+
+impl WorkerStep {
+    /// How its run stands.
+    pub(crate) fn status(self) -> RunStatus {
+        match self {
+            Self::Pending | Self::Began => RunStatus::Pending,
+            Self::Running => RunStatus::Running,
+            Self::Completed | Self::Harvested => RunStatus::Completed,
+            Self::Failed => RunStatus::Failed,
+            Self::Cancelled => RunStatus::Cancelled,
+        }
+    }
+}
+
+impl WorkerState {
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.step, WorkerStep::Began | WorkerStep::Running)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.is_live() && self.step != WorkerStep::Pending
+    }
+}
+
+impl Dispatching {
+    /// The worker that runs as this child.
+    pub(crate) fn live_worker(&self, child: &RunId) -> Option<(usize, &WorkerState)> {
+        let workers = self.workers.iter().enumerate();
+        workers
+            .filter(|(_, w)| w.step == WorkerStep::Running)
+            .find(|(_, w)| w.child.as_ref() == Some(child))
+    }
+}
+
+/// A result that waits for its critic. While it does, nothing of it is merged and nothing ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Verifying {
+    pub(crate) judged: Judged,
+    /// Whose critic is asked; absent for one that answered at once.
+    pub(crate) supervisor: Option<NodeId>,
+    pub(crate) verdict: Option<Judgement>,
+    /// What should be better.
+    pub(crate) feedback: Option<String>,
+}
+
+impl WorkerState {
+    /// The critic did not let its output pass.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.verdict, Some(Judgement::Fail | Judgement::Revise))
+    }
+}
