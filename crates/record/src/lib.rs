@@ -6,6 +6,7 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
+mod about;
 mod actor;
 mod agent;
 mod command;
