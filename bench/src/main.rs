@@ -4,7 +4,7 @@
 //! same data on the same disk: bare group commits, a single fsynced commit, and an HTTP server
 //! that does nothing. The client runs on one thread and shares the cores with the server.
 //!
-//! `cargo xtask bench [--quick] [--fsync-ms N]`
+//! `cargo xtask bench [--quick] [--only past] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -25,6 +25,7 @@ use options::Options;
 use report::{Report, Target, percent};
 use scenario::crew::Crew;
 use scenario::crowd::Crowd;
+use scenario::past::Past;
 use scenario::people::People;
 use server::Server;
 
@@ -53,6 +54,11 @@ fn main() -> Result<(), Failure> {
 async fn measure(options: &Options) -> Result<(), Failure> {
     let mut report = Report::default();
     report.note(server::machine());
+    if options.only_past {
+        report_past(&mut report, &scenario::past::measure(options).await?);
+        report.print();
+        return Ok(());
+    }
 
     let start = scenario::start::measure(options).await?;
     report
@@ -90,6 +96,8 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     let people = scenario::people::measure(&server, options).await?;
     server.stop().await?;
     drop(directory);
+
+    let past = scenario::past::measure(options).await?;
 
     let Ceilings {
         grouped,
@@ -168,6 +176,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         .judge(Target::AtLeast(0.9, "× empty store"), kept);
     report_people(&mut report, &people, &pair);
     report_crew(&mut report, &crew);
+    report_past(&mut report, &past);
     report.print();
     Ok(())
 }
@@ -230,4 +239,42 @@ fn report_crew(report: &mut Report, crew: &Crew) {
             format!("{:.0} MB", crew.pairs_mb),
         )
         .judge(Target::Below(400.0, "MB"), crew.pairs_mb);
+}
+
+fn report_past(report: &mut Report, past: &Past) {
+    report
+        .row(
+            format!("{} entries as of an event", past.entries),
+            past.then.to_string(),
+        )
+        .judge(
+            Target::Below(2.0, "× as of now (p50)"),
+            past.then.p50_ms / past.now.p50_ms,
+        );
+    report.row(
+        format!("reading a log of {} events", past.events),
+        past.log.to_string(),
+    );
+    for (name, alone, beside) in [
+        ("  a replay of it", &past.replay, &past.replay_beside),
+        (
+            "  a branch from its middle",
+            &past.branch,
+            &past.branch_beside,
+        ),
+    ] {
+        report.row(name, alone.to_string()).judge(
+            Target::Below(5.0, "× reading it (p50)"),
+            alone.p50_ms / past.log.p50_ms,
+        );
+        report
+            .row(
+                format!("    with {} other runs", past.others),
+                beside.to_string(),
+            )
+            .judge(
+                Target::Below(1.5, "× without them (p50)"),
+                beside.p50_ms / alone.p50_ms,
+            );
+    }
 }

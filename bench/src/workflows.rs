@@ -27,6 +27,11 @@ pub(crate) fn write(directory: &Path) -> Result<(), Failure> {
 pub(crate) const SHORT_TURNS: u64 = 250;
 pub(crate) const LONG_TURNS: u64 = 1_000;
 
+/// A run of ten thousand events that writes on its way.
+pub(crate) const HISTORY: &str = "bench-history";
+/// Each gives five events.
+const HISTORY_TURNS: u64 = 2_000;
+
 fn documents() -> Vec<Value> {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     vec![
@@ -64,6 +69,23 @@ fn documents() -> Vec<Value> {
                 noop("after"),
             ],
             &[("before", "gate"), ("gate", "after")],
+        ),
+        document(
+            HISTORY,
+            &[
+                node(
+                    "rounds",
+                    "core.loop",
+                    json!({"times": HISTORY_TURNS, "maxIterations": HISTORY_TURNS}),
+                ),
+                node(
+                    "note",
+                    "vendor.tandem.memory",
+                    json!({"action": "put", "key": "progress", "value": "so far, so good"}),
+                ),
+                noop("end"),
+            ],
+            &[("rounds", "note"), ("note", "rounds"), ("rounds", "end")],
         ),
         supervised("conformance-bench-pair", "bench-noop", 1),
         supervised("conformance-bench-short", "bench-noop", SHORT_TURNS),

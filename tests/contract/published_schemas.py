@@ -9,6 +9,7 @@ neither are made.
 """
 import argparse
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -41,6 +42,9 @@ RUNS = [
     ("conformance-capability-missing", {}, {}),
     ("conformance-model-capability-insufficient", {}, {}),
 ]
+
+# Notes under one name before the oldest are collapsed.
+KEPT_APART = 3
 
 # Workflow, the status it waits in, and an answer; without one, every question is answered.
 QUESTIONS = [
@@ -141,6 +145,24 @@ def events(host, published, tally):
         tally.check(f"{workflow}: {len(log)} events", [e for event in log for e in published.event_errors(event)][:3])
         tally.check(f"{workflow}: snapshot", published.errors("run-snapshot", host.run(run)))
     print(f"      event types seen: {', '.join(sorted(seen))}")
+
+
+def compaction(host, published, tally):
+    """Notes beyond what the host keeps apart become one, and the run that wrote the last says so."""
+    node = {"id": "w", "typeId": "vendor.tandem.memory", "name": "w", "position": {"x": 0, "y": 0},
+            "inputs": {}, "config": {"action": "put", "value": "a note", "tags": ["contract"]}}
+    document = {**host.get("/v1/workflows/conformance-noop"), "id": "contract-note", "nodes": [node], "edges": []}
+    reply = host.call("PUT", "/v1/host/tandem/workflows/contract-note", document)
+    tally.check("a workflow that writes notes", reply.status != 201 and reply)
+    told = []
+    for _ in range(KEPT_APART + 2):
+        run = host.create("contract-note")
+        host.ended(run)
+        told += [event for event in host.events(run) if event["type"] == "memory.compacted"]
+    tally.check("notes become one", len(told) != 1 and [str(told)[:300]])
+    tally.check("memory.compacted", [e for event in told for e in published.event_errors(event)])
+    advertised = host.get("/.well-known/openwop")["memory"].get("compaction", {})
+    tally.check("compaction is advertised", not advertised.get("supported") and [str(advertised)])
 
 
 def questions(host, published, tally):
@@ -328,6 +350,7 @@ def main():
     a = p.parse_args()
     tally = Tally()
     folders = [folder for folder in (FIXTURES, EXAMPLES) if folder.exists()]
+    os.environ["TANDEM_MEMORY_COMPACT_ABOVE"] = str(KEPT_APART)
     host = Host(a.binary, folders).start()
     try:
         openapi(host, tally)
@@ -340,6 +363,7 @@ def main():
             discovery(host, published, tally)
             snapshots(host, published, tally)
             events(host, published, tally)
+            compaction(host, published, tally)
             questions(host, published, tally)
             critics(host, published, tally)
             models(host, published, tally)

@@ -106,6 +106,10 @@ def check_all(host, binary, tally):
     seen = rows["runs"]["rows"] >= len(acknowledged) and rows["events"]["bytes"] > 0 and found["runs"]["live"] >= 1
     tally.check("storage tells what is there", not seen and found)
     tally.check("storage tells it to people", "LARGEST RUNS" not in command(host, "storage", "--store", store(host)).stdout)
+    asked = command(host, "storage", "--json", "--url", host.base, "--key", KEY)
+    told = json.loads(asked.stdout)
+    tally.check("a server tells its tenant what takes room", (told["tenant"] != "default" or told["runs"]["live"] < 1) and told)
+    tally.check("and people too", "LARGEST RUNS" not in command(host, "storage", "--url", host.base, "--key", KEY).stdout)
     busy = command(host, "import", export, "--store", store(host), code=None)
     tally.check("a store in use is refused", busy.returncode != 1 or "locked" not in busy.stderr)
     host.stop()
@@ -148,6 +152,48 @@ def check_all(host, binary, tally):
         other.close()
 
 
+def remembers(binary, tally):
+    """A fork travels with what it can remember: at every event it knows the same there."""
+    host, new = Host(binary), Host(binary)
+    note = {"action": "put", "value": "a note"}
+    put = node("put", "vendor.tandem.memory", action="put", key="k", value="v")
+    flows = {"noting": chain("noting", node("a", "vendor.tandem.memory", **note), put, node("b", "vendor.tandem.memory", **note)),
+             "other": chain("other", node("a", "vendor.tandem.memory", action="put", key="k", value="too late"))}
+    try:
+        host.start()
+        for name, document in flows.items():
+            host.call("PUT", f"/v1/host/tandem/workflows/{name}", document)
+        earlier, source = host.create("noting"), host.create("noting")
+        host.ended(source)
+        host.ended(host.create("other"))
+        last = host.run(source)["lastSequence"]
+        forks = [host.call("POST", f"/v1/runs/{source}:fork", {"mode": mode, "fromSeq": last // 2}).json["runId"]
+                 for mode in ("branch", "replay")]
+        runs = [source, *forks]
+
+        def known(at):
+            def one(run):
+                length = len(at.events(run))
+                return [at.get(f"/v1/host/tandem/runs/{run}/memory?atSeq={n}")["entries"] for n in range(length)]
+            return {run: one(run) for run in runs}
+
+        for run in forks:
+            host.ended(run)
+        before = known(host)
+        host.stop()
+        file = host.directory / "forks.ndjson"
+        command(host, "export", "--run", forks[0], "--run", forks[1], "--out", file, "--store", store(host))
+        text = file.read_text()
+        tally.check("a fork travels with its source", source not in text)
+        tally.check("and without what it cannot see", "too late" in text or f"run:{earlier}" in text)
+        command(new, "import", file, "--store", store(new))
+        new.start()
+        tally.check("it remembers the same at every event", known(new) != before)
+    finally:
+        host.close()
+        new.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", required=True)
@@ -155,6 +201,7 @@ def main():
     host, tally = Host(options.binary), Tally()
     try:
         tally.attempt("the house moves", lambda: check_all(host, options.binary, tally))
+        tally.attempt("memory moves along", lambda: remembers(options.binary, tally))
     finally:
         host.close()
     return tally.close()

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use tandem_record::{DefinitionHash, EffectId, InterruptId, NodeId, RunId, TenantId};
+use tandem_record::{DefinitionHash, EffectId, InterruptId, NodeId, RunId, Seq, TenantId};
 
 /// Identity of one logical side effect of a node. Retries share it; `ordinal` tells two intended
 /// calls apart.
@@ -51,11 +51,21 @@ pub(crate) fn interrupt_id(run: &RunId, node: &NodeId, round: u32) -> InterruptI
     InterruptId::from(format!("int-{}", hex(&digest[..16])))
 }
 
+/// Id of the note that takes the place of others, by the event that tells it.
+pub(crate) fn compaction_id(run: &RunId, at: Seq) -> String {
+    let text = format!("tandem:compaction:v1\0{run}\0{at}");
+    let digest = Sha256::digest(text.as_bytes());
+    format!("{NOTE_PREFIX}{}", hex(&digest[..16]))
+}
+
+/// How every id of an entry begins, and so the key of every note.
+pub const NOTE_PREFIX: &str = "mem-";
+
 /// Id of the entry a node writes as the `ordinal`-th of one execution.
 pub(crate) fn memory_id(run: &RunId, node: &NodeId, execution: u32, ordinal: usize) -> String {
     let text = format!("tandem:memory:v1\0{run}\0{node}\0{execution}\0{ordinal}");
     let digest = Sha256::digest(text.as_bytes());
-    format!("mem-{}", hex(&digest[..16]))
+    format!("{NOTE_PREFIX}{}", hex(&digest[..16]))
 }
 
 /// Id of the n-th tool call an agent makes at a node.

@@ -361,6 +361,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
+    /// Several notes became one: later runs see the output in their place. Told to clients without
+    /// its content.
+    MemoryCompacted {
+        /// Whose write made them too many.
+        node: NodeId,
+        output: Box<MemoryEntry>,
+        /// Ids of the notes, oldest first. A note's id is its key.
+        sources: Vec<String>,
+    },
     /// A replay did something else than its source. For information; the replay goes on.
     ReplayDiverged {
         source: RunId,
@@ -460,6 +469,7 @@ impl Event {
             | Self::LoopbackLimitReached { node, .. }
             | Self::MemoryWritten { node, .. }
             | Self::MemoryForgotten { node, .. }
+            | Self::MemoryCompacted { node, .. }
             | Self::OrchestratorDecided { node, .. }
             | Self::ConfidenceEscalated { node, .. }
             | Self::FanOut { node, .. }

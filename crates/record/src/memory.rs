@@ -25,6 +25,19 @@ pub struct MemoryEntry {
 }
 
 impl MemoryEntry {
+    /// The text of an entry's value; what its size is counted in.
+    pub fn text_of(value: &Value) -> String {
+        match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Written without a name of the author's: found by listing, or by its id.
+    pub fn is_note(&self) -> bool {
+        self.key == self.id
+    }
+
     /// Whether nobody may see it any more at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)

@@ -3,10 +3,11 @@
 
 use crate::codec;
 use crate::deeds::Deed;
+use crate::found::Founding;
 use crate::remember::origin_of;
 use crate::runtime::Runtime;
 use crate::submit::{Answering, SubmitError};
-use tandem_engine::run::{self, Source};
+use tandem_engine::run::{self, Context, Source};
 use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
     RunRequest, Seq, StreamId, TraceContext,
@@ -84,20 +85,15 @@ impl Runtime {
             request,
             clean: &clean,
         };
-        let decided = self
-            .with_definitions(tenant, |cx| {
-                run::fork(&definition, run_id.clone(), &order, cx)
-            })
-            .await;
-        let decision = match decided {
-            Ok(decision) => decision,
-            Err(SubmitError::Refused(refusal)) => {
-                return self.record_refusal(refusal, answering.as_ref()).await;
-            }
-            Err(other) => return Err(other),
+        let founding = Founding {
+            run: &run_id,
+            tenant,
+            deed: Deed::fork(&self.actor),
+            answering,
+            guard: None,
         };
-        self.found(decision, Deed::fork(&self.actor), answering, None)
-            .await?;
+        let decide = |cx: &Context<'_>| run::fork(&definition, run_id.clone(), &order, cx);
+        self.found(founding, decide).await?;
         Ok(run_id)
     }
 

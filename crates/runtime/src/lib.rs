@@ -22,6 +22,7 @@ mod definitions;
 mod durable;
 mod effects;
 mod fork;
+mod found;
 mod live;
 mod metrics;
 mod mock_models;
@@ -36,6 +37,7 @@ mod retention;
 mod runtime;
 mod scrub;
 mod settle;
+mod split;
 mod submit;
 mod timers;
 mod webhooks;
@@ -51,7 +53,7 @@ pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
 pub use redact::Redactor;
 pub use registry::{RegisterError, Registration};
-pub use remember::Remembered;
+pub use remember::{Remembered, origin_in_event, origin_in_tombstone};
 pub use retention::Retention;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
@@ -66,6 +68,7 @@ pub use tandem_engine::model::{
 };
 pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
+    sources_at_once,
 };
 pub use tandem_engine::{
     ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,

@@ -5,6 +5,7 @@
 //! Only values are cleaned. Names and ids hold the run together and are left alone, even when one
 //! of them happens to look like a credential: the id of an effect is forty-three random characters.
 
+use crate::split;
 use regex::Regex;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -27,7 +28,7 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
 const MIN_SECRET_CHARS: usize = 8;
 
 /// Direct members of an event that name something.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "t",
     "node",
     "type_id",
@@ -50,24 +51,37 @@ const NAMES: [&str; 22] = [
     "policy",
     "artifact_id",
     "artifact_type",
+    "sources",
 ];
 /// Members of a run's request that are values.
 const REQUESTED: [&str; 4] = ["inputs", "options", "scope_id", "callback_url"];
 
 #[derive(Default, Clone)]
 pub struct Redactor {
-    /// JSON-escaped value and its id, longest first.
-    known: Vec<(String, String)>,
+    /// Longest first.
+    known: Vec<Known>,
+}
+
+#[derive(Clone)]
+struct Known {
+    id: String,
+    value: String,
+    /// As it stands in JSON.
+    escaped: String,
 }
 
 impl Redactor {
     /// Knows these secrets by id.
     pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut known: Vec<(String, String)> = secrets
+        let mut known: Vec<Known> = secrets
             .filter(|(_, value)| value.chars().count() >= MIN_SECRET_CHARS)
-            .map(|(id, value)| (escaped(value), id.to_owned()))
+            .map(|(id, value)| Known {
+                id: id.to_owned(),
+                value: value.to_owned(),
+                escaped: escaped(value),
+            })
             .collect();
-        known.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        known.sort_by_key(|secret| std::cmp::Reverse(secret.escaped.len()));
         Self { known }
     }
 
@@ -75,7 +89,9 @@ impl Redactor {
     /// out.
     pub(crate) fn scrub_event(&self, body: &str) -> Option<String> {
         // Nearly every event is clean, and a look at its text says so.
-        self.scrub(body)?;
+        if self.scrub(body).is_none() && !self.may_be_split(body) {
+            return None;
+        }
         let before: Value = serde_json::from_str(body).expect("an event is JSON");
         let mut after = before.clone();
         for (key, value) in after["e"].as_object_mut().into_iter().flatten() {
@@ -96,6 +112,9 @@ impl Redactor {
                         .for_each(|(_, value)| self.clean(value));
                 }
                 key if names && NAMES.contains(&key) => {}
+                "entry" | "output" if value.get("memory_ref").is_some() => {
+                    self.clean_entry(value);
+                }
                 _ => self.clean(value),
             }
         }
@@ -108,15 +127,41 @@ impl Redactor {
             *value = serde_json::from_str(&clean)
                 .expect("replacing text inside JSON strings keeps a value readable");
         }
+        if self.may_be_split(&value.to_string()) {
+            let known = self.known.iter();
+            split::mask(value, known.map(|secret| (&*secret.value, &*secret.id)));
+        }
+    }
+
+    /// What is written and what it is tagged with are one text to a reader.
+    fn clean_entry(&self, entry: &mut Value) {
+        let Some(members) = entry.as_object_mut() else {
+            return;
+        };
+        let names = ["value", "tags"].into_iter();
+        let (names, texts): (Vec<&str>, Vec<Value>) = names
+            .filter_map(|name| Some((name, members.remove(name)?)))
+            .unzip();
+        let mut texts = Value::Array(texts);
+        self.clean(&mut texts);
+        self.clean(entry);
+        for (place, name) in names.into_iter().enumerate() {
+            entry[name] = texts[place].take();
+        }
+    }
+
+    fn may_be_split(&self, json: &str) -> bool {
+        let known = self.known.iter();
+        split::may_be_there(json, known.map(|secret| &*secret.escaped))
     }
 
     /// The text without secrets; `None` when there was nothing to take out.
     pub fn scrub(&self, json: &str) -> Option<String> {
         let mut scrubbed = None;
-        for (value, id) in &self.known {
+        for Known { id, escaped, .. } in &self.known {
             let text: &str = scrubbed.as_deref().unwrap_or(json);
-            if text.contains(value.as_str()) {
-                scrubbed = Some(text.replace(value.as_str(), &format!("[REDACTED:{id}]")));
+            if text.contains(escaped.as_str()) {
+                scrubbed = Some(text.replace(escaped.as_str(), &format!("[REDACTED:{id}]")));
             }
         }
         let text: &str = scrubbed.as_deref().unwrap_or(json);
@@ -159,6 +204,13 @@ mod tests {
             Some("\"[REDACTED:quoted]\"")
         );
         assert_eq!(scrub("abc and skills and a bearer of news"), None);
+        let mut pieces = serde_json::json!(["ab", "c", "a", "bc"]);
+        redactor.clean(&mut pieces);
+        assert_eq!(
+            pieces,
+            serde_json::json!(["ab", "c", "a", "bc"]),
+            "too short"
+        );
         for token in [
             "sk-abcdefghijklmnopqrstuv",
             "AKIAABCDEFGHIJKLMNOP",

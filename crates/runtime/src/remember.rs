@@ -5,12 +5,15 @@ use crate::codec;
 use crate::definitions::Seen;
 use crate::runtime::Runtime;
 use serde_json::Value;
-use tandem_engine::run::{Decision, MemoryNeed, Recall, Recalled};
+use std::collections::BTreeMap;
+use tandem_engine::NOTE_PREFIX;
+use tandem_engine::run::{Decision, MemoryNeed, MemoryRead, Recall, Recalled};
 use tandem_record::{
     Event, MemoryEntry, MemoryOrigin, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp,
 };
 use tandem_store::{
-    Commit, Fault, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView, StoredRun,
+    Commit, Fault, Guard, MemoryJoin, MemoryQuery, MemoryRow, MemorySegment, MemoryView,
+    StoredEvent, StoredRun,
 };
 
 /// Runs whose writes one reader may see; a family larger than this is not looked through.
@@ -48,6 +51,7 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
         seq,
         body,
     };
+    let mut collapsed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for recorded in decision.events.iter().filter(|r| r.seq >= floor) {
         match &recorded.event {
             Event::MemoryWritten { entry, .. } => {
@@ -62,15 +66,57 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
             } => commit
                 .memory
                 .push(row(recorded.seq, memory_ref, forgotten, None)),
+            Event::MemoryCompacted {
+                output, sources, ..
+            } => {
+                let name = output.memory_ref.as_str();
+                let body = serde_json::to_string(output).expect("entries are plain data");
+                let written = row(recorded.seq, name, &output.key, Some(body));
+                commit.memory.push(written);
+                let gone = sources.iter().map(|id| row(recorded.seq, name, id, None));
+                commit.memory.extend(gone);
+                let of_name = collapsed.entry(name).or_default();
+                of_name.extend(sources.iter().cloned());
+            }
             _ => {}
         }
     }
+    // Nobody else took them out meanwhile, by collapsing them or otherwise.
+    commit.guards.extend(
+        collapsed
+            .into_iter()
+            .map(|(memory_ref, keys)| Guard::Remembered {
+                tenant: tenant.clone(),
+                scope: origin.scope.clone(),
+                memory_ref: memory_ref.to_owned(),
+                keys,
+            }),
+    );
     let ended = run.children_ended_since(floor);
     commit.joins.extend(ended.map(|(child, seq)| MemoryJoin {
         run: run.id().clone(),
         seq,
         child: child.clone(),
     }));
+}
+
+/// From where a run reads memory, by the text of its first event.
+pub fn origin_in_event(body: &str) -> Option<MemoryOrigin> {
+    let first = StoredEvent {
+        seq: Seq(0),
+        at: Timestamp::default(),
+        body: body.to_owned(),
+    };
+    match codec::decode(&first).ok()?.event {
+        Event::RunStarted { request, .. } => Some(origin_of(&request)),
+        _ => None,
+    }
+}
+
+/// The same by what was left of a run whose log was removed.
+pub fn origin_in_tombstone(tombstone: &str) -> Option<MemoryOrigin> {
+    let left: Value = serde_json::from_str(tombstone).ok()?;
+    serde_json::from_value(left["memory"].clone()).ok()
 }
 
 /// Runs older than memory saw none.
@@ -93,10 +139,11 @@ impl Runtime {
             let recalled = match &read.what {
                 Recall::Count => {
                     let (scope, name) = (&need.origin.scope, &read.memory_ref);
-                    let store = self.store();
-                    Recalled::Count(store.memory_count(tenant, scope, name, COUNTED).await?)
+                    let (store, now) = (self.store(), self.clock().now());
+                    let count = store.memory_count(tenant, scope, name, now, COUNTED);
+                    Recalled::Count(count.await?)
                 }
-                Recall::Key(_) | Recall::All => {
+                Recall::Key(_) | Recall::All | Recall::Notes { .. } => {
                     let (_, view) = match view.take().filter(|(below, _)| *below == read.below) {
                         Some(kept) => view.insert(kept),
                         None => {
@@ -107,20 +154,34 @@ impl Runtime {
                             view.insert((read.below, found))
                         }
                     };
-                    let query = MemoryQuery {
-                        memory_ref: Some(read.memory_ref.clone()),
-                        key: match &read.what {
-                            Recall::Key(key) => Some(key.clone()),
-                            Recall::All | Recall::Count => None,
-                        },
-                    };
-                    let rows = self.store().memory_entries(view, &query).await?;
-                    Recalled::Entries(entries(&rows)?)
+                    self.recall(view, &read).await?
                 }
             };
             seen.memory.insert(read, recalled);
         }
         Ok(())
+    }
+
+    async fn recall(&self, view: &MemoryView, read: &MemoryRead) -> Result<Recalled, Fault> {
+        let name = &read.memory_ref;
+        let key = match &read.what {
+            Recall::Notes { above, limit } => {
+                let notes = self
+                    .store()
+                    .memory_lasting(view, name, NOTE_PREFIX, *above, *limit);
+                let (held, rows) = notes.await?;
+                let oldest = entries(&rows)?;
+                return Ok(Recalled::Notes { held, oldest });
+            }
+            Recall::Key(key) => Some(key.clone()),
+            Recall::All | Recall::Count => None,
+        };
+        let query = MemoryQuery {
+            memory_ref: Some(name.clone()),
+            key,
+        };
+        let rows = self.store().memory_entries(view, &query).await?;
+        Ok(Recalled::Entries(entries(&rows)?))
     }
 
     /// What a run sees before one of its events, or now: its scope at its start, what the runs it
@@ -183,9 +244,8 @@ impl Runtime {
         let stored = self.store().run_of_any_tenant(run).await?;
         let stored = stored.ok_or_else(|| lost("there is no such run"))?;
         if let Some(tombstone) = &stored.tombstone {
-            let left: Value = serde_json::from_str(tombstone).unwrap_or_default();
-            return serde_json::from_value(left["memory"].clone())
-                .map_err(|_| lost("its tombstone does not say"));
+            return origin_in_tombstone(tombstone)
+                .ok_or_else(|| lost("its tombstone does not say"));
         }
         let request = self.first_request(run).await?;
         Ok(origin_of(&request.ok_or_else(|| lost("it has no log"))?))

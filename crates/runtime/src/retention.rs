@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tandem_record::{Actor, Object, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId};
-use tandem_store::{AuditDraft, Fault, ListedRun, RunPosition, RunRow, StoredRun};
+use tandem_store::{AuditDraft, Fault, ListedRun, Room, RunPosition, RunRow, StoredRun};
 
 /// Runs looked at before others may write again for a while.
 const BATCH: usize = 64;
@@ -80,6 +80,16 @@ impl Runtime {
     fn kept_since(&self, kept_ms: u64) -> Timestamp {
         let kept = i64::try_from(kept_ms).unwrap_or(i64::MAX);
         Timestamp(self.clock().now().0.saturating_sub(kept))
+    }
+
+    /// What of a tenant takes room, and when the next of its logs is removed.
+    pub async fn room_of(&self, tenant: &TenantId) -> Result<(Room, Option<Timestamp>), Fault> {
+        let room = self.store().room_of(tenant).await?;
+        let policy = &self.inner.config.retention;
+        let ends = room.oldest_ends.iter();
+        let next = ends.map(|(workflow, at)| at.plus_ms(policy.of(tenant, workflow)));
+        let next = next.min();
+        Ok((room, next))
     }
 
     pub(crate) async fn bury_old_runs(self) {

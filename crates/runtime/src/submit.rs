@@ -4,6 +4,7 @@
 use crate::deeds::Deed;
 use crate::definitions::Seen;
 use crate::fork::Unforkable;
+use crate::found::Founding;
 use crate::live::Slot;
 use crate::runtime::Runtime;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tandem_store::{
 };
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
-const MAX_CONFLICTS: usize = 16;
+pub(crate) const MAX_CONFLICTS: usize = 16;
 /// Things one decision may ask for, one after the other. A replay asks anew after each child.
 const MAX_LOOKUPS: usize = 512;
 
@@ -85,6 +86,11 @@ pub(crate) struct Delivery {
     pub(crate) deed: Option<Deed>,
 }
 
+pub(crate) fn contended(run: &RunId) -> Fault {
+    let message = format!("run {run} is changed too often by others");
+    Fault::retryable("contended", message)
+}
+
 /// The event that led to a run, where its caller named one.
 fn claimed_cause(request: &RunRequest) -> Option<Cause> {
     let claimed = request.claimed_parent.as_ref()?;
@@ -125,21 +131,18 @@ impl Runtime {
         let scope = new.request.scope_id.clone();
         let cause = claimed_cause(&new.request);
         let request = new.request;
-        let decided = self
-            .with_definitions(&tenant, |cx| {
-                let (run_id, cause) = (run_id.clone(), cause.clone());
-                run::create(&definition, run_id, request.clone(), cause, cx)
-            })
-            .await;
-        let decision = match decided {
-            Ok(decision) => decision,
-            Err(SubmitError::Refused(refusal)) => {
-                return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
-            }
-            Err(other) => return Err(other),
+        let founding = Founding {
+            run: &run_id,
+            tenant: &tenant,
+            deed: Deed::creation(&self.actor),
+            answering,
+            guard,
         };
-        let deed = Deed::creation(&self.actor);
-        match Box::pin(self.found(decision, deed, answering, guard)).await {
+        let decide = |cx: &Context<'_>| {
+            let (run_id, cause) = (run_id.clone(), cause.clone());
+            run::create(&definition, run_id, request.clone(), cause, cx)
+        };
+        match Box::pin(self.found(founding, decide)).await {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
@@ -147,39 +150,6 @@ impl Runtime {
                 Err(SubmitError::ScopeBusy(holder))
             }
             Err(other) => Err(other),
-        }
-    }
-
-    /// Commits the first events of a run somebody asked for.
-    pub(crate) async fn found(
-        &self,
-        decision: Decision,
-        deed: Deed,
-        answering: Option<Answering>,
-        guard: Option<Guard>,
-    ) -> Result<(), SubmitError> {
-        let run_id = decision.run.id().clone();
-        let delivery = Delivery {
-            deed: Some(deed),
-            ..Delivery::default()
-        };
-        let stored = answering
-            .as_ref()
-            .and_then(|a| self.answer(a, &Answer::Created(&run_id)));
-        let slot = self.inner.live.slot(&run_id);
-        let mut held = slot.lock().await;
-        match self
-            .make_durable(&mut held, None, decision, stored, delivery, guard)
-            .await
-        {
-            Ok(()) => Ok(()),
-            Err(Error::Fault(fault)) => Err(fault.into()),
-            Err(Error::Conflict(Conflict::KeyUsed)) => Err(SubmitError::AnsweredBefore),
-            Err(Error::Conflict(Conflict::Guard(_))) => Err(SubmitError::ScopeBusy(None)),
-            Err(Error::Conflict(conflict @ Conflict::Position { .. })) => {
-                let message = format!("the id of a new run was taken: {conflict}");
-                Err(Fault::retryable("contended", message).into())
-            }
         }
     }
 
@@ -273,11 +243,7 @@ impl Runtime {
                 }
             }
         }
-        Err(Fault::retryable(
-            "contended",
-            format!("run {run} is changed too often by others"),
-        )
-        .into())
+        Err(contended(run).into())
     }
 
     /// The run as of its last event: from memory, else from snapshot and log.

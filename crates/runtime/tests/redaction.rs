@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use tandem_engine::logical_invocation_id;
-use tandem_record::{NodeId, RunId, RunStatus, StreamId, Timestamp};
+use tandem_record::{MemoryEntry, MemoryOrigin, NodeId, RunId, RunStatus, StreamId, Timestamp};
 use tandem_runtime::Redactor;
-use tandem_store::{LeaseRequest, Outbox, ReadLog, ReadRuns};
+use tandem_store::{LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadLog, ReadMemory, ReadRuns};
 use tandem_testkit::house::{House, Plan, children, tenant};
 use tandem_testkit::{Script, wf};
 use tokio::test;
@@ -131,4 +131,53 @@ async fn credentials_in_headers_are_not_in_the_log() {
     let run = house.create("call", json!({})).await;
     assert_eq!(house.ended(&run).await, RunStatus::Completed);
     assert!(!stored(&house, &run).await.contains("hunter2"));
+}
+
+#[test(start_paused = true)]
+async fn a_secret_in_pieces_is_not_stored_either() {
+    let house = house().await;
+    let (head, tail) = SECRET.split_at(9);
+    let put = json!({"action": "put", "key": "k", "valueFrom": "v", "tags": [tail, "crm"]});
+    let flow = wf("pieces")
+        .variable("v", json!(""))
+        .node("w", "vendor.tandem.memory", put);
+    house.register(flow).await;
+    // Deep inside, under names that come in another order, and between a value and its tags.
+    for v in [
+        json!([[{"a": [head]}], {"b": tail}]),
+        json!({"z": head, "a": tail}),
+        json!(format!("it begins with {head}")),
+        json!(SECRET.chars().map(String::from).collect::<Vec<_>>()),
+    ] {
+        let run = house.create("pieces", json!({"v": v})).await;
+        assert_eq!(house.ended(&run).await, RunStatus::Completed);
+        let view = MemoryView {
+            tenant: tenant(),
+            scope: MemoryOrigin::SHARED.to_owned(),
+            start: u64::MAX,
+            segments: Vec::new(),
+        };
+        let rows = house
+            .store
+            .memory_entries(&view, &MemoryQuery::default())
+            .await;
+        let body = rows.expect("the store answers")[0].body.clone();
+        let entry: MemoryEntry =
+            serde_json::from_str(&body.expect("there is one")).expect("an entry");
+        let text = entry.value.to_string();
+        assert!(!text.contains(head) || !text.contains(tail), "{v}: {text}");
+        assert!(text.contains("[REDACTED:db]"), "{v}: {text}");
+        assert_eq!(entry.tags.last().map(String::as_str), Some("crm"), "{v}");
+        let in_one_go: String = text
+            .chars()
+            .filter(|c| c.is_alphabetic() || *c == '-')
+            .collect();
+        assert!(!in_one_go.contains(SECRET), "{v}: {text}");
+        let log = stored(&house, &run).await;
+        assert!(!log.contains(head) || v.is_string(), "{v}: {log}");
+        let folded = house.folded(&run).await.view();
+        let shown = house.runtime.observe(&tenant(), &run).await;
+        let shown = shown.expect("the store answers").expect("the run exists");
+        assert_eq!(shown.view, folded, "{v}: the log is what the run knows");
+    }
 }

@@ -1,8 +1,9 @@
 //! What a run remembers at each of its events, held against a model that copies.
 //!
 //! The store answers with a query over one journal. The model keeps a copy of everything at every
-//! event: slow, plain, and hard to get wrong. Random families of runs write, take out, expire, wait
-//! and are forked; afterwards both must agree at every index of every run.
+//! event: slow, plain, and hard to get wrong. Random families of runs write, take out, expire, wait,
+//! collapse notes and are forked; afterwards both must agree at every index of every run, and no
+//! note was lost, kept twice or brought back.
 
 #[path = "remembering/model.rs"]
 mod model;
@@ -13,16 +14,22 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::{
-    Command, Event, ForkMode, MemoryOrigin, NodeId, Recorded, RunId, RunOptions, RunStatus, Seq,
+    Command, Event, ForkMode, MemoryEntry, MemoryOrigin, NodeId, Recorded, RunId, RunOptions,
+    RunStatus, Seq,
 };
-use tandem_runtime::ForkRequest;
-use tandem_testkit::house::{House, children, new_run, tenant};
+use tandem_runtime::{ForkRequest, Limits};
+use tandem_store::{MemoryQuery, MemoryView, ReadMemory};
+use tandem_testkit::house::{House, Plan, children, new_run, tenant};
 use tandem_testkit::{Flow, wf};
 use tokio::test;
 
 const SEEDS: u64 = 1_000;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const SCOPES: [&str; 2] = ["one", "two"];
+/// Notes above which the oldest are collapsed.
+const ABOVE: [u64; 3] = [2, 3, 6];
+/// Variable with the id of the note a flow wrote last.
+const LAST: &str = "last";
 
 /// One random world and what the model thinks of it.
 struct World {
@@ -37,11 +44,20 @@ struct World {
 
 impl World {
     async fn new(seed: u64) -> Self {
+        let above = ABOVE[seed as usize % ABOVE.len()];
+        let plan = Plan {
+            limits: Limits {
+                compact_above: Some(above),
+                ..Limits::default()
+            },
+            ..Plan::default()
+        };
+        let house = plan.build();
         let mut world = Self {
             seed,
             rng: SmallRng::seed_from_u64(seed),
-            house: House::new().await,
-            model: Model::default(),
+            house: house.await,
+            model: Model::new(above),
             roots: Vec::new(),
             written: 0,
         };
@@ -59,12 +75,27 @@ impl World {
     /// A line of two to six random steps.
     fn flow(&mut self, id: &str, below: &[&str]) -> Flow {
         let mut flow = wf(id);
-        let mut path = String::new();
+        let (mut path, mut noted) = (String::new(), false);
         for step in 0..self.rng.random_range(2..=6) {
             let node = format!("n{step}");
             path.push_str(&format!("{node} "));
             let key = KEYS[self.rng.random_range(0..KEYS.len())];
-            flow = match self.rng.random_range(0..10) {
+            flow = match self.rng.random_range(0..16) {
+                10..14 => {
+                    noted = true;
+                    self.written += 1;
+                    let mut config =
+                        json!({"action": "put", "value": self.written, "output": LAST});
+                    if self.rng.random_bool(0.2) {
+                        config["ttlSeconds"] = json!(self.rng.random_range(1..40));
+                    }
+                    flow.node(&node, "vendor.tandem.memory", config)
+                }
+                14 if noted => {
+                    let config = json!({"action": "delete", "keyFrom": LAST});
+                    flow.node(&node, "vendor.tandem.memory", config)
+                }
+                15 => flow.node(&node, "vendor.tandem.memory", json!({"action": "list"})),
                 0..4 => {
                     self.written += 1;
                     let mut config = json!({"action": "put", "key": key, "value": self.written});
@@ -216,6 +247,21 @@ impl World {
 
     async fn catch_up(&mut self, run: &RunId, log: &[Recorded]) {
         for recorded in log.iter().skip(self.model.seen(run)) {
+            if let Event::NodeCompleted { outputs, .. } = &recorded.event
+                && let Some(Value::Array(listed)) = outputs.get("entries")
+            {
+                let listed = listed.iter();
+                let got: Shelf = listed
+                    .map(|e| {
+                        (
+                            e["key"].as_str().unwrap_or("").to_owned(),
+                            e["value"].clone(),
+                        )
+                    })
+                    .collect();
+                let expected = self.model.shelf(run, recorded.at);
+                assert_eq!(got, expected, "{:?} listed", (self.seed, run, recorded.seq));
+            }
             if let Event::NodeCompleted { node, outputs, .. } = &recorded.event
                 && let Some(got) = outputs.get("value")
             {
@@ -237,6 +283,31 @@ impl World {
         let config = nodes.iter().find(|n| n.id == *node).map(|n| &n.config);
         let key = config.and_then(|c| c.get("key")?.as_str());
         key.expect("a node that reads names its key").to_owned()
+    }
+
+    /// Every note that lasts is in its scope once, alone or in what it was collapsed into.
+    async fn nothing_lost(&self) {
+        for scope in SCOPES {
+            let everything = MemoryView {
+                tenant: tenant(),
+                scope: MemoryOrigin::named(scope),
+                start: u64::MAX,
+                segments: Vec::new(),
+            };
+            let query = MemoryQuery::default();
+            let rows = self.house.store.memory_entries(&everything, &query).await;
+            let mut kept: Vec<String> = Vec::new();
+            for row in rows.expect("the store answers") {
+                let body = row.body.expect("it is there");
+                let entry: MemoryEntry = serde_json::from_str(&body).expect("an entry");
+                if entry.is_note() && entry.expires_at.is_none() {
+                    let text = MemoryEntry::text_of(&entry.value);
+                    kept.extend(text.lines().map(str::to_owned));
+                }
+            }
+            kept.sort_unstable();
+            assert_eq!(kept, self.model.notes(scope), "seed {}", self.seed);
+        }
     }
 
     /// Every run at every index.
@@ -270,13 +341,15 @@ async fn memory_at_every_index_is_what_the_model_says() {
         .ok()
         .and_then(|seed| seed.parse().ok())
         .unwrap_or(0);
-    let (mut forks, mut ended) = (0, 0);
+    let (mut forks, mut ended, mut collapsed) = (0, 0, 0);
     for seed in first..first + SEEDS {
         let mut world = World::new(seed).await;
         for _ in 0..7 {
             world.step().await;
         }
         world.compare().await;
+        world.nothing_lost().await;
+        collapsed += world.model.collapsed();
         forks += world.model.forks();
         for root in &world.roots {
             ended += usize::from(world.house.status(root).await == RunStatus::Completed);
@@ -288,4 +361,5 @@ async fn memory_at_every_index_is_what_the_model_says() {
             .await;
     }
     assert!(forks > 500 && ended > 1_000, "{forks} forks, {ended} ended");
+    assert!(collapsed > 300, "{collapsed} compactions");
 }

@@ -95,6 +95,16 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
                 return Err(Conflict::Guard(message).into());
             }
         }
+        Guard::Remembered {
+            tenant,
+            scope,
+            memory_ref,
+            keys,
+        } => {
+            if !memory::are_present(connection, tenant, scope, memory_ref, keys)? {
+                return Err(Conflict::MemoryMoved.into());
+            }
+        }
     }
     Ok(())
 }

@@ -31,6 +31,7 @@ mod options;
 mod outbox;
 mod people;
 mod readers;
+mod room;
 mod runs;
 mod settings;
 mod storage;
@@ -39,9 +40,9 @@ mod webhooks;
 mod writer;
 
 pub use copy::{Part, Watcher, backup, restore};
-pub use dump::{Counts, Selection, export, import};
+pub use dump::{Counts, Kept, ReadOrigin, Selection, export, import};
 pub use options::Options;
-pub use storage::{RunCounts, RunSize, Storage, TableSize, WorkflowSize, storage};
+pub use storage::{Storage, TableSize, storage};
 
 use async_trait::async_trait;
 use checkpoint::Checkpointer;
@@ -50,8 +51,8 @@ use readers::Readers;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use tandem_record::{RunId, StreamId, Timestamp};
-use tandem_store::{AuditDraft, Fault, ListedRun, RunPosition, Upkeep};
+use tandem_record::{RunId, StreamId, TenantId, Timestamp};
+use tandem_store::{AuditDraft, Fault, ListedRun, Room, RunPosition, Upkeep};
 use writer::Writer;
 
 /// An open database. Dropping it finishes what was queued, like [`Upkeep::close`], but without
@@ -169,6 +170,16 @@ impl Upkeep for SqliteStore {
                     ledger.chain.append(connection, told.as_slice())?;
                 }
                 Ok(())
+            })
+            .await
+    }
+
+    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
+        let tenant = tenant.clone();
+        self.readers
+            .read(move |connection| {
+                let view = connection.unchecked_transaction()?;
+                room::room(&view, Some(&tenant))
             })
             .await
     }

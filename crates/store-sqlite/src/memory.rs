@@ -5,10 +5,10 @@ use crate::SqliteStore;
 use crate::events::seq;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, Result, Row, params};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
-use tandem_record::{RunId, Seq, TenantId};
+use tandem_record::{RunId, Seq, TenantId, Timestamp};
 use tandem_store::{Fault, MemoryJoin, MemoryQuery, MemoryRow, MemoryView, ReadMemory};
 
 /// In the order [`from_row`] reads them.
@@ -182,6 +182,74 @@ fn of_run(
         .collect()
 }
 
+/// Where the keys stand that a prefix begins, that never expire and were written within a view;
+/// none are looked at when there are too few of them anyway.
+fn lasting(
+    connection: &Connection,
+    view: &MemoryView,
+    memory_ref: &str,
+    prefix: &str,
+    above: u64,
+) -> Result<Vec<i64>> {
+    let (tenant, end) = (view.tenant.as_str(), format!("{prefix}{}", char::MAX));
+    let of_prefix = params![tenant, view.scope, memory_ref, prefix, end];
+    let there: i64 = connection
+        .prepare_cached(
+            "SELECT count(*) FROM memory_present
+             WHERE tenant = ?1 AND scope = ?2 AND memory_ref = ?3 AND key >= ?4 AND key < ?5
+                 AND expires_at IS NULL",
+        )?
+        .query_row(of_prefix, |row| row.get(0))?;
+    if there.unsigned_abs() <= above {
+        return Ok(Vec::new());
+    }
+    let mut select = connection.prepare_cached(
+        "SELECT m.position, m.run_id, m.seq
+         FROM memory_present p JOIN memory m ON m.position = p.position
+         WHERE p.tenant = ?1 AND p.scope = ?2 AND p.memory_ref = ?3 AND p.key >= ?4 AND p.key < ?5
+             AND p.expires_at IS NULL
+         ORDER BY m.position",
+    )?;
+    let mut rows = select.query(of_prefix)?;
+    let mut places = Vec::new();
+    while let Some(row) = rows.next()? {
+        let position: i64 = row.get(0)?;
+        let run = RunId::new(row.get_ref(1)?.as_str()?);
+        if view.sees(position.unsigned_abs(), &run, seq(row.get(2)?)) {
+            places.push(position);
+        }
+    }
+    Ok(places)
+}
+
+fn at(connection: &Connection, position: i64) -> Result<MemoryRow> {
+    let sql = concat!("SELECT ", columns!(), " FROM memory WHERE position = ?1");
+    let row = connection
+        .prepare_cached(sql)?
+        .query_row([position], from_row)?;
+    Ok(row.1)
+}
+
+/// Whether all these keys are in a scope.
+pub(crate) fn are_present(
+    connection: &Connection,
+    tenant: &TenantId,
+    scope: &str,
+    memory_ref: &str,
+    keys: &[String],
+) -> Result<bool> {
+    let mut one = connection.prepare_cached(
+        "SELECT 1 FROM memory_present
+         WHERE tenant = ?1 AND scope = ?2 AND memory_ref = ?3 AND key = ?4",
+    )?;
+    for key in keys {
+        if !one.exists(params![tenant.as_str(), scope, memory_ref, key])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 #[async_trait]
 impl ReadMemory for SqliteStore {
     async fn memory_position(&self) -> Result<u64, Fault> {
@@ -204,32 +272,53 @@ impl ReadMemory for SqliteStore {
         tenant: &TenantId,
         scope: &str,
         memory_ref: &str,
+        now: Timestamp,
         limit: u64,
     ) -> Result<u64, Fault> {
         let (tenant, scope) = (tenant.clone(), scope.to_owned());
         let memory_ref = memory_ref.to_owned();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.readers
             .read(move |connection| {
-                let count: Option<i64> = connection
+                let count: i64 = connection
                     .prepare_cached(
                         "SELECT count(*) FROM (
-                             SELECT 1 FROM memory WHERE position IN (
-                                 SELECT max(position) FROM memory INDEXED BY memory_by_scope
-                                 WHERE tenant = ?1 AND scope = ?2 AND memory_ref = ?3
-                                 GROUP BY key)
-                             AND body IS NOT NULL LIMIT ?4)",
+                             SELECT 1 FROM memory_present
+                             WHERE tenant = ?1 AND scope = ?2 AND memory_ref = ?3
+                                 AND (expires_at IS NULL OR expires_at > ?4)
+                             LIMIT ?5)",
                     )?
                     .query_row(
-                        params![
-                            tenant.as_str(),
-                            scope,
-                            memory_ref,
-                            i64::try_from(limit).unwrap_or(i64::MAX)
-                        ],
+                        params![tenant.as_str(), scope, memory_ref, now.0, limit],
                         |row| row.get(0),
-                    )
-                    .optional()?;
-                Ok(count.map_or(0, i64::unsigned_abs))
+                    )?;
+                Ok(count.unsigned_abs())
+            })
+            .await
+    }
+
+    async fn memory_lasting(
+        &self,
+        view: &MemoryView,
+        memory_ref: &str,
+        prefix: &str,
+        above: u64,
+        limit: usize,
+    ) -> Result<(u64, Vec<MemoryRow>), Fault> {
+        let (view, memory_ref) = (view.clone(), memory_ref.to_owned());
+        let prefix = prefix.to_owned();
+        self.readers
+            .read(move |connection| {
+                let places = lasting(connection, &view, &memory_ref, &prefix, above)?;
+                let held = places.len() as u64;
+                if held <= above {
+                    return Ok((0, Vec::new()));
+                }
+                let rows = places
+                    .iter()
+                    .take(limit)
+                    .map(|place| at(connection, *place));
+                Ok((held, rows.collect::<Result<_>>()?))
             })
             .await
     }

@@ -2,25 +2,21 @@
 //! counted up to a number, and what was left out is said.
 
 use crate::copy::visit_current;
-use crate::events::seq;
 use crate::fault;
-use rusqlite::{Connection, Result, params};
+use crate::room::room;
+use rusqlite::{Connection, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tandem_record::{RunId, TenantId, Timestamp, WorkflowId};
-use tandem_store::Fault;
+use tandem_record::{TenantId, Timestamp, WorkflowId};
+use tandem_store::{Fault, Room};
 
 /// Sizes of tables are read from every page; larger files would take minutes.
 const SIZED_UP_TO: u64 = 2 << 30;
 /// Rows of a table counted at most.
 const ROWS: i64 = 1_000_000;
-/// Runs looked at, newest first.
-const RUNS: i64 = 200_000;
 /// Ended runs looked at for the next one to be removed.
 const OLDEST: usize = 1000;
-/// The largest that are named.
-const NAMED: i64 = 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,10 +28,9 @@ pub struct Storage {
     pub free_bytes: u64,
     /// Largest first.
     pub tables: Vec<TableSize>,
-    pub runs: RunCounts,
-    /// Those with the most events, among the runs counted.
-    pub workflows: Vec<WorkflowSize>,
-    pub largest_runs: Vec<RunSize>,
+    /// Over all tenants.
+    #[serde(flatten)]
+    pub room: Room,
     /// When the next log is removed, by the rules in force.
     pub next_purge_at: Option<Timestamp>,
 }
@@ -48,39 +43,6 @@ pub struct TableSize {
     pub more: bool,
     /// With its indexes; absent for very large files.
     pub bytes: Option<u64>,
-}
-
-/// Of the runs counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RunCounts {
-    /// Begun and not ended: kept whatever the rules say.
-    pub live: u64,
-    /// Ended, with their log.
-    pub kept: u64,
-    /// Ended, with a tombstone instead.
-    pub purged: u64,
-    /// Older runs were not looked at.
-    pub more: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkflowSize {
-    pub tenant: TenantId,
-    pub workflow_id: WorkflowId,
-    pub runs: u64,
-    pub events: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RunSize {
-    pub run_id: RunId,
-    pub tenant: TenantId,
-    pub workflow_id: WorkflowId,
-    pub status: String,
-    pub events: u64,
-    pub bytes: u64,
 }
 
 /// Looks at the database beside whoever uses it. `kept_ms` says how long runs of a tenant and a
@@ -101,9 +63,7 @@ pub fn storage(
             wal_bytes,
             free_bytes: free(&view)?,
             tables: tables(&view, file_bytes <= SIZED_UP_TO)?,
-            runs: runs(&view)?,
-            workflows: workflows(&view)?,
-            largest_runs: largest(&view)?,
+            room: room(&view, None)?,
             next_purge_at: next_purge(&view, kept_ms)?,
         })
     };
@@ -148,67 +108,6 @@ fn tables(view: &Connection, sized: bool) -> Result<Vec<TableSize>> {
     }
     tables.sort_by_key(|table| std::cmp::Reverse((table.bytes, table.rows)));
     Ok(tables)
-}
-
-fn runs(view: &Connection) -> Result<RunCounts> {
-    view.query_row(
-        "SELECT count(*) FILTER (WHERE ended_at IS NULL AND tombstone IS NULL),
-                count(*) FILTER (WHERE ended_at IS NOT NULL AND tombstone IS NULL),
-                count(*) FILTER (WHERE tombstone IS NOT NULL), count(*)
-         FROM (SELECT ended_at, tombstone FROM runs ORDER BY position DESC LIMIT ?1)",
-        [RUNS],
-        |row| {
-            let count = |place| -> Result<u64> { Ok(row.get::<_, i64>(place)?.unsigned_abs()) };
-            Ok(RunCounts {
-                live: count(0)?,
-                kept: count(1)?,
-                purged: count(2)?,
-                more: row.get::<_, i64>(3)? >= RUNS,
-            })
-        },
-    )
-}
-
-fn workflows(view: &Connection) -> Result<Vec<WorkflowSize>> {
-    view.prepare(
-        "SELECT r.tenant, r.workflow_id, count(*) AS runs, sum(s.head + 1) AS events
-         FROM (SELECT run_id, tenant, workflow_id FROM runs WHERE tombstone IS NULL
-               ORDER BY position DESC LIMIT ?1) r
-         JOIN streams s ON s.stream = 'run:' || r.run_id
-         GROUP BY r.tenant, r.workflow_id ORDER BY events DESC, runs DESC LIMIT ?2",
-    )?
-    .query_map(params![RUNS, NAMED], |row| {
-        Ok(WorkflowSize {
-            tenant: TenantId::new(row.get_ref(0)?.as_str()?),
-            workflow_id: WorkflowId::new(row.get_ref(1)?.as_str()?),
-            runs: row.get::<_, i64>(2)?.unsigned_abs(),
-            events: row.get::<_, i64>(3)?.unsigned_abs(),
-        })
-    })?
-    .collect()
-}
-
-fn largest(view: &Connection) -> Result<Vec<RunSize>> {
-    view.prepare(
-        "SELECT r.run_id, r.tenant, r.workflow_id, r.status, s.head + 1,
-                (SELECT coalesce(sum(length(CAST(e.body AS BLOB))), 0)
-                 FROM events e WHERE e.stream_no = s.stream_no)
-         FROM (SELECT run_id, tenant, workflow_id, status FROM runs WHERE tombstone IS NULL
-               ORDER BY position DESC LIMIT ?1) r
-         JOIN streams s ON s.stream = 'run:' || r.run_id
-         ORDER BY s.head DESC LIMIT ?2",
-    )?
-    .query_map(params![RUNS, NAMED], |row| {
-        Ok(RunSize {
-            run_id: RunId::new(row.get_ref(0)?.as_str()?),
-            tenant: TenantId::new(row.get_ref(1)?.as_str()?),
-            workflow_id: WorkflowId::new(row.get_ref(2)?.as_str()?),
-            status: row.get(3)?,
-            events: seq(row.get(4)?).0,
-            bytes: row.get::<_, i64>(5)?.unsigned_abs(),
-        })
-    })?
-    .collect()
 }
 
 fn next_purge(

@@ -3,12 +3,17 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tandem_record::{Actor, InterruptId, Object, RunId, StreamId, TenantId};
+use tandem_record::{
+    Actor, InterruptId, MemoryBase, MemoryOrigin, Object, RunId, Seq, StreamId, TenantId,
+};
 use tandem_store::audit::{AuditKey, Notary};
 use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
-use tandem_store::{Audit, AuditDraft, InterruptRow, MemoryRow, Store, TimerChange};
+use tandem_store::{
+    Audit, AuditDraft, InterruptRow, MemoryQuery, MemoryRow, MemorySegment, MemoryView, Store,
+    TimerChange,
+};
 use tandem_store_sqlite::{
-    Options, RunCounts, Selection, SqliteStore, backup, export, import, restore, storage,
+    Kept, Options, Selection, SqliteStore, backup, export, import, restore, storage,
 };
 
 fn open(path: &Path) -> Arc<dyn Store> {
@@ -18,6 +23,13 @@ fn open(path: &Path) -> Arc<dyn Store> {
 fn notary(store: &Arc<dyn Store>) -> Notary {
     let store: Arc<dyn Audit> = Arc::<dyn Store>::clone(store);
     Notary::new(store, AuditKey::from_seed(&[7; 32]))
+}
+
+/// Runs of these tests tell where they read memory as their first event.
+fn origin(kept: Kept<'_>) -> Option<MemoryOrigin> {
+    match kept {
+        Kept::FirstEvent(text) | Kept::Tombstone(text) => serde_json::from_str(text).ok(),
+    }
 }
 
 fn question(run: &str) -> InterruptRow {
@@ -56,7 +68,7 @@ async fn fill(store: &Arc<dyn Store>) {
             memory_ref: "notes".into(),
             key: name.to_owned(),
             run: RunId::new(name),
-            seq: tandem_record::Seq(0),
+            seq: Seq(0),
             body: Some("1".into()),
         }];
         begin.audit = vec![AuditDraft::new(
@@ -124,6 +136,7 @@ impl House {
         export(
             &self.path("tandem.db"),
             selection,
+            &origin,
             &mut file,
             &mut |_, _| {},
         )
@@ -274,10 +287,119 @@ async fn what_is_damaged_is_refused_before_anything_is_written() {
     let none = export(
         &house.path("tandem.db"),
         &missing,
+        &origin,
         &mut Vec::new(),
         &mut |_, _| {},
     );
     assert_eq!(none.unwrap_err().code, "not_found");
+}
+
+fn write(run: &str, seq: u64, scope: &str, key: &str, body: Option<&str>) -> MemoryRow {
+    MemoryRow {
+        tenant: "t1".into(),
+        scope: scope.into(),
+        memory_ref: "notes".into(),
+        key: key.into(),
+        run: RunId::new(run),
+        seq: Seq(seq),
+        body: body.map(str::to_owned),
+    }
+}
+
+/// A run that reads memory from here, with what it writes.
+async fn remembering(
+    store: &Arc<dyn Store>,
+    run: &str,
+    forked: Option<&MemoryOrigin>,
+    memory: Vec<MemoryRow>,
+) -> MemoryOrigin {
+    let now = store.memory_position().await.unwrap();
+    let from = MemoryOrigin {
+        scope: "s".into(),
+        // A fork goes on from where its source began.
+        start: forked.map_or(now, |source| source.start),
+        base: forked.map(|_| MemoryBase {
+            run: RunId::new("source"),
+            below: Seq(5),
+            fork: true,
+        }),
+    };
+    let mut begin = started(row("t1", run));
+    begin.appends[0].events[0].body = serde_json::to_string(&from).unwrap();
+    begin.memory = memory;
+    must(store, begin).await;
+    from
+}
+
+#[tokio::test]
+async fn a_single_run_travels_with_what_it_can_remember_and_no_more() {
+    let (house, store) = House::new().await;
+    let before = vec![
+        write("old", 1, "s", "a", Some("1")),
+        write("old", 2, "s", "gone", Some("1")),
+        write("old", 3, "s", "gone", None),
+        write("old", 4, "elsewhere", "a", Some("\"not theirs\"")),
+    ];
+    remembering(&store, "old", None, before).await;
+    let own = vec![
+        write("source", 3, "s", "a", Some("2")),
+        write("source", 5, "s", "b", Some("3")),
+    ];
+    let source = remembering(&store, "source", None, own).await;
+    let since = vec![
+        write("later", 1, "s", "a", Some("\"too late\"")),
+        write("later", 2, "s", "b", None),
+    ];
+    remembering(&store, "later", None, since).await;
+    let forked = vec![write("fork", 6, "s", "c", Some("4"))];
+    remembering(&store, "fork", Some(&source), forked).await;
+
+    let one = Selection {
+        runs: vec!["fork".into()],
+        tenant: None,
+    };
+    let file = house.export("fork.ndjson", &one);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("run:source"), "the run it goes on from");
+    assert!(
+        !text.contains("run:later") && !text.contains("too late"),
+        "{text}"
+    );
+    assert!(!text.contains("not theirs"));
+    assert_eq!(house.import("fork.ndjson", "new.db"), Ok(2));
+    let moved = open(&house.path("new.db"));
+    let segment = |run: &str, below: Option<u64>| MemorySegment {
+        run: RunId::new(run),
+        below: below.map(Seq),
+        forgets: false,
+    };
+    for segments in [
+        vec![],
+        vec![segment("source", Some(4))],
+        vec![segment("source", None)],
+        vec![segment("source", Some(5)), segment("fork", Some(6))],
+        vec![segment("source", Some(5)), segment("fork", None)],
+    ] {
+        let view = MemoryView {
+            tenant: "t1".into(),
+            scope: "s".into(),
+            start: source.start,
+            segments,
+        };
+        let query = MemoryQuery::default();
+        let then = store.memory_entries(&view, &query).await.unwrap();
+        let now = moved.memory_entries(&view, &query).await.unwrap();
+        assert_eq!(then, now, "{view:?}");
+        assert!(!then.is_empty());
+    }
+    assert_eq!(
+        moved.memory_position().await.unwrap(),
+        store.memory_position().await.unwrap(),
+        "what is written next comes after"
+    );
+    let tenant = TenantId::new("t1");
+    let count = moved.memory_count(&tenant, "s", "notes", NOW, 9);
+    assert_eq!(count.await.unwrap(), 3, "a, b and c");
 }
 
 #[tokio::test]
@@ -286,12 +408,12 @@ async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
     let kept = |_: &TenantId, _: &_| 1000;
     let look = || storage(&house.path("tandem.db"), &kept).unwrap();
     let found = look();
-    let counts = RunCounts {
+    let counts = tandem_store::RunCounts {
         live: 2,
         purged: 1,
-        ..RunCounts::default()
+        ..Default::default()
     };
-    assert_eq!(found.runs, counts);
+    assert_eq!(found.room.runs, counts);
     assert_eq!(found.next_purge_at, None, "nothing ended");
     let runs = found.tables.iter().find(|table| table.name == "runs");
     let runs = runs.unwrap();
@@ -304,9 +426,9 @@ async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
     must(&store, commit([long])).await;
     let found = look();
     assert_eq!(found.next_purge_at, Some(NOW.plus_ms(1000)));
-    assert_eq!(found.runs.kept, 1);
-    let first = &found.largest_runs[0];
+    assert_eq!(found.room.runs.kept, 1);
+    let first = &found.room.largest_runs[0];
     assert_eq!((first.run_id.as_str(), first.events), ("done", 50));
     assert!(first.bytes > 50);
-    assert_eq!(found.workflows[0].events, 52);
+    assert_eq!(found.room.workflows[0].events, 52);
 }

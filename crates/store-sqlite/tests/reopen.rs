@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tandem_record::{DefinitionHash, EffectId, RunId, StreamId, TimerKey, WorkflowId};
+use tandem_record::{
+    DefinitionHash, EffectId, RunId, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+};
 use tandem_store::battery::sample::{NOW, append, commit, entry, later, must, row, started, whole};
 use tandem_store::{
     DefinitionRecord, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort, LeaseRequest,
-    OutboxChange, RegistryChange, RunFilter, SnapshotRecord, Store, StoredResponse, TimerChange,
+    MemoryView, OutboxChange, RegistryChange, RunFilter, SnapshotRecord, Store, StoredResponse,
+    TimerChange,
 };
 use tandem_store_sqlite::{Options, SqliteStore};
 
@@ -240,4 +243,51 @@ async fn an_inbox_of_the_first_release_is_taken_over() {
             .collect();
         assert_eq!(ids, expected, "{query:?}");
     }
+}
+
+#[tokio::test]
+async fn memory_of_before_is_counted_as_it_stands() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let before = rusqlite::Connection::open(&path).unwrap();
+    for script in [
+        include_str!("../src/schema/1.sql"),
+        include_str!("../src/schema/2.sql"),
+        include_str!("../src/schema/3.sql"),
+        include_str!("../src/schema/4.sql"),
+        include_str!("../src/schema/5.sql"),
+        include_str!("../src/schema/6.sql"),
+    ] {
+        before.execute_batch(script).unwrap();
+    }
+    before
+        .execute_batch(
+            "PRAGMA application_id = 0x544E444D;
+             PRAGMA user_version = 6;
+             INSERT INTO memory VALUES
+                 (1, 't1', 's', 'notes', 'mem-1', 'r1', 1, '{\"written_at\":1}'),
+                 (2, 't1', 's', 'notes', 'mem-2', 'r1', 2, '{\"written_at\":1,\"expires_at\":9}'),
+                 (3, 't1', 's', 'notes', 'gone', 'r1', 3, '{\"written_at\":1}'),
+                 (4, 't1', 's', 'notes', 'gone', 'r1', 4, NULL),
+                 (5, 't1', 's', 'notes', 'mem-1', 'r2', 1, '{\"written_at\":2}');",
+        )
+        .unwrap();
+    drop(before);
+    let store = open(&path);
+    let tenant = TenantId::new("t1");
+    for (now, there) in [(8, 2), (9, 1)] {
+        let count = store.memory_count(&tenant, "s", "notes", Timestamp(now), 10);
+        assert_eq!(count.await.unwrap(), there, "at {now}");
+    }
+    let view = MemoryView {
+        tenant: tenant.clone(),
+        scope: "s".into(),
+        start: u64::MAX,
+        segments: Vec::new(),
+    };
+    let (held, rows) = store
+        .memory_lasting(&view, "notes", "mem-", 0, 9)
+        .await
+        .unwrap();
+    assert_eq!((held, rows[0].run.as_str()), (1, "r2"), "its newest write");
 }

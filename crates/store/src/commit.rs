@@ -76,6 +76,13 @@ pub enum Guard {
         webhook: WebhookId,
         due: Option<Timestamp>,
     },
+    /// These keys are in the scope, for everyone who begins now.
+    Remembered {
+        tenant: TenantId,
+        scope: String,
+        memory_ref: String,
+        keys: Vec<String>,
+    },
 }
 
 /// Events at the end of one stream.
@@ -150,7 +157,8 @@ pub struct MemoryRow {
     pub run: RunId,
     /// The event of that run that tells the write.
     pub seq: Seq,
-    /// The entry as JSON, opaque to the store; `None` takes the key out.
+    /// The entry as JSON, of which the store looks at `written_at` and `expires_at`; `None` takes
+    /// the key out.
     pub body: Option<String>,
 }
 

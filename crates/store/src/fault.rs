@@ -24,6 +24,9 @@ pub enum Conflict {
     /// The idempotency key was answered by another commit in the meantime.
     #[error("the idempotency key has been used")]
     KeyUsed,
+    /// Entries of memory the commit is about are not there any more.
+    #[error("entries of memory are gone")]
+    MemoryMoved,
     /// A guard on the outbox or the scope did not hold.
     #[error("guard failed: {0}")]
     Guard(String),

@@ -17,6 +17,7 @@ mod fault;
 mod keys;
 mod people;
 mod read;
+mod room;
 mod webhooks;
 
 pub mod battery;
@@ -36,6 +37,9 @@ pub use read::{
     InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
     MemorySegment, MemoryView, Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun,
     StreamSlice,
+};
+pub use room::{
+    ROOM_NAMED, ROOM_RUNS, ROOM_WRITES, Room, RunCounts, RunSize, ScopeSize, WorkflowSize,
 };
 pub use webhooks::{
     DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
@@ -147,14 +151,28 @@ pub trait ReadMemory: Send + Sync {
         query: &MemoryQuery,
     ) -> Result<Vec<MemoryRow>, Fault>;
 
-    /// How many keys a scope has now under a name, counted up to `limit`.
+    /// How many keys a scope has under a name at `now`, counted up to `limit`. The cost follows
+    /// the keys there are, not those there were.
     async fn memory_count(
         &self,
         tenant: &TenantId,
         scope: &str,
         memory_ref: &str,
+        now: Timestamp,
         limit: u64,
     ) -> Result<u64, Fault>;
+
+    /// Keys under a name that begin with a prefix, never expire, are in the scope for everyone and
+    /// were written within the view. How many, and the oldest `limit` writes; nothing unless
+    /// there are more than `above`.
+    async fn memory_lasting(
+        &self,
+        view: &MemoryView,
+        memory_ref: &str,
+        prefix: &str,
+        above: u64,
+        limit: usize,
+    ) -> Result<(u64, Vec<MemoryRow>), Fault>;
 
     /// Children whose end a run saw, before one of its events if one is given, in that order.
     async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault>;
@@ -281,6 +299,9 @@ pub trait Upkeep: Send + Sync {
         tombstone: &str,
         told: Option<AuditDraft>,
     ) -> Result<(), Fault>;
+
+    /// What of a tenant takes how much room. The cost is bounded, whatever there is.
+    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault>;
 
     /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
     /// Later calls get a fault with code `closed`.

@@ -13,6 +13,7 @@ mod journal;
 mod outbox;
 mod people;
 mod reads;
+mod room;
 mod state;
 mod webhooks;
 
@@ -22,12 +23,12 @@ mod tests;
 use crate::commit::{Commit, SnapshotRecord};
 use crate::fault::{Error, Fault};
 use crate::read::{ListedRun, RunPosition, StoredEvent, StreamSlice};
-use crate::{AuditDraft, Log, ReadLog, Upkeep};
+use crate::{AuditDraft, Log, ReadLog, Room, Upkeep};
 use async_trait::async_trait;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tandem_record::{RunId, Seq, StreamId, Timestamp};
+use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp};
 
 /// Cloning gives another handle on the same open store.
 #[derive(Clone, Default)]
@@ -161,6 +162,10 @@ impl Upkeep for MemoryStore {
     ) -> Result<(), Fault> {
         self.state()?.bury(run, tombstone, told.as_ref());
         Ok(())
+    }
+
+    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
+        Ok(self.state()?.room_of(tenant))
     }
 
     async fn close(&self) {

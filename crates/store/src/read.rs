@@ -172,6 +172,16 @@ pub struct MemorySegment {
     pub forgets: bool,
 }
 
+impl MemoryView {
+    /// Whether a write of a run at a place of the journal is among those seen.
+    pub fn sees(&self, position: u64, run: &RunId, seq: Seq) -> bool {
+        let told = |segment: &MemorySegment| {
+            segment.run == *run && segment.below.is_none_or(|below| seq < below)
+        };
+        position <= self.start || self.segments.iter().any(told)
+    }
+}
+
 /// All conditions hold together; `None` means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryQuery {

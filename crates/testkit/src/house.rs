@@ -11,8 +11,8 @@ use tandem_record::{
     RunStatus, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers, Redactor, Retention,
-    Run, Runtime, RuntimeConfig, SubmitError,
+    Answering, Clock, Limits, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers, Redactor,
+    Retention, Run, Runtime, RuntimeConfig, SubmitError,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -34,6 +34,7 @@ pub struct Plan {
     pub clock: Arc<dyn Clock>,
     pub redactor: Redactor,
     pub retention: Retention,
+    pub limits: Limits,
     pub providers: Providers,
     /// Which process this is on its store; each gives its own ids.
     pub life: u64,
@@ -55,6 +56,7 @@ impl Default for Plan {
             clock: Arc::new(SimClock::starting_at(Timestamp(1_800_000_000_000))),
             redactor: Redactor::default(),
             retention: Retention::default(),
+            limits: Limits::default(),
             providers: providers(),
             life: 1,
             max_effects: 256,
@@ -76,6 +78,7 @@ impl Plan {
         config.ids = Arc::new(SimIds::new(self.life));
         config.redactor = self.redactor;
         config.retention = self.retention;
+        config.limits = self.limits;
         config.providers = self.providers;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tandem_access::{Scope, ScopeSet};
 use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
-use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Models, Wired};
+use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Compaction, Models, Wired};
 use tandem_wire::v1::stream;
 
 /// How long an old key works beside its successor, at least: until it is revoked, so longer than
@@ -145,6 +145,10 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
         memory_entry_bytes: may(Scope::RunsRead).then_some(tandem_runtime::MAX_ENTRY_BYTES),
+        compaction: tandem_runtime::sources_at_once(limits).map(|sources| Compaction {
+            max_input_entries: sources,
+            max_output_bytes: tandem_runtime::MAX_ENTRY_BYTES,
+        }),
         fork_modes: if may(Scope::RunsCreate) && may(Scope::RunsRead) {
             &FORK_MODES
         } else {

@@ -29,6 +29,7 @@ mod poll;
 mod receipts;
 mod registry;
 mod runs;
+mod storage;
 mod test_seams;
 mod webhook_log;
 mod webhooks;
@@ -70,6 +71,7 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(inside(routes!(fork::fork)))
         .routes(inside(routes!(diff::diff_runs)))
         .routes(routes!(memory::read_memory))
+        .routes(routes!(storage::read_storage))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
         .routes(routes!(ancestry::read_ancestry))

@@ -18,6 +18,7 @@ mod past;
 mod people;
 mod seams;
 mod stage;
+mod storage;
 mod streams;
 mod tenancy;
 mod webhooks;

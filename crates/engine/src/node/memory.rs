@@ -23,13 +23,14 @@ pub(crate) struct MemoryConfig {
 #[derive(Debug)]
 pub(crate) enum MemoryAction {
     Put {
-        key: String,
+        /// Without one the entry is a note, named by its id.
+        key: Option<String>,
         value: MemorySource,
         ttl_ms: Option<u64>,
         tags: Vec<String>,
     },
     Get {
-        key: String,
+        key: MemoryKey,
     },
     List {
         tag: Option<String>,
@@ -38,17 +39,33 @@ pub(crate) enum MemoryAction {
         limit: usize,
     },
     Delete {
-        key: String,
+        key: MemoryKey,
     },
 }
 
 impl MemoryAction {
     pub(crate) fn only_reads(&self) -> bool {
         match self {
-            Self::Get { .. } | Self::List { .. } => true,
-            Self::Put { .. } | Self::Delete { .. } => false,
+            Self::Get {
+                key: MemoryKey::Text(_),
+            }
+            | Self::List { .. } => true,
+            // Which key it is turns up on the way; a replay looks everything up at once.
+            Self::Get {
+                key: MemoryKey::Variable(_),
+            }
+            | Self::Put { .. }
+            | Self::Delete { .. } => false,
         }
     }
+}
+
+/// What is looked for.
+#[derive(Debug)]
+pub(crate) enum MemoryKey {
+    Text(String),
+    /// Named by a variable: the id of a note, for example.
+    Variable(String),
 }
 
 /// Where a written value comes from.
@@ -62,7 +79,7 @@ impl MemoryConfig {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let action = match cx.required_text(config, "action")?.as_str() {
             "put" => MemoryAction::Put {
-                key: key(config, cx)?,
+                key: optional_key(config, cx)?,
                 value: source(config, cx)?,
                 ttl_ms: ttl_ms(config, cx)?,
                 tags: tags(config, cx)?,
@@ -92,15 +109,28 @@ impl MemoryConfig {
     }
 }
 
-fn key(config: &Object, cx: &mut ParseContext<'_>) -> Option<String> {
-    let key = cx.required_text(config, "key")?;
-    if key.chars().count() > MAX_KEY_CHARS || key.contains('\0') {
-        return cx.bad(
-            "key",
-            format!("must be a text of at most {MAX_KEY_CHARS} characters"),
-        );
+fn key(config: &Object, cx: &mut ParseContext<'_>) -> Option<MemoryKey> {
+    match (optional_key(config, cx)?, cx.text(config, "keyFrom")?) {
+        (Some(_), Some(_)) => cx.bad("keyFrom", "give either key or keyFrom"),
+        (Some(key), None) => Some(MemoryKey::Text(key)),
+        (None, Some(name)) => Some(MemoryKey::Variable(name)),
+        (None, None) => cx.bad("key", "key or keyFrom is required"),
     }
-    Some(key)
+}
+
+fn optional_key(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
+    match cx.text(config, "key")? {
+        Some(key) if !is_key(&key) => cx.bad(
+            "key",
+            format!("must be a text of 1 to {MAX_KEY_CHARS} characters"),
+        ),
+        given => Some(given),
+    }
+}
+
+/// Whether an entry can go by this name.
+pub(crate) fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.chars().count() <= MAX_KEY_CHARS && !text.contains('\0')
 }
 
 fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<MemorySource> {

@@ -31,7 +31,7 @@ pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
-pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemorySource};
+pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemoryKey, MemorySource, is_key};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
 pub(crate) use sub_workflow::SubWorkflow;

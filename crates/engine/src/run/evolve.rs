@@ -386,6 +386,7 @@ impl Run {
             | Event::ModelCapabilityInsufficient { .. }
             | Event::MemoryWritten { .. }
             | Event::MemoryForgotten { .. }
+            | Event::MemoryCompacted { .. }
             | Event::ReplayDiverged { .. }
             | Event::ReplayDivergedAtRefusal(_)
             | Event::Envelope(_)

@@ -20,6 +20,8 @@ pub struct Limits {
     /// Refuse a run that lacks an input its workflow marks as required. Off by default: hosts in
     /// the wild accept such runs, and clients rely on it.
     pub require_inputs: bool,
+    /// Notes under one name of one scope above which the oldest become one; never when absent.
+    pub compact_above: Option<u64>,
 }
 
 impl Default for Limits {
@@ -33,6 +35,7 @@ impl Default for Limits {
             max_depth: 32,
             max_starts_per_decision: 256,
             require_inputs: false,
+            compact_above: Some(1_000),
         }
     }
 }

@@ -10,6 +10,7 @@ mod advance;
 mod agents;
 mod ask;
 mod birth;
+mod compact;
 mod decide;
 mod evolve;
 mod finish;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
 pub use birth::Birth;
+pub use compact::sources_at_once;
 pub use decide::{bear, create, decide};
 pub use foresee::Ahead;
 pub use fork::{Source, fork};

@@ -10,8 +10,9 @@ use super::refusal::Need;
 use super::start::Step;
 use super::turn::Turn;
 use crate::ids::memory_id;
-use crate::node::{Kind, MemoryAction, MemoryConfig, MemorySource};
+use crate::node::{Kind, MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
 
 /// Bytes of one entry's content, at most.
@@ -45,6 +46,12 @@ pub enum Recall {
     All,
     /// How many entries the scope has now.
     Count,
+    /// Notes the run sees that are in its scope for everyone and last, the oldest `limit` of them
+    /// when there are more than `above`.
+    Notes {
+        above: u64,
+        limit: usize,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +59,11 @@ pub enum Recalled {
     /// Oldest write first.
     Entries(Vec<MemoryEntry>),
     Count(u64),
+    /// How many there are, and the oldest; nothing when they are not too many.
+    Notes {
+        held: u64,
+        oldest: Vec<MemoryEntry>,
+    },
 }
 
 /// What a run has to see before it can go on.
@@ -138,13 +150,20 @@ impl Turn<'_> {
         };
         let all = |name: &str| at(name, Recall::All);
         match &self.run.def.nodes[ix].kind {
-            Kind::Memory(config) => vec![match &config.action {
-                MemoryAction::Put { .. } => at(&own, Recall::Count),
-                MemoryAction::Get { key } | MemoryAction::Delete { key } => {
-                    at(&own, Recall::Key(key.clone()))
+            Kind::Memory(config) => match &config.action {
+                MemoryAction::Put { .. } => {
+                    let notes = self.notes_around(&own);
+                    let counted = std::iter::once(at(&own, Recall::Count));
+                    counted.chain(notes).collect()
                 }
-                MemoryAction::List { .. } => all(&own),
-            }],
+                MemoryAction::Get { key } | MemoryAction::Delete { key } => {
+                    let key = self.key_now(key);
+                    key.map(|key| at(&own, Recall::Key(key)))
+                        .into_iter()
+                        .collect()
+                }
+                MemoryAction::List { .. } => vec![all(&own)],
+            },
             Kind::MemoryHook(hook) => hook
                 .looks_at(&own)
                 .into_iter()
@@ -154,7 +173,17 @@ impl Turn<'_> {
         }
     }
 
-    fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
+    fn key_now(&self, key: &MemoryKey) -> Option<String> {
+        match key {
+            MemoryKey::Text(key) => Some(key.clone()),
+            MemoryKey::Variable(name) => match self.run.variable(name) {
+                Some(Value::String(key)) if is_key(&key) => Some(key),
+                _ => None,
+            },
+        }
+    }
+
+    pub(super) fn read(&self, memory_ref: &str, what: Recall) -> MemoryRead {
         MemoryRead {
             memory_ref: memory_ref.to_owned(),
             what,
@@ -202,12 +231,24 @@ impl Turn<'_> {
         entry.filter(|e| is_sound(memory_ref) && !e.is_expired(self.now))
     }
 
-    /// Entries this turn has written so far, oldest first.
+    /// Entries this turn has written so far and may see, oldest first.
     fn written_now(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
+        let written = self.drafted_entries(memory_ref);
+        let seen = written.filter(|(seq, _)| self.sees(*seq));
+        seen.map(|(_, entry)| entry)
+    }
+
+    /// Entries this turn has written so far, oldest first, by the events that tell them.
+    pub(super) fn drafted_entries(
+        &self,
+        memory_ref: &str,
+    ) -> impl Iterator<Item = (Seq, &MemoryEntry)> {
         let own = self.drafted().iter();
-        let own = own.filter(|r| r.seq >= self.floor && !self.replaying && self.sees(r.seq));
+        let own = own.filter(|r| r.seq >= self.floor && !self.replaying);
         own.filter_map(move |recorded| match &recorded.event {
-            Event::MemoryWritten { entry, .. } if entry.memory_ref == memory_ref => Some(&**entry),
+            Event::MemoryWritten { entry, .. } | Event::MemoryCompacted { output: entry, .. } => {
+                (entry.memory_ref == memory_ref).then_some((recorded.seq, &**entry))
+            }
             _ => None,
         })
     }
@@ -228,7 +269,7 @@ impl Turn<'_> {
                 };
                 let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
                 let draft = Draft {
-                    key: Some(key.clone()),
+                    key: key.clone(),
                     value,
                     tags: tags.clone(),
                     expires_at,
@@ -242,7 +283,10 @@ impl Turn<'_> {
                 }
             }
             MemoryAction::Get { key } => {
-                let value = self.memory_entry(&memory_ref, key).map(|e| e.value);
+                let Some(key) = self.key_now(key) else {
+                    return Step::Fail(no_key());
+                };
+                let value = self.memory_entry(&memory_ref, &key).map(|e| e.value);
                 let value = value.unwrap_or(Value::Null);
                 (value.clone(), ("value", value))
             }
@@ -250,18 +294,22 @@ impl Turn<'_> {
                 let fits = |e: &MemoryEntry| {
                     let tagged = tag.as_ref().is_none_or(|tag| e.tags.contains(tag));
                     let wanted = text.as_ref();
-                    tagged && wanted.is_none_or(|t| content(&e.value).to_lowercase().contains(t))
+                    let text = || MemoryEntry::text_of(&e.value);
+                    tagged && wanted.is_none_or(|t| text().to_lowercase().contains(t))
                 };
                 let entries = self.memory_entries(&memory_ref).into_iter().filter(fits);
                 let shown: Vec<Value> = entries.take(*limit).map(|e| listed(&e)).collect();
                 (json!(shown), ("entries", json!(shown)))
             }
             MemoryAction::Delete { key } => {
-                let seen = self.memory_entry(&memory_ref, key);
+                let Some(key) = self.key_now(key) else {
+                    return Step::Fail(no_key());
+                };
+                let seen = self.memory_entry(&memory_ref, &key);
                 let event = Event::MemoryForgotten {
                     node: self.run.def.nodes[ix].id.clone(),
                     memory_ref,
-                    forgotten: key.clone(),
+                    forgotten: key,
                     id: seen.as_ref().map(|e| e.id.clone()),
                 };
                 cause = self.emit(event, Some(started));
@@ -287,7 +335,7 @@ impl Turn<'_> {
         if !is_sound(memory_ref) {
             return refuse("the agent's memoryRef cannot be used as a name".to_owned());
         }
-        let size = content(&draft.value).len();
+        let size = MemoryEntry::text_of(&draft.value).len();
         if size > MAX_ENTRY_BYTES {
             return refuse(format!(
                 "the entry has {size} bytes; at most {MAX_ENTRY_BYTES} are kept"
@@ -298,8 +346,10 @@ impl Turn<'_> {
             Some(Recalled::Count(n)) => n,
             _ => 0,
         };
-        let ordinal = self.written_now(memory_ref).count();
-        if stored + ordinal as u64 >= MAX_ENTRIES {
+        // A key written many times in one turn is one entry.
+        let drafted = self.drafted_entries(memory_ref);
+        let keys: BTreeSet<&str> = drafted.map(|(_, e)| &*e.key).collect();
+        if stored + keys.len() as u64 >= MAX_ENTRIES {
             return refuse(format!("the scope holds {MAX_ENTRIES} entries already"));
         }
         let def = self.definition();
@@ -334,6 +384,7 @@ impl Turn<'_> {
                 Event::MemoryWritten { entry, .. } => Some(entry.id.clone()),
                 _ => None,
             });
+        self.compact(ix, memory_ref, seq);
         Ok((kept.unwrap_or(id), seq))
     }
 }
@@ -346,12 +397,9 @@ pub(super) struct Draft {
     pub(super) expires_at: Option<tandem_record::Timestamp>,
 }
 
-/// The text of an entry.
-pub(super) fn content(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+fn no_key() -> ErrorInfo {
+    let message = "the variable that names the key holds no text that can be one";
+    ErrorInfo::new("validation_error", message)
 }
 
 fn listed(entry: &MemoryEntry) -> Value {

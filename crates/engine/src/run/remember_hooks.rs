@@ -1,7 +1,7 @@
 //! What the protocol's memory fixtures want done. Each leaves what it found in variables.
 
 use super::finish::Done;
-use super::remember::{Draft, content};
+use super::remember::Draft;
 use super::start::Step;
 use super::turn::Turn;
 use crate::node::MemoryHook;
@@ -120,7 +120,7 @@ impl Turn<'_> {
             .map(|entry| {
                 let mut shown = json!({
                     "id": entry.id,
-                    "content": content(&entry.value),
+                    "content": MemoryEntry::text_of(&entry.value),
                     "tags": entry.tags,
                     "createdAt": entry.written_at.rfc3339(),
                 });

@@ -152,7 +152,10 @@ impl Cli {
             Command::Restore(args) => commands::operate::restore(&args),
             Command::Export(args) => commands::operate::export(&args),
             Command::Import(args) => commands::operate::import(&args),
-            Command::Storage(args) => commands::storage::storage(&args),
+            Command::Storage(args) => match args.server() {
+                Some(server) => client::wait_for(commands::storage::of_server(server)),
+                None => commands::storage::storage(&args),
+            },
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),

@@ -1,5 +1,6 @@
 //! Options of the commands that work on a store itself: backup, restore, export, import, storage.
 
+use super::client::ConnectionArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -67,8 +68,9 @@ pub(crate) struct RestoreArgs {
         key, API keys (as hashes), settings. Such a file HOLDS SECRETS: whoever has it can sign links and \
         seal audit logs in this host's name. A file made with --out can be read by its owner only.\n\n\
         With --run or --tenant the file carries the runs (with the runs below them), their documents, \
-        questions, timers, effects under way and the memory of their tenants, and no key. Values marked \
-        sensitive are in it.",
+        questions, timers, effects under way and memory, and no key. Values marked sensitive are in \
+        it. A run brings the run it was forked from, or its parent if it shares its memory, and of memory \
+        what these runs can see; a tenant all of its memory.",
     after_help = "\
 Examples:
   tandem export --out everything.ndjson
@@ -118,17 +120,49 @@ pub(crate) struct ImportRunsArgs {
 #[command(
     long_about = "Show what takes room in a store, why, and what would make it less.\n\n\
         Reads the file beside a running server, at a bounded cost: the newest 200,000 runs are looked at, \
-        and sizes of tables are told for files up to 2 GiB.",
+        and sizes of tables are told for files up to 2 GiB.\n\n\
+        With --url, or TANDEM_URL and no --store, a server is asked instead. It tells what belongs to the \
+        tenant of the key; sizes of the file are not among it.",
     after_help = "\
 Examples:
   tandem storage
   tandem storage --store sqlite:/var/lib/tandem/tandem.db --config /etc/tandem/tandem.toml
-  tandem storage --json | jq .tables[0]"
+  tandem storage --json | jq .tables[0]
+  tandem storage --url https://tandem.example.com --key tdm_live_…"
 )]
 pub(crate) struct StorageArgs {
+    /// Ask this server instead of reading a file
+    #[arg(
+        long,
+        env = "TANDEM_URL",
+        value_name = "URL",
+        help_heading = "Connection"
+    )]
+    url: Option<String>,
+    /// API key for the server
+    #[arg(
+        long,
+        env = "TANDEM_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY",
+        help_heading = "Connection"
+    )]
+    key: Option<String>,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+impl StorageArgs {
+    /// The server to ask, if one is named and no file is.
+    pub(crate) fn server(&self) -> Option<ConnectionArgs> {
+        let url = self.url.clone().filter(|_| self.store.store.is_none())?;
+        Some(ConnectionArgs {
+            url,
+            key: self.key.clone(),
+            json: self.json,
+        })
+    }
 }

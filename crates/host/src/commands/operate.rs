@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tandem_record::{RunId, TenantId};
 use tandem_runtime::Fault;
-use tandem_store_sqlite::{Counts, Part, Selection};
+use tandem_store_sqlite::{Counts, Kept, Part, Selection};
 
 pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     let from = store_of(&args.store)?;
@@ -50,17 +50,22 @@ pub(crate) fn export(args: &ExportRunsArgs) -> anyhow::Result<ExitCode> {
         runs: args.runs.iter().map(RunId::new).collect(),
         tenant: args.tenant.as_ref().map(TenantId::new),
     };
+    let origin = |kept: Kept<'_>| match kept {
+        Kept::FirstEvent(body) => tandem_runtime::origin_in_event(body),
+        Kept::Tombstone(left) => tandem_runtime::origin_in_tombstone(left),
+    };
     let progress = Progress::new();
     let mut watch = |done, all| progress.show(&format!("{done} of {all} runs written"));
     let written = match &args.out {
         None => {
             let mut out = output::bytes();
-            tandem_store_sqlite::export(&from, &selection, &mut *out, &mut watch)
+            tandem_store_sqlite::export(&from, &selection, &origin, &mut *out, &mut watch)
         }
         Some(path) => {
             let part = Part::begin(path).map_err(|fault| trouble("export", &fault, ""))?;
             let mut out = BufWriter::new(File::create(part.path())?);
-            let written = tandem_store_sqlite::export(&from, &selection, &mut out, &mut watch);
+            let written =
+                tandem_store_sqlite::export(&from, &selection, &origin, &mut out, &mut watch);
             drop(out);
             written.and_then(|counts| part.finish(path).map(|_| counts))
         }

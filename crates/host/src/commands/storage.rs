@@ -2,11 +2,17 @@
 
 use super::operate::{size, store_of, trouble};
 use super::table::table;
-use crate::cli::StorageArgs;
+use crate::cli::{ConnectionArgs, StorageArgs};
+use crate::client::Client;
 use crate::config::{self, Environment};
 use crate::output::{self, harmless};
+use anyhow::Context as _;
+use serde::Deserialize;
 use std::process::ExitCode;
+use tandem_store::Room;
 use tandem_store_sqlite::Storage;
+
+const STORAGE: &str = "/v1/host/tandem/storage";
 
 pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
     let path = store_of(&args.store)?;
@@ -32,15 +38,68 @@ pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
         size(wal_bytes)
     ))?;
     output::line(tables(&found))?;
-    if !found.workflows.is_empty() {
-        output::line(format!("\n{}", workflows(&found)))?;
-        output::line(format!("\n{}", largest(&found)))?;
-    }
     output::line("")?;
+    let next = found.next_purge_at.map(|at| {
+        let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
+        format!("{at:.0}")
+    });
+    owned(&found.room, next)?;
     for line in advice(&found) {
         output::line(line)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a server tells the tenant of a key.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    tenant: String,
+    next_purge_at: Option<String>,
+    #[serde(flatten)]
+    room: Room,
+}
+
+pub(crate) async fn of_server(server: ConnectionArgs) -> anyhow::Result<ExitCode> {
+    let answer = Client::connect(&server)?.get(STORAGE).await?;
+    if server.json {
+        output::json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let told: Told = serde_json::from_value(answer).context("the server's answer is unreadable")?;
+    output::line(format!("tenant {}\n", harmless(&told.tenant)))?;
+    owned(&told.room, told.next_purge_at.as_deref().map(harmless))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What belongs to somebody: runs, their histories, memory.
+fn owned(room: &Room, next_purge: Option<String>) -> anyhow::Result<()> {
+    if !room.workflows.is_empty() {
+        output::line(format!("{}\n", workflows(room)))?;
+        output::line(format!("{}\n", largest(room)))?;
+    }
+    if !room.memory.is_empty() {
+        output::line(format!("{}\n", memory(room)))?;
+    }
+    let runs = room.runs;
+    let of = if runs.more { "newest runs" } else { "runs" };
+    output::line(format!(
+        "{of}: {} live, {} ended and kept for now, {} purged to a tombstone",
+        runs.live, runs.kept, runs.purged
+    ))?;
+    if let Some(at) = next_purge {
+        output::line(format!("the next history is removed at {at} or soon after"))?;
+    }
+    if runs.kept > runs.live {
+        output::line(
+            "ended runs are most of it: keep them for less long with [retention] in tandem.toml",
+        )?;
+    } else if runs.live > 0 {
+        output::line(
+            "live runs are most of it: `tandem runs list` shows them, `tandem runs cancel` ends one",
+        )?;
+    }
+    Ok(())
 }
 
 fn tables(found: &Storage) -> String {
@@ -66,6 +125,7 @@ fn holds(table: &str) -> &'static str {
         "audit" => "the audit log; never shrinks",
         "audit_checkpoints" => "its seals; never shrinks",
         "memory" => "every write to memory; stays",
+        "memory_present" => "which keys memory has now",
         "idempotency" => "answers to repeated requests; a day",
         "webhook_deliveries" => "deliveries to webhooks; 10,000 for each",
         "definitions" => "workflow documents that runs are pinned to; stays",
@@ -78,7 +138,7 @@ fn holds(table: &str) -> &'static str {
     }
 }
 
-fn workflows(found: &Storage) -> String {
+fn workflows(found: &Room) -> String {
     let mut table = table(["WORKFLOW", "TENANT", "RUNS WITH LOG", "EVENTS"]);
     for one in &found.workflows {
         table.add_row([
@@ -91,7 +151,7 @@ fn workflows(found: &Storage) -> String {
     table.trim_fmt()
 }
 
-fn largest(found: &Storage) -> String {
+fn largest(found: &Room) -> String {
     let mut table = table(["LARGEST RUNS", "WORKFLOW", "STATUS", "EVENTS", "BYTES"]);
     for one in &found.largest_runs {
         table.add_row([
@@ -105,31 +165,22 @@ fn largest(found: &Storage) -> String {
     table.trim_fmt()
 }
 
-/// Why it is large and what to do, in sentences.
+fn memory(found: &Room) -> String {
+    let mut table = table(["MEMORY OF SCOPE", "TENANT", "WRITES", "BYTES"]);
+    for one in &found.memory {
+        table.add_row([
+            harmless(&one.scope),
+            harmless(one.tenant.as_str()),
+            one.writes.to_string(),
+            size(one.bytes),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// Why the file is large and what to do, in sentences.
 fn advice(found: &Storage) -> Vec<String> {
-    let runs = found.runs;
-    let of = if runs.more { "newest runs" } else { "runs" };
-    let mut lines = vec![format!(
-        "{of}: {} live, {} ended and kept for now, {} purged to a tombstone",
-        runs.live, runs.kept, runs.purged
-    )];
-    if let Some(at) = found.next_purge_at {
-        let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
-        lines.push(format!(
-            "the next history is removed at {at:.0} or soon after"
-        ));
-    }
-    if runs.kept > runs.live {
-        lines.push(
-            "ended runs are most of it: keep them for less long with [retention] in tandem.toml"
-                .to_owned(),
-        );
-    } else if runs.live > 0 {
-        lines.push(
-            "live runs are most of it: `tandem runs list` shows them, `tandem runs cancel` ends one"
-                .to_owned(),
-        );
-    }
+    let mut lines = Vec::new();
     if found.free_bytes > found.file_bytes / 4 {
         lines.push(
             "much of the file is free and used again by what comes; `tandem export` and `import` \

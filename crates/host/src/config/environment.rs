@@ -1,7 +1,7 @@
 //! Settings from environment variables. Variables this version does not know are left alone: a
 //! newer one may share the environment.
 
-use super::layer::{Layer, OtelLayer};
+use super::layer::{Layer, MemoryLayer, OtelLayer};
 use super::{Hidden, LogFormat, OtelProtocol};
 use crate::failure::Failure;
 use serde_json::Value;
@@ -42,6 +42,7 @@ impl Environment<'_> {
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
             retention: None,
+            memory: self.compaction()?,
             confidence_floor: self
                 .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
@@ -60,6 +61,14 @@ impl Environment<'_> {
         seconds
             .and_then(|seconds| seconds.checked_mul(1000))
             .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
+    }
+
+    fn compaction(&self) -> Result<Option<MemoryLayer>, Failure> {
+        let hint = "Give a number of entries, or 0.";
+        let above = self.number("TANDEM_MEMORY_COMPACT_ABOVE", hint)?;
+        Ok(above.map(|above| MemoryLayer {
+            compact_above: Some(above),
+        }))
     }
 
     fn seconds(&self, name: &str) -> Result<Option<u64>, Failure> {

@@ -22,6 +22,7 @@ pub(crate) struct Layer {
     pub(crate) otel: Option<OtelLayer>,
     pub(crate) retention_seconds: Option<u64>,
     pub(crate) retention: Option<RetentionLayer>,
+    pub(crate) memory: Option<MemoryLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     /// Models nodes may ask, by name.
@@ -29,6 +30,13 @@ pub(crate) struct Layer {
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemoryLayer {
+    /// Notes under one name above which the oldest become one; 0 for never.
+    pub(crate) compact_above: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -60,6 +68,7 @@ impl Layer {
             },
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
             retention: self.retention.or(below.retention),
+            memory: self.memory.or(below.memory),
             groups: self.groups.or(below.groups),
             models: self.models.or(below.models),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
@@ -87,6 +96,7 @@ impl Layer {
             otel: None,
             retention_seconds: None,
             retention: None,
+            memory: None,
             groups: None,
             models: None,
             // Operator policy: of the environment or the file, not of a command line.

@@ -26,12 +26,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tandem_access::Member;
-use tandem_runtime::{AgentPolicy, Retention};
+use tandem_runtime::{AgentPolicy, Limits, Retention};
 use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
 const DEFAULT_HOST_ID: &str = "tandem";
+/// Two make one; and a name holds ten thousand entries at most.
+const COMPACT_ABOVE: std::ops::RangeInclusive<u64> = 2..=9_000;
 
 /// A checked configuration.
 #[derive(Debug)]
@@ -58,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) otel: Option<Otel>,
     /// How long an ended run keeps its log.
     pub(crate) retention: Retention,
+    /// Notes under one name above which the oldest become one.
+    pub(crate) compact_above: Option<u64>,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// Models nodes may ask, by name.
     pub(crate) models: BTreeMap<String, Model>,
@@ -159,8 +163,26 @@ pub(crate) fn resolve(
             layer.retention_seconds,
             layer.retention.unwrap_or_default(),
         )?,
+        compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
         groups: groups(layer.groups.unwrap_or_default())?,
     })
+}
+
+fn compact_above(given: Option<u64>) -> Result<Option<u64>, Failure> {
+    match given {
+        None => Ok(Limits::default().compact_above),
+        Some(0) => Ok(None),
+        Some(above) if COMPACT_ABOVE.contains(&above) => Ok(Some(above)),
+        Some(above) => Err(Failure::new(
+            format!("memory cannot be compacted above {above} entries"),
+            format!(
+                "Set TANDEM_MEMORY_COMPACT_ABOVE (in tandem.toml: memory.compact_above) to a number \
+                 from {} to {}, or to 0 for never.",
+                COMPACT_ABOVE.start(),
+                COMPACT_ABOVE.end()
+            ),
+        )),
+    }
 }
 
 fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<String>>, Failure> {

@@ -215,6 +215,20 @@ fn agent_settings_out_of_range_stop_the_start() {
 }
 
 #[test]
+fn notes_are_collapsed_above_a_number_or_never() {
+    let above = |env: &[(&str, &str)], file| {
+        let settings = resolved(Layer::default(), env, file).unwrap();
+        settings.compact_above
+    };
+    let file = Some("[memory]\ncompact_above = 50");
+    assert_eq!(above(&[], None), Some(1_000));
+    assert_eq!(above(&[], file), Some(50));
+    let name = "TANDEM_MEMORY_COMPACT_ABOVE";
+    assert_eq!(above(&[(name, "7")], file), Some(7));
+    assert_eq!(above(&[(name, "0")], file), None);
+}
+
+#[test]
 fn a_host_is_named_like_a_part_of_a_domain() {
     // R-0040-14
     let named = |text| resolved(Layer::default(), &[("TANDEM_HOST_ID", text)], None);
@@ -267,6 +281,14 @@ fn what_cannot_work_is_refused_with_a_next_step() {
             "not a number from 0 to 65535",
         ),
         (&[("TANDEM_HOST_ID", "My Host")], "cannot be used"),
+        (
+            &[("TANDEM_MEMORY_COMPACT_ABOVE", "1")],
+            "from 2 to 9000, or to 0 for never",
+        ),
+        (
+            &[("TANDEM_MEMORY_COMPACT_ABOVE", "few")],
+            "Give a number of entries",
+        ),
         (
             &[("TANDEM_PUBLIC_URL", "tandem.example.com")],
             "cannot be used",

@@ -48,6 +48,10 @@ impl Opened {
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
             agents: settings.agent_policy.clone(),
+            limits: tandem_runtime::Limits {
+                compact_above: settings.compact_above,
+                ..tandem_runtime::Limits::default()
+            },
             providers: providers(&settings),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };

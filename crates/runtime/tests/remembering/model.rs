@@ -74,11 +74,22 @@ pub(crate) struct Model {
     scopes: HashMap<String, Copy>,
     /// The newest child by parent and node.
     started: HashMap<(RunId, String), RunId>,
+    /// Texts of the notes that last, by scope.
+    notes: HashMap<String, BTreeMap<String, Vec<String>>>,
     clock: u64,
     forks: usize,
+    collapsed: usize,
+    above: u64,
 }
 
 impl Model {
+    pub(crate) fn new(above: u64) -> Self {
+        Self {
+            above,
+            ..Self::default()
+        }
+    }
+
     fn add(&mut self, run: &RunId, scope: String, first: Copy) -> &mut ModelRun {
         self.order.push(run.clone());
         self.runs.entry(run.clone()).or_insert(ModelRun {
@@ -136,6 +147,18 @@ impl Model {
         self.forks
     }
 
+    pub(crate) fn collapsed(&self) -> usize {
+        self.collapsed
+    }
+
+    /// Texts of a scope's lasting notes, in no order of theirs.
+    pub(crate) fn notes(&self, scope: &str) -> Vec<String> {
+        let notes = self.notes.get(scope).into_iter().flatten();
+        let mut texts: Vec<String> = notes.flat_map(|(_, texts)| texts.clone()).collect();
+        texts.sort_unstable();
+        texts
+    }
+
     pub(crate) fn knows(&self, run: &RunId) -> bool {
         self.runs.contains_key(run)
     }
@@ -176,9 +199,14 @@ impl Model {
     }
 
     pub(crate) fn read(&self, run: &RunId, key: &str, now: Timestamp) -> Option<Value> {
+        self.shelf(run, now).remove(key)
+    }
+
+    /// What a run sees before the next of its events.
+    pub(crate) fn shelf(&self, run: &RunId, now: Timestamp) -> Shelf {
         let run = &self.runs[run];
         let next = run.length_seen.max(run.fork_point as usize);
-        run.views[next].shelf(now).remove(key)
+        run.views[next].shelf(now)
     }
 
     pub(crate) fn view(&self, run: &RunId, at: Seq, now: Timestamp) -> Shelf {
@@ -204,6 +232,7 @@ impl Model {
             return;
         }
         let mut view = known.views.last().expect("there is a first view").clone();
+        let notes = self.notes.entry(known.scope.clone()).or_default();
         match &recorded.event {
             Event::MemoryWritten { entry, .. } => {
                 let write = Write {
@@ -214,9 +243,54 @@ impl Model {
                 known.writes.push((entry.key.clone(), write.clone()));
                 let scope = self.scopes.entry(known.scope.clone()).or_default();
                 scope.put(&entry.key, &write);
+                if entry.is_note() && entry.expires_at.is_none() {
+                    notes.insert(entry.id.clone(), vec![entry.value.to_string()]);
+                }
+            }
+            Event::MemoryCompacted {
+                output, sources, ..
+            } => {
+                self.collapsed += 1;
+                // The oldest of those it sees that are still there for everyone.
+                let mut there: Vec<(u64, &String)> = notes
+                    .keys()
+                    .filter_map(|id| Some((view.seen.get(id)?.order, id)))
+                    .collect();
+                there.sort_unstable();
+                assert!(
+                    there.len() as u64 > self.above,
+                    "{there:?} are not too many"
+                );
+                let oldest: Vec<&String> = there.iter().map(|(_, id)| *id).collect();
+                assert!(sources.len() > 1, "{sources:?}");
+                assert!(
+                    oldest.iter().zip(sources).all(|(a, b)| *a == b),
+                    "{oldest:?} before {sources:?}"
+                );
+                let texts: Vec<String> = sources
+                    .iter()
+                    .flat_map(|id| notes.remove(id))
+                    .flatten()
+                    .collect();
+                assert_eq!(output.value, texts.join("\n").as_str());
+                notes.insert(output.id.clone(), texts);
+                let scope = self.scopes.entry(known.scope.clone()).or_default();
+                let mut write = |key: &str, value: Option<(Value, Option<Timestamp>)>| {
+                    let write = Write { order, value };
+                    scope.put(key, &write);
+                    known.writes.push((key.to_owned(), write.clone()));
+                    write
+                };
+                let made = write(&output.id, Some((output.value.clone(), None)));
+                view.put(&output.id, &made);
+                for id in sources {
+                    write(id, None);
+                    view.took_out.insert(id.clone(), order);
+                }
             }
             Event::MemoryForgotten { forgotten, .. } => {
                 let write = Write { order, value: None };
+                notes.remove(forgotten);
                 view.took_out.insert(forgotten.clone(), order);
                 known.writes.push((forgotten.clone(), write.clone()));
                 let scope = self.scopes.entry(known.scope.clone()).or_default();

@@ -1,7 +1,7 @@
 //! Runs with their whole history as lines of JSON, out of one database and into another.
 //!
 //! ```text
-//! {"tandem":{"format":"tandem-export-1","schema":6,"whole":true,"memoryPosition":41}}
+//! {"tandem":{"format":"tandem-export-1","schema":7,"whole":true,"memoryPosition":41}}
 //! {"definitions":{"hash":"…","document":"…"}}     what runs stand on, before them
 //! {"streams":{"stream":"run:…","head":12}}        a run begins; all up to the next is of it
 //! {"runs":{…}}  {"events":{…}}  {"interrupts":{…}}  {"timers":{…}}  {"outbox":{…}}
@@ -15,10 +15,12 @@
 //! An export of everything also carries what is not of a run: the audit log, keys, settings with
 //! the secrets that sign links. A table added to the schema is part of it without being named here.
 
+mod lineage;
 mod read;
 mod row;
 mod write;
 
+pub use lineage::{Kept, ReadOrigin};
 pub use read::import;
 pub use write::export;
 
@@ -31,7 +33,7 @@ const TITLE: &str = "tandem";
 const END: &str = "end";
 
 /// Rebuilt by an import, or of no use to it.
-const DERIVED: [&str; 3] = ["inbox", "snapshots", "heartbeat"];
+const DERIVED: [&str; 4] = ["inbox", "snapshots", "heartbeat", "memory_present"];
 /// Carried with the stream they belong to.
 const OF_STREAMS: [&str; 7] = [
     "streams",
@@ -49,7 +51,7 @@ const MEMORY: &str = "memory";
 /// What to export; with nothing said, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// These and the runs below them.
+    /// These, the runs below them, and the runs whose memory they go on from.
     pub runs: Vec<RunId>,
     /// All runs of it.
     pub tenant: Option<TenantId>,

@@ -1,6 +1,7 @@
 //! Out of a database: one read transaction, so that everything is of one moment, whatever a
 //! server writes meanwhile.
 
+use super::lineage::{self, ReadOrigin};
 use super::row::{encode, names, tables};
 use super::{
     Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, Selection, TITLE, Title,
@@ -18,11 +19,12 @@ use std::path::Path;
 use tandem_record::{RunId, StreamId};
 use tandem_store::Fault;
 
-/// Writes what is selected of the database `from`, beside whoever uses it. `watch` hears of runs
-/// written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
+/// Writes what is selected of the database `from`, beside whoever uses it. `origin` reads where runs
+/// come from, `watch` hears of runs written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
 pub fn export(
     from: &Path,
     selection: &Selection,
+    origin: &ReadOrigin<'_>,
     out: &mut dyn Write,
     watch: &mut Watcher<'_>,
 ) -> Result<Counts, Fault> {
@@ -31,6 +33,7 @@ pub fn export(
     let view = connection.unchecked_transaction().map_err(described)?;
     let mut writer = Writer {
         view: &view,
+        origin,
         out,
         counts: Counts::default(),
         lines: 0,
@@ -64,6 +67,7 @@ impl From<std::io::Error> for Stop {
 
 struct Writer<'a> {
     view: &'a Connection,
+    origin: &'a ReadOrigin<'a>,
     out: &'a mut dyn Write,
     counts: Counts,
     lines: u64,
@@ -84,7 +88,7 @@ impl Writer<'_> {
             self.rows(DEFINITIONS, "", &[])?;
             self.of_the_host()?;
         } else {
-            self.stood_on(&chosen)?;
+            self.stood_on(&chosen, !selection.runs.is_empty())?;
         }
         let total = chosen.len() as u64;
         for (done, run) in chosen.values().enumerate() {
@@ -135,24 +139,39 @@ impl Writer<'_> {
                 })
                 .optional()?;
             let Some((position, run)) = found else {
-                return Err(Stop::Missing(id));
+                if selection.runs.contains(&id) {
+                    return Err(Stop::Missing(id));
+                }
+                continue;
             };
+            if chosen.insert(position, run.clone()).is_some() {
+                continue;
+            }
+            let origin = lineage::origin(self.view, &id, self.origin)?;
+            wanted.extend(origin.and_then(|origin| origin.base).map(|base| base.run));
             let mut children = below.query([run.tenant.as_str(), id.as_str()])?;
             while let Some(child) = children.next()? {
                 wanted.push(RunId::new(
                     child.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?,
                 ));
             }
-            chosen.insert(position, run);
         }
         Ok(chosen)
     }
 
-    /// What runs refer to: the documents they are pinned to and the memory of their tenants.
-    fn stood_on(&mut self, chosen: &BTreeMap<i64, Chosen>) -> Result<(), Stop> {
+    /// What runs refer to: the documents they are pinned to, and memory: of single runs what they
+    /// can see, otherwise all of their tenants.
+    fn stood_on(&mut self, chosen: &BTreeMap<i64, Chosen>, single: bool) -> Result<(), Stop> {
         let hashes: BTreeSet<&str> = chosen.values().map(|run| run.definition.as_str()).collect();
         for hash in hashes {
             self.rows(DEFINITIONS, "WHERE hash = ?1", &[&hash])?;
+        }
+        if single {
+            let runs = chosen.values().map(|run| (run.tenant.as_str(), &run.id));
+            for place in lineage::seen(self.view, runs, self.origin)? {
+                self.rows(MEMORY, "WHERE position = ?1", &[&place])?;
+            }
+            return Ok(());
         }
         let tenants: BTreeSet<&str> = chosen.values().map(|run| run.tenant.as_str()).collect();
         for tenant in tenants {
@@ -249,6 +268,7 @@ fn travel_light(table: &str, row: &mut Map<String, Value>) {
     }
 }
 
+#[derive(Clone)]
 struct Chosen {
     id: RunId,
     tenant: String,

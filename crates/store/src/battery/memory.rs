@@ -160,7 +160,12 @@ pub async fn bound_to_tenant_and_scope(store: Arc<dyn Store>) {
     journal(&store, [write("r2", 1, "a", Some("ours"))]).await;
     let count = |tenant: &str| {
         let (store, tenant) = (Arc::clone(&store), TenantId::new(tenant));
-        async move { store.memory_count(&tenant, "s", "notes", 10).await.unwrap() }
+        async move {
+            store
+                .memory_count(&tenant, "s", "notes", NOW, 10)
+                .await
+                .unwrap()
+        }
     };
     assert_eq!(
         (count("t1").await, count("t2").await, count("t3").await),
@@ -181,9 +186,22 @@ pub async fn counts_what_is_there_now(store: Arc<dyn Store>) {
     )
     .await;
     let tenant = TenantId::new("t1");
-    let count = |limit| store.memory_count(&tenant, "s", "notes", limit);
+    let count = |limit| store.memory_count(&tenant, "s", "notes", NOW, limit);
     assert_eq!(count(10).await.unwrap(), 3);
     assert_eq!(count(2).await.unwrap(), 2, "counted up to the limit");
+    let over = |seq: u64, at: u64| MemoryRow {
+        body: Some(format!(
+            "{{\"expires_at\":{},\"written_at\":{}}}",
+            later(at).0,
+            NOW.0
+        )),
+        ..write("r1", seq, &format!("e{seq}"), Some(""))
+    };
+    journal(&store, [over(10, 5), over(11, 9)]).await;
+    for (now, there) in [(4, 5), (5, 4), (8, 4), (9, 3)] {
+        let count = store.memory_count(&tenant, "s", "notes", later(now), 10);
+        assert_eq!(count.await.unwrap(), there, "at {now}");
+    }
 }
 
 pub async fn joins_in_order(store: Arc<dyn Store>) {

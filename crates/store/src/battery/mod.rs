@@ -11,6 +11,7 @@
 
 pub mod append;
 pub mod audit;
+pub mod compaction;
 pub mod concurrency;
 pub mod definitions;
 pub mod guards;
@@ -21,6 +22,7 @@ pub mod keys;
 pub mod memory;
 pub mod outbox;
 pub mod people;
+pub mod room;
 pub mod runs;
 pub mod sample;
 pub mod settings;
@@ -93,10 +95,13 @@ macro_rules! battery {
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
                 a_secret_belongs_to_one_key, changes_are_told;
+            compaction: lasting_keys_are_told_when_there_are_too_many,
+                lasting_keys_are_those_of_the_view, what_is_gone_cannot_be_collapsed;
             memory: a_scope_is_readable_as_of_every_position, a_run_is_seen_up_to_one_of_its_events,
                 bound_to_tenant_and_scope, counts_what_is_there_now,
                 joins_in_order, a_refused_commit_remembers_nothing,
                 a_buried_run_leaves_its_row_and_its_memory;
+            room: a_tenant_sees_its_own;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
             webhooks: listed_by_tenant, a_change_keeps_health_tenant_and_log,
                 deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,

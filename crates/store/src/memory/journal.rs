@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::read::{MemoryQuery, MemoryView};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
-use tandem_record::{RunId, Seq, StreamId, TenantId};
+use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp};
 
 impl State {
     pub(super) fn bury(&mut self, run: &RunId, tombstone: &str, told: Option<&AuditDraft>) {
@@ -26,6 +26,28 @@ impl State {
         }
         self.tombstones.insert(run.clone(), tombstone.to_owned());
     }
+
+    /// The keys of a name, each with the place of its newest write.
+    pub(super) fn present<'a>(
+        &'a self,
+        tenant: &TenantId,
+        scope: &str,
+        memory_ref: &str,
+    ) -> impl Iterator<Item = (u64, &'a MemoryRow)> + use<'a> {
+        let mut newest: HashMap<&str, (u64, &MemoryRow)> = HashMap::new();
+        for (position, row) in (1..).zip(&self.journal) {
+            if row.tenant == *tenant && row.scope == scope && row.memory_ref == memory_ref {
+                newest.insert(&row.key, (position, row));
+            }
+        }
+        newest.into_values().filter(|(_, row)| row.body.is_some())
+    }
+}
+
+/// When nobody may see an entry any more, if ever.
+fn expiry(row: &MemoryRow) -> Option<Timestamp> {
+    let body: serde_json::Value = serde_json::from_str(row.body.as_deref()?).ok()?;
+    body.get("expires_at")?.as_i64().map(Timestamp)
 }
 
 fn asked_for(query: &MemoryQuery, row: &MemoryRow) -> bool {
@@ -75,20 +97,36 @@ impl ReadMemory for MemoryStore {
         tenant: &TenantId,
         scope: &str,
         memory_ref: &str,
+        now: Timestamp,
         limit: u64,
     ) -> Result<u64, Fault> {
-        let view = MemoryView {
-            tenant: tenant.clone(),
-            scope: scope.to_owned(),
-            start: u64::MAX,
-            segments: Vec::new(),
-        };
-        let query = MemoryQuery {
-            memory_ref: Some(memory_ref.to_owned()),
-            key: None,
-        };
-        let entries = self.memory_entries(&view, &query).await?;
-        Ok((entries.len() as u64).min(limit))
+        let state = self.state()?;
+        let present = state.present(tenant, scope, memory_ref);
+        let present = present.filter(|(_, row)| expiry(row).is_none_or(|at| at > now));
+        Ok((present.count() as u64).min(limit))
+    }
+
+    async fn memory_lasting(
+        &self,
+        view: &MemoryView,
+        memory_ref: &str,
+        prefix: &str,
+        above: u64,
+        limit: usize,
+    ) -> Result<(u64, Vec<MemoryRow>), Fault> {
+        let state = self.state()?;
+        let present = state.present(&view.tenant, &view.scope, memory_ref);
+        let mut lasting: BTreeMap<u64, &MemoryRow> = present.collect();
+        lasting.retain(|position, row| {
+            row.key.starts_with(prefix)
+                && expiry(row).is_none()
+                && view.sees(*position, &row.run, row.seq)
+        });
+        let held = lasting.len() as u64;
+        if held <= above {
+            return Ok((0, Vec::new()));
+        }
+        Ok((held, lasting.into_values().take(limit).cloned().collect()))
     }
 
     async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault> {

@@ -11,7 +11,7 @@ use crate::fault::Conflict;
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp,
@@ -113,6 +113,18 @@ impl State {
                 if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
                     let message = format!("webhook {webhook} has a delivery to make");
                     return Err(Conflict::Guard(message));
+                }
+            }
+            Guard::Remembered {
+                tenant,
+                scope,
+                memory_ref,
+                keys,
+            } => {
+                let present = self.present(tenant, scope, memory_ref);
+                let present: HashSet<&str> = present.map(|(_, row)| row.key.as_str()).collect();
+                if !keys.iter().all(|key| present.contains(key.as_str())) {
+                    return Err(Conflict::MemoryMoved);
                 }
             }
         }

@@ -15,8 +15,8 @@ use tandem_store::{
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     KeyRecord, Keys, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
     Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
-    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, RunFilter, RunPosition,
-    Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, Room, RunFilter,
+    RunPosition, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -122,11 +122,26 @@ impl ReadMemory for FailingStore {
         tenant: &TenantId,
         scope: &str,
         memory_ref: &str,
+        now: Timestamp,
         limit: u64,
     ) -> Result<u64, Fault> {
         self.faults.of_read().await?;
         self.inner
-            .memory_count(tenant, scope, memory_ref, limit)
+            .memory_count(tenant, scope, memory_ref, now, limit)
+            .await
+    }
+
+    async fn memory_lasting(
+        &self,
+        view: &MemoryView,
+        memory_ref: &str,
+        prefix: &str,
+        above: u64,
+        limit: usize,
+    ) -> Result<(u64, Vec<MemoryRow>), Fault> {
+        self.faults.of_read().await?;
+        self.inner
+            .memory_lasting(view, memory_ref, prefix, above, limit)
             .await
     }
 
@@ -403,6 +418,11 @@ impl Upkeep for FailingStore {
         told: Option<AuditDraft>,
     ) -> Result<(), Fault> {
         self.inner.bury(run, tombstone, told).await
+    }
+
+    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
+        self.faults.of_read().await?;
+        self.inner.room_of(tenant).await
     }
 
     async fn close(&self) {

@@ -2,8 +2,7 @@
 
 use super::client::tenant;
 use super::knowledge::Knowledge;
-use super::{Simulation, Told, all_runs, webhooks};
-use super::{crew, critic};
+use super::{Simulation, Told, all_runs, crew, critic, notes, webhooks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -41,6 +40,11 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     families(&runs)?;
     let logs = runs.iter().map(|(run, ended)| (run, ended.log.as_slice()));
     webhooks::heard_of_everything(sim, runtime, logs).await?;
+    notes::are_kept(
+        &sim.store.reopen(),
+        runs.values().map(|run| run.log.as_slice()),
+    )
+    .await?;
     calls_were_recorded_first(sim)?;
     nothing_is_left_over(sim).await.map_err(store_failed)??;
     keys_are_kept(sim).await?;

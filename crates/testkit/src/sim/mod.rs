@@ -9,6 +9,7 @@ mod crew;
 mod critic;
 mod knowledge;
 mod many;
+mod notes;
 mod people;
 mod webhooks;
 mod workflows;
@@ -113,6 +114,7 @@ impl Simulation {
             limits: Limits {
                 max_starts_per_decision: [256, 3][rng.random_range(0..2)],
                 max_in_flight: [8, 2][rng.random_range(0..2)],
+                compact_above: Some([2, 5][rng.random_range(0..2)]),
                 ..Limits::default()
             },
             max_effects: [256, 2][rng.random_range(0..2)],

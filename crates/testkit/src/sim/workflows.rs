@@ -1,6 +1,6 @@
 //! Random workflows: three levels that call each other downwards, so that children nest.
 
-use super::{crew, critic};
+use super::{crew, critic, notes};
 use crate::flow::{Flow, wf};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -66,7 +66,7 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
                 "core.setVariable",
                 json!({"name": "v", "value": name}),
             ),
-            9 => flow.noop(&name),
+            9 => notes::note(flow, &name),
             _ => ask(flow, &name, rng),
         };
         flow = flow.with("settings", node_settings(rng));

@@ -6,6 +6,7 @@ mod tests;
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
+use super::recorded::COMPACTION_TRIGGER;
 use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};
 use tandem_record::Object;
@@ -41,12 +42,21 @@ pub struct Wired<'a> {
     pub test_seams: bool,
     /// Bytes of one memory entry; absent when there is no memory.
     pub memory_entry_bytes: Option<usize>,
+    /// How notes are collapsed, where they are.
+    pub compaction: Option<Compaction>,
     /// Ways a run can be forked; empty for a reader who may not fork any.
     pub fork_modes: &'a [&'a str],
     /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
     pub models: Option<Models<'a>>,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
+}
+
+/// What one compaction takes in and leaves at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Compaction {
+    pub max_input_entries: usize,
+    pub max_output_bytes: usize,
 }
 
 /// The multi-agent execution model as it is served.
@@ -185,7 +195,7 @@ pub fn document(wired: &Wired<'_>) -> Value {
         json!({"inputMapping": wired.sub_workflow_input_mapping}),
     );
     if let Some(bytes) = wired.memory_entry_bytes {
-        out.set("memory", memory(bytes));
+        out.set("memory", memory(bytes, wired.compaction));
     }
     if !wired.fork_modes.is_empty() {
         out.set(
@@ -359,14 +369,23 @@ const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-cascade-cancel",
 ];
 
-fn memory(max_entry_bytes: usize) -> Value {
-    json!({
+fn memory(max_entry_bytes: usize, compaction: Option<Compaction>) -> Value {
+    let mut memory = json!({
         "supported": true,
         "maxEntrySizeBytes": max_entry_bytes,
         "ttlSupported": true,
         "writable": true,
         "attribution": {"supported": true, "emitsWriteEvents": true},
-    })
+    });
+    if let Some(compaction) = compaction {
+        memory["compaction"] = json!({
+            "supported": true,
+            "trigger": COMPACTION_TRIGGER,
+            "maxInputEntries": compaction.max_input_entries,
+            "maxOutputBytes": compaction.max_output_bytes,
+        });
+    }
+    memory
 }
 
 fn auth(wired: &Wired<'_>) -> Option<Value> {

@@ -51,6 +51,7 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::LoopbackLimitReached { .. } => "workflow.loopback-limit",
         Event::MemoryWritten { .. } => "memory.written",
         Event::MemoryForgotten { .. } => "tandem.memory.deleted",
+        Event::MemoryCompacted { .. } => "memory.compacted",
         Event::ReplayDiverged { .. } => "replay.diverged",
         Event::ReplayDivergedAtRefusal(_) => "replay.divergedAtRefusal",
         Event::ModelAnswered(told) => answer_name(told),
@@ -373,6 +374,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         }
         Event::MemoryWritten { .. }
         | Event::MemoryForgotten { .. }
+        | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. } => memory_payload(event, out),
         Event::ReplayDivergedAtRefusal(_)
         | Event::ModelAnswered(_)

@@ -3,7 +3,10 @@
 
 use super::payload::Fields;
 use serde_json::{Value, json};
-use tandem_record::{Event, ForkedFrom, Owner};
+use tandem_record::{Event, ForkedFrom, MemoryEntry, Owner};
+
+/// Nobody asks for it from outside.
+pub(super) const COMPACTION_TRIGGER: &str = "host-managed";
 
 pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
     match event {
@@ -22,6 +25,19 @@ pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
         } => {
             out.set("memoryRef", memory_ref);
             out.opt("memoryId", id.as_ref());
+            out.node(node);
+        }
+        Event::MemoryCompacted {
+            node,
+            output,
+            sources,
+        } => {
+            out.set("memoryRef", &output.memory_ref);
+            out.set("outputId", &output.id);
+            out.set("sourceIds", sources);
+            out.set("sourceCount", sources.len());
+            out.set("trigger", COMPACTION_TRIGGER);
+            out.set("byteSize", MemoryEntry::text_of(&output.value).len());
             out.node(node);
         }
         Event::ReplayDiverged {

@@ -103,6 +103,7 @@ fn is_update(event: &Event) -> bool {
         | Event::LoopbackLimitReached { .. }
         | Event::MemoryWritten { .. }
         | Event::MemoryForgotten { .. }
+        | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. }
         | Event::ReplayDivergedAtRefusal(_)
         | Event::ModelAnswered(_)

@@ -230,6 +230,15 @@ pub(super) fn event(recorded: &Recorded) -> String {
         Event::MemoryForgotten {
             node, forgotten, ..
         } => line.word("memory.forgotten").word(node).word(forgotten),
+        Event::MemoryCompacted {
+            node,
+            output,
+            sources,
+        } => line.word("memory.compacted").word(node).word(format!(
+            "{}={}",
+            sources.join("+"),
+            output.value
+        )),
         Event::ReplayDiverged { sequence, kind, .. } => line
             .word("replay.diverged")
             .word(format!("{sequence} {kind}")),

@@ -59,6 +59,10 @@ impl Memory for Empty {
         Some(match read.what {
             Recall::Count => Recalled::Count(0),
             Recall::Key(_) | Recall::All => Recalled::Entries(Vec::new()),
+            Recall::Notes { .. } => Recalled::Notes {
+                held: 0,
+                oldest: Vec::new(),
+            },
         })
     }
 }

@@ -47,6 +47,10 @@ fn told(agents: Agents<'_>) -> Value {
         webhooks: false,
         test_seams: false,
         memory_entry_bytes: memory.then_some(1),
+        compaction: memory.then_some(Compaction {
+            max_input_entries: 2,
+            max_output_bytes: 1,
+        }),
         fork_modes: &[],
         models: Some(Models {
             providers: vec!["acme"],
@@ -55,6 +59,21 @@ fn told(agents: Agents<'_>) -> Value {
         }),
         agents: Some(agents),
     })
+}
+
+#[test]
+fn compaction_is_told_where_there_is_memory_to_compact() {
+    let told_so = json!({
+        "supported": true,
+        "trigger": "host-managed",
+        "maxInputEntries": 2,
+        "maxOutputBytes": 1,
+    });
+    assert_eq!(
+        told(served([true; 4], None))["memory"]["compaction"],
+        told_so
+    );
+    assert_eq!(told(served([false; 4], None)).get("memory"), None);
 }
 
 #[test]

@@ -1,0 +1,39 @@
+//! `GET /v1/host/tandem/storage`: what of the caller's tenant takes room, and why.
+
+use crate::api::Shared;
+use crate::caller::{Caller, RunsRead};
+use crate::params::Params;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Value, json};
+use tandem_wire::v1::time::rfc3339;
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/storage", tag = "runs", operation_id = "readStorage",
+    description = "Runs of the caller's tenant that are live, kept and purged, the workflows and runs with \
+                   the most events, scopes of memory by size, and when the next history is removed. \
+                   The newest 200,000 runs are looked at. Sizes of the file are the operator's: \
+                   `tandem storage`.",
+    responses((status = 200, description = "What takes room", body = Value))
+)]
+pub(super) async fn read_storage(
+    State(doors): State<Shared>,
+    caller: Caller<RunsRead>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    params.only(&[])?;
+    if caller.workspace.is_some() {
+        // It names runs of every workspace.
+        let message = "What takes room is told to keys that are bound to no workspace.";
+        return Err(Problem::forbidden(message));
+    }
+    let tenant = &caller.tenant;
+    let (room, next) = doors.runtime.room_of(tenant).await?;
+    let mut answer = json!(room);
+    answer["tenant"] = json!(tenant);
+    if let Some(at) = next {
+        answer["nextPurgeAt"] = json!(rfc3339(at));
+    }
+    Ok(Json(answer))
+}

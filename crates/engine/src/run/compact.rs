@@ -1,0 +1,171 @@
+//! Compaction: when a run's write leaves too many notes under one name, the oldest become one.
+//!
+//! It is decided like everything else and is one fact of the run's log. The output is written and
+//! its sources are taken out as any other entries are: runs that began before go on seeing what they
+//! saw, forks too, and so does the run itself. Only notes are collapsed, entries their author did
+//! not name: whoever asks for a key must find it. Entries that expire are left alone, so nothing
+//! lives longer or shorter than it was promised.
+
+use super::limits::Limits;
+use super::remember::{MAX_ENTRY_BYTES, MemoryRead, Recall, Recalled};
+use super::turn::Turn;
+use crate::ids::compaction_id;
+use serde_json::Value;
+use std::collections::HashSet;
+use tandem_record::{Event, MemoryEntry, Seq};
+
+/// Entries collapsed at once, at most: as many as an event names without becoming a burden.
+const MAX_SOURCES: usize = 100;
+/// Notes looked at by one decision, which may write many.
+const CANDIDATES: usize = 3 * MAX_SOURCES;
+/// Tags taken over from the sources.
+const MAX_TAGS: usize = 32;
+const PROVENANCE: &str = "compacted-from:";
+
+/// How many notes become one under these limits; absent when none do.
+pub fn sources_at_once(limits: &Limits) -> Option<usize> {
+    // The newer half stays as it was written.
+    let half = usize::try_from(limits.compact_above? / 2).unwrap_or(usize::MAX);
+    Some(half.clamp(2, MAX_SOURCES))
+}
+
+impl Turn<'_> {
+    /// What a write has to know of the notes around it. As they are now: a supervisor's turn that
+    /// sees memory as it was must not bring back what it has taken out meanwhile.
+    pub(super) fn notes_around(&self, memory_ref: &str) -> Option<MemoryRead> {
+        let above = self.cx.limits.compact_above.filter(|_| !self.replaying)?;
+        let what = Recall::Notes {
+            above,
+            limit: CANDIDATES,
+        };
+        Some(MemoryRead {
+            below: None,
+            ..self.read(memory_ref, what)
+        })
+    }
+
+    /// After a write under a name: one compaction, if there are too many notes.
+    pub(super) fn compact(&mut self, ix: usize, memory_ref: &str, cause: Seq) {
+        // A fork that does something again does what was done, neither more nor less.
+        if !self.already.is_empty() {
+            if self.already.front().is_some_and(|r| compacts(&r.event))
+                && let Some(told) = self.already.pop_front()
+            {
+                self.adopt(told);
+            }
+            return;
+        }
+        let Some(sources) = self.too_many(memory_ref) else {
+            return;
+        };
+        let at = self.run.next_seq();
+        let id = compaction_id(self.run.id(), at);
+        let output = MemoryEntry {
+            memory_ref: memory_ref.to_owned(),
+            key: id.clone(),
+            value: Value::String(joined(&sources)),
+            tags: tags(&sources),
+            written_at: self.now,
+            expires_at: None,
+            agent: None,
+            id,
+        };
+        let event = Event::MemoryCompacted {
+            node: self.run.def.nodes[ix].id.clone(),
+            output: Box::new(output),
+            sources: sources.into_iter().map(|note| note.id).collect(),
+        };
+        self.emit(event, Some(cause));
+    }
+
+    /// The notes to collapse, oldest first.
+    fn too_many(&self, memory_ref: &str) -> Option<Vec<MemoryEntry>> {
+        let at_once = sources_at_once(self.cx.limits)?;
+        let above = self.cx.limits.compact_above?;
+        let read = self.notes_around(memory_ref)?;
+        let Some(Recalled::Notes { held, oldest }) = self.cx.memory.recall(&read) else {
+            return None;
+        };
+        if held <= above {
+            return None;
+        }
+        let gone = self.gone_now(memory_ref);
+        let written = self.drafted_entries(memory_ref).map(|(_, entry)| entry);
+        let stays = |e: &&MemoryEntry| e.expires_at.is_none() && !gone.contains(&*e.key);
+        let written = written.filter(|e| e.is_note()).filter(stays).count();
+        let gone_of_old = oldest.iter().filter(|e| !stays(e)).count();
+        let left = (held + written as u64).saturating_sub(gone_of_old as u64);
+        if left <= above {
+            return None;
+        }
+        let mut size = 0;
+        let mut sources = Vec::new();
+        for note in oldest {
+            let grown = size + MemoryEntry::text_of(&note.value).len() + usize::from(size > 0);
+            if sources.len() < at_once
+                && grown <= MAX_ENTRY_BYTES
+                && note.is_note()
+                && stays(&&note)
+            {
+                size = grown;
+                sources.push(note);
+            }
+        }
+        (sources.len() > 1).then_some(sources)
+    }
+
+    /// Keys under a name that this turn has taken out, collapsed or given to something else.
+    fn gone_now(&self, name: &str) -> HashSet<&str> {
+        let own = self.drafted().iter().filter(|r| r.seq >= self.floor);
+        let mut gone = HashSet::new();
+        for recorded in own {
+            match &recorded.event {
+                Event::MemoryWritten { entry, .. }
+                    if entry.memory_ref == name && !entry.is_note() =>
+                {
+                    gone.insert(entry.key.as_str());
+                }
+                Event::MemoryForgotten {
+                    memory_ref,
+                    forgotten,
+                    ..
+                } if memory_ref == name => {
+                    gone.insert(forgotten);
+                }
+                Event::MemoryCompacted {
+                    output, sources, ..
+                } if output.memory_ref == name => {
+                    gone.extend(sources.iter().map(String::as_str));
+                }
+                _ => {}
+            }
+        }
+        gone
+    }
+}
+
+fn compacts(event: &Event) -> bool {
+    matches!(event, Event::MemoryCompacted { .. })
+}
+
+/// The texts as they were written, one after the other.
+fn joined(sources: &[MemoryEntry]) -> String {
+    let texts: Vec<String> = sources
+        .iter()
+        .map(|note| MemoryEntry::text_of(&note.value))
+        .collect();
+    texts.join("\n")
+}
+
+/// Where it comes from, and what its sources were found by.
+fn tags(sources: &[MemoryEntry]) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in sources.iter().flat_map(|note| &note.tags) {
+        if tags.len() < MAX_TAGS && !tag.starts_with(PROVENANCE) && !tags.contains(tag) {
+            tags.push(tag.clone());
+        }
+    }
+    let from = sources.iter();
+    tags.extend(from.map(|note| format!("{PROVENANCE}{}", note.id)));
+    tags
+}

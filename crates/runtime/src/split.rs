@@ -1,0 +1,244 @@
+//! Secrets in pieces: texts of one value that give a secret when they are put together.
+//!
+//! Two ways of putting together count: one text after the other as the document has them, however
+//! short the pieces; and in any order, because members of an object have none, with pieces long
+//! enough not to be met by chance. Names of members are no texts.
+
+use serde_json::Value;
+use std::ops::Range;
+
+/// Shorter pieces are all over every document.
+const MIN_PIECE: usize = 4;
+/// Times one secret is looked for again, each time one more of it was masked.
+const MAX_ROUNDS: usize = 64;
+
+/// Takes the pieces of each secret, given with its id, out of a value. Whether any were there.
+pub(crate) fn mask<'a>(
+    value: &mut Value,
+    secrets: impl Iterator<Item = (&'a str, &'a str)>,
+) -> bool {
+    let mut texts = Vec::new();
+    each_text(value, &mut |text| texts.push(text.clone()));
+    let mut found = false;
+    for (secret, id) in secrets {
+        let mark = format!("[REDACTED:{id}]");
+        for _ in 0..MAX_ROUNDS {
+            let pieces = in_order(&texts, secret).or_else(|| in_any_order(&texts, secret));
+            let Some(pieces) = pieces else { break };
+            for (text, range) in pieces {
+                texts[text].replace_range(range, &mark);
+            }
+            found = true;
+        }
+    }
+    if found {
+        let mut texts = texts.into_iter();
+        each_text(value, &mut |text| {
+            *text = texts.next().expect("as many as were read");
+        });
+    }
+    found
+}
+
+/// Whether a look at the texts is worth its cost, guessed from the JSON text and the secrets as they
+/// are escaped in it. Never says no to texts that give one of them in the order they have there, or
+/// in another.
+pub(crate) fn may_be_there<'a>(json: &str, escaped: impl Iterator<Item = &'a str>) -> bool {
+    let mut texts: Option<String> = None;
+    for secret in escaped {
+        let head = secret.char_indices().nth(MIN_PIECE);
+        let tail = secret.char_indices().nth_back(MIN_PIECE - 1);
+        let (Some((head, _)), Some((tail, _))) = (head, tail) else {
+            continue;
+        };
+        let texts = texts.get_or_insert_with(|| joined(json));
+        if texts.contains(secret)
+            || json.contains(&secret[..head]) && json.contains(&secret[tail..])
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// The texts of a JSON document, one after the other, as they are escaped.
+fn joined(json: &str) -> String {
+    let mut joined = String::with_capacity(json.len());
+    let bytes = json.as_bytes();
+    let mut at = 0;
+    while let Some(open) = json[at..].find('"').map(|open| at + open + 1) {
+        let mut end = open;
+        while end < bytes.len() && bytes[end] != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        let end = end.min(bytes.len());
+        at = (end + 1).min(bytes.len());
+        if bytes.get(at) != Some(&b':') {
+            joined.push_str(&json[open..end]);
+        }
+    }
+    joined
+}
+
+fn each_text(value: &mut Value, visit: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(items) => items.iter_mut().for_each(|v| each_text(v, visit)),
+        Value::Object(members) => members.values_mut().for_each(|v| each_text(v, visit)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Parts of texts by the place of the text, none twice.
+type Pieces = Vec<(usize, Range<usize>)>;
+
+fn in_order(texts: &[String], secret: &str) -> Option<Pieces> {
+    let whole: String = texts.concat();
+    let mut from = 0;
+    while let Some(found) = whole[from..].find(secret) {
+        let range = from + found..from + found + secret.len();
+        let mut begin = 0;
+        let mut pieces = Vec::new();
+        for (place, text) in texts.iter().enumerate() {
+            let end = begin + text.len();
+            let (first, last) = (range.start.max(begin), range.end.min(end));
+            if first < last {
+                pieces.push((place, first - begin..last - begin));
+            }
+            begin = end;
+        }
+        if pieces.len() > 1 {
+            return Some(pieces);
+        }
+        from = range.end;
+    }
+    None
+}
+
+/// A text that ends with the secret's beginning, texts that are what follows, and one that begins
+/// with its end.
+fn in_any_order(texts: &[String], secret: &str) -> Option<Pieces> {
+    let cuts: Vec<usize> = secret.char_indices().map(|(at, _)| at).collect();
+    if cuts.len() < 2 * MIN_PIECE {
+        return None;
+    }
+    let (first, last) = (cuts[MIN_PIECE], cuts[cuts.len() - MIN_PIECE]);
+    // How the secret can be had up to a place.
+    let mut had: Vec<Option<Pieces>> = vec![None; secret.len()];
+    for cut in cuts
+        .iter()
+        .copied()
+        .filter(|cut| (first..=last).contains(cut))
+    {
+        let head = &secret[..cut];
+        let ends = |text: &&String| text.ends_with(head);
+        had[cut] = texts.iter().position(|text| ends(&text)).map(|place| {
+            let length = texts[place].len();
+            vec![(place, length - head.len()..length)]
+        });
+    }
+    for cut in cuts {
+        let Some(pieces) = had[cut].clone() else {
+            continue;
+        };
+        let rest = &secret[cut..];
+        let free = |place: usize| pieces.iter().all(|(used, _)| *used != place);
+        for (place, text) in texts.iter().enumerate().filter(|(place, _)| free(*place)) {
+            let mut longer = pieces.clone();
+            if text.starts_with(rest) && cut <= last {
+                longer.push((place, 0..rest.len()));
+                return Some(longer);
+            }
+            let next = cut + text.len();
+            let long = text.chars().nth(MIN_PIECE - 1).is_some();
+            if long && next <= last && rest.starts_with(text.as_str()) && had[next].is_none() {
+                longer.push((place, 0..text.len()));
+                had[next] = Some(longer);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SECRET: &str = "hunter2-hunter2";
+
+    fn masked(mut value: Value) -> Option<Value> {
+        let guess = may_be_there(&value.to_string(), std::iter::once(SECRET));
+        let found = mask(&mut value, std::iter::once((SECRET, "db")));
+        assert!(guess || !found, "the guess was wrong about {value}");
+        found.then_some(value)
+    }
+
+    #[test]
+    fn pieces_are_found_wherever_they_lie() {
+        let mark = "[REDACTED:db]";
+        for (value, clean) in [
+            (json!(["hunter2-", "hunter2"]), json!([mark, mark])),
+            (
+                json!([["it is hunter"], [[{"a": "2-hun"}]], "ter2, is it not"]),
+                json!([[format!("it is {mark}")], [[{"a": mark}]], format!("{mark}, is it not")]),
+            ),
+            (
+                json!(
+                    "hunter2-hunter2"
+                        .chars()
+                        .map(String::from)
+                        .collect::<Vec<_>>()
+                ),
+                json!(vec![mark; 15]),
+            ),
+            (
+                json!(["hun", 7, null, "ter2-hunter2"]),
+                json!([mark, 7, null, mark]),
+            ),
+            // Members have no order; what their author wrote first may come last.
+            (
+                json!({"b": "hunter2-", "a": "hunter2"}),
+                json!({"b": mark, "a": mark}),
+            ),
+            (
+                json!({"c": "x hunt", "b": "er2-", "a": "hunter2 x"}),
+                json!({"c": format!("x {mark}"), "b": mark, "a": format!("{mark} x")}),
+            ),
+            (
+                json!(["hunter2-", "hunter2", "hunter2-", "hunter2"]),
+                json!([mark, mark, mark, mark]),
+            ),
+        ] {
+            let shown = value.to_string();
+            assert_eq!(masked(value), Some(clean), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_is_left_alone() {
+        for value in [
+            json!(["hun", "x", "ter2-hunter2"]),
+            json!({"hunter2-": "hunter2"}),
+            json!(["hunter2", "hunter2"]),
+            json!({"b": "hun", "a": "ter2-hunter2"}),
+            json!({"a": "hunter2-hunter2"}),
+            json!(["hunter2-"]),
+            json!([]),
+        ] {
+            let shown = value.to_string();
+            assert_eq!(masked(value), None, "{shown}");
+        }
+    }
+
+    #[test]
+    fn signs_that_json_escapes_are_no_hiding_place() {
+        let secret = "a\"b\\c\nd-żółw";
+        let mut value = json!(["a\"b\\", "c\nd-ż", "ółw"]);
+        let escaped = json!(secret).to_string();
+        let escaped = std::iter::once(escaped.trim_matches('"'));
+        assert!(may_be_there(&value.to_string(), escaped));
+        assert!(mask(&mut value, std::iter::once((secret, "q"))));
+        assert_eq!(value, json!(vec!["[REDACTED:q]"; 3]));
+    }
+}

@@ -1,0 +1,72 @@
+//! What runs that travel alone stand on: the runs whose memory they go on from, and the writes to
+//! memory they can see.
+//!
+//! A run sees its scope up to where the journal stood when it began, and the writes of the runs it
+//! comes from, its own, and those below it. With all these runs chosen, what any of them saw at any
+//! of its events is a function of the rows found here.
+
+use rusqlite::{Connection, OptionalExtension, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_record::{MemoryOrigin, RunId};
+
+/// What is stored of the beginning of a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Kept<'a> {
+    FirstEvent(&'a str),
+    /// Its log was removed.
+    Tombstone(&'a str),
+}
+
+/// From where a run reads memory, by what is kept of it. The database does not know what its texts
+/// mean; who wrote them does.
+pub type ReadOrigin<'a> = dyn Fn(Kept<'_>) -> Option<MemoryOrigin> + 'a;
+
+pub(super) fn origin(
+    view: &Connection,
+    run: &RunId,
+    read: &ReadOrigin<'_>,
+) -> Result<Option<MemoryOrigin>> {
+    let text = |sql: &str| -> Result<Option<String>> {
+        let mut select = view.prepare_cached(sql)?;
+        let found = select.query_row([run.as_str()], |row| row.get(0));
+        Ok(found.optional()?.flatten())
+    };
+    if let Some(left) = text("SELECT tombstone FROM runs WHERE run_id = ?1")? {
+        return Ok(read(Kept::Tombstone(&left)));
+    }
+    let first = text(
+        "SELECT e.body FROM streams s JOIN events e ON e.stream_no = s.stream_no AND e.seq = 0
+         WHERE s.stream = 'run:' || ?1",
+    )?;
+    Ok(first.and_then(|body| read(Kept::FirstEvent(&body))))
+}
+
+/// Places in the journal of everything these runs can see, in order.
+pub(super) fn seen<'a>(
+    view: &Connection,
+    runs: impl Iterator<Item = (&'a str, &'a RunId)>,
+    read: &ReadOrigin<'_>,
+) -> Result<BTreeSet<i64>> {
+    let mut places = BTreeSet::new();
+    // How far each scope is seen, by tenant.
+    let mut scopes: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for (tenant, run) in runs {
+        let mut own = view.prepare_cached("SELECT position FROM memory WHERE run_id = ?1")?;
+        let found = own.query_map([run.as_str()], |row| row.get(0))?;
+        places.extend(found.collect::<Result<Vec<i64>>>()?);
+        if let Some(origin) = origin(view, run, read)? {
+            let until = scopes.entry((tenant, origin.scope)).or_default();
+            *until = origin.start.max(*until);
+        }
+    }
+    for ((tenant, scope), until) in &scopes {
+        let until = i64::try_from(*until).unwrap_or(i64::MAX);
+        let mut of_scope = view.prepare_cached(
+            "SELECT position FROM memory INDEXED BY memory_by_scope
+             WHERE tenant = ?1 AND scope = ?2 AND position <= ?3",
+        )?;
+        let found = of_scope.query_map((tenant, scope, until), |row| row.get(0))?;
+        places.extend(found.collect::<Result<Vec<i64>>>()?);
+    }
+    Ok(places)
+}

@@ -1,0 +1,156 @@
+//! What belongs to somebody and takes room, of one tenant or of all.
+
+use crate::events::seq;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, Result};
+use tandem_record::{RunId, TenantId, Timestamp, WorkflowId};
+use tandem_store::{
+    ROOM_NAMED, ROOM_RUNS, ROOM_WRITES, Room, RunCounts, RunSize, ScopeSize, WorkflowSize,
+};
+
+pub(crate) fn room(view: &Connection, tenant: Option<&TenantId>) -> Result<Room> {
+    let look = Look::new(tenant);
+    Ok(Room {
+        runs: look.runs(view)?,
+        workflows: look.workflows(view)?,
+        largest_runs: look.largest(view)?,
+        memory: look.memory(view)?,
+        oldest_ends: tenant.map_or(Ok(Vec::new()), |tenant| oldest_ends(view, tenant))?,
+    })
+}
+
+/// When the oldest kept run of each workflow ended.
+fn oldest_ends(view: &Connection, tenant: &TenantId) -> Result<Vec<(WorkflowId, Timestamp)>> {
+    view.prepare_cached(
+        "SELECT workflow_id, min(ended_at) FROM (
+             SELECT workflow_id, ended_at, tombstone FROM runs WHERE tenant = ?1
+             ORDER BY position DESC LIMIT ?2)
+         WHERE ended_at IS NOT NULL AND tombstone IS NULL GROUP BY workflow_id",
+    )?
+    .query_map((tenant.as_str(), limit(ROOM_RUNS)), |row| {
+        let workflow = WorkflowId::new(row.get_ref(0)?.as_str()?);
+        Ok((workflow, Timestamp(row.get(1)?)))
+    })?
+    .collect()
+}
+
+/// Questions about one tenant, or about all of them.
+struct Look<'a> {
+    tenant: Option<&'a str>,
+    /// Follows `FROM runs` or `FROM memory`; the tenant is the third value.
+    of: &'static str,
+}
+
+impl<'a> Look<'a> {
+    fn new(tenant: Option<&'a TenantId>) -> Self {
+        let tenant = tenant.map(AsRef::<str>::as_ref);
+        let of = if tenant.is_some() {
+            "WHERE tenant = ?3"
+        } else {
+            "WHERE ?3 IS NULL"
+        };
+        Self { tenant, of }
+    }
+
+    fn runs(&self, view: &Connection) -> Result<RunCounts> {
+        let sql = format!(
+            "SELECT count(*) FILTER (WHERE ended_at IS NULL AND tombstone IS NULL),
+                    count(*) FILTER (WHERE ended_at IS NOT NULL AND tombstone IS NULL),
+                    count(*) FILTER (WHERE tombstone IS NOT NULL), count(*) >= ?2
+             FROM (SELECT ended_at, tombstone FROM runs {} ORDER BY position DESC LIMIT ?1)",
+            self.of
+        );
+        let bound = limit(ROOM_RUNS);
+        let values: [&dyn ToSql; 3] = [&bound, &bound, &self.tenant];
+        view.query_row(&sql, values.as_slice(), |row| {
+            Ok(RunCounts {
+                live: count(row, 0)?,
+                kept: count(row, 1)?,
+                purged: count(row, 2)?,
+                more: row.get(3)?,
+            })
+        })
+    }
+
+    fn workflows(&self, view: &Connection) -> Result<Vec<WorkflowSize>> {
+        let sql = format!(
+            "SELECT r.tenant, r.workflow_id, count(*) AS runs, sum(s.head + 1) AS events
+             FROM (SELECT run_id, tenant, workflow_id FROM runs {} AND tombstone IS NULL
+                   ORDER BY position DESC LIMIT ?1) r
+             JOIN streams s ON s.stream = 'run:' || r.run_id
+             GROUP BY r.tenant, r.workflow_id
+             ORDER BY events DESC, runs DESC, r.tenant, r.workflow_id LIMIT ?2",
+            self.of
+        );
+        self.named(view, &sql, ROOM_RUNS, |row| {
+            Ok(WorkflowSize {
+                tenant: TenantId::new(row.get_ref(0)?.as_str()?),
+                workflow_id: WorkflowId::new(row.get_ref(1)?.as_str()?),
+                runs: count(row, 2)?,
+                events: count(row, 3)?,
+            })
+        })
+    }
+
+    fn largest(&self, view: &Connection) -> Result<Vec<RunSize>> {
+        let sql = format!(
+            "SELECT r.run_id, r.tenant, r.workflow_id, r.status, s.head + 1,
+                    (SELECT coalesce(sum(length(CAST(e.body AS BLOB))), 0)
+                     FROM events e WHERE e.stream_no = s.stream_no)
+             FROM (SELECT position, run_id, tenant, workflow_id, status FROM runs
+                   {} AND tombstone IS NULL ORDER BY position DESC LIMIT ?1) r
+             JOIN streams s ON s.stream = 'run:' || r.run_id
+             ORDER BY s.head DESC, r.position DESC LIMIT ?2",
+            self.of
+        );
+        self.named(view, &sql, ROOM_RUNS, |row| {
+            Ok(RunSize {
+                run_id: RunId::new(row.get_ref(0)?.as_str()?),
+                tenant: TenantId::new(row.get_ref(1)?.as_str()?),
+                workflow_id: WorkflowId::new(row.get_ref(2)?.as_str()?),
+                status: row.get(3)?,
+                events: seq(row.get(4)?).0,
+                bytes: count(row, 5)?,
+            })
+        })
+    }
+
+    fn memory(&self, view: &Connection) -> Result<Vec<ScopeSize>> {
+        let sql = format!(
+            "SELECT tenant, scope, count(*), sum(coalesce(length(CAST(body AS BLOB)), 0)) AS bytes
+             FROM (SELECT tenant, scope, body FROM memory {} AND tenant <> '' LIMIT ?1)
+             GROUP BY tenant, scope ORDER BY bytes DESC, tenant, scope LIMIT ?2",
+            self.of
+        );
+        self.named(view, &sql, ROOM_WRITES, |row| {
+            Ok(ScopeSize {
+                tenant: TenantId::new(row.get_ref(0)?.as_str()?),
+                scope: row.get(1)?,
+                writes: count(row, 2)?,
+                bytes: count(row, 3)?,
+            })
+        })
+    }
+
+    fn named<T>(
+        &self,
+        view: &Connection,
+        sql: &str,
+        looked_at: usize,
+        read: impl FnMut(&rusqlite::Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let (looked_at, named) = (limit(looked_at), limit(ROOM_NAMED));
+        let values: [&dyn ToSql; 3] = [&looked_at, &named, &self.tenant];
+        let mut select = view.prepare(sql)?;
+        let found = select.query_map(values.as_slice(), read)?;
+        found.collect()
+    }
+}
+
+fn limit(bound: usize) -> i64 {
+    i64::try_from(bound).unwrap_or(i64::MAX)
+}
+
+fn count(row: &rusqlite::Row<'_>, place: usize) -> Result<u64> {
+    Ok(row.get::<_, i64>(place)?.unsigned_abs())
+}

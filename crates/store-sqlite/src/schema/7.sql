@@ -1,0 +1,40 @@
+-- Version 7: which keys a memory scope has now.
+
+-- The newest write of every key that has a body; what was taken out is not here, so that counting
+-- costs what is there and not what ever was. Follows the journal by itself, whoever fills it.
+CREATE TABLE memory_present (
+    tenant     TEXT    NOT NULL,
+    scope      TEXT    NOT NULL,
+    memory_ref TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    position   INTEGER NOT NULL,
+    expires_at INTEGER,
+    PRIMARY KEY (tenant, scope, memory_ref, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX memory_present_by_expiry ON memory_present (tenant, scope, memory_ref, expires_at)
+    WHERE expires_at IS NOT NULL;
+
+INSERT INTO memory_present
+SELECT tenant, scope, memory_ref, key, position, body ->> '$.expires_at' FROM memory
+WHERE body IS NOT NULL AND position IN (
+    SELECT max(position) FROM memory INDEXED BY memory_by_scope
+    GROUP BY tenant, scope, memory_ref, key);
+
+CREATE TRIGGER memory_written AFTER INSERT ON memory WHEN NEW.body IS NOT NULL
+BEGIN
+    -- What is over by now is in nobody's way any more.
+    DELETE FROM memory_present
+    WHERE tenant = NEW.tenant AND scope = NEW.scope AND memory_ref = NEW.memory_ref
+        AND expires_at IS NOT NULL AND expires_at <= NEW.body ->> '$.written_at';
+    INSERT OR REPLACE INTO memory_present
+    VALUES (NEW.tenant, NEW.scope, NEW.memory_ref, NEW.key, NEW.position,
+            NEW.body ->> '$.expires_at');
+END;
+
+CREATE TRIGGER memory_taken_out AFTER INSERT ON memory WHEN NEW.body IS NULL
+BEGIN
+    DELETE FROM memory_present
+    WHERE tenant = NEW.tenant AND scope = NEW.scope AND memory_ref = NEW.memory_ref
+        AND key = NEW.key;
+END;

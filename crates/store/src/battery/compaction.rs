@@ -1,0 +1,168 @@
+//! What compaction stands on: which lasting keys a scope has, and that they are still there when
+//! they are collapsed.
+
+use super::sample::{NOW, conflict, later, must};
+use crate::{Commit, Conflict, Guard, MemoryRow, MemorySegment, MemoryView, Store};
+use std::sync::Arc;
+use tandem_record::{RunId, Seq, TenantId, Timestamp};
+
+fn note(run: &str, seq: u64, key: &str, expires_at: Option<Timestamp>) -> MemoryRow {
+    let expiry = expires_at.map_or("null".to_owned(), |at| at.0.to_string());
+    let body = format!("{{\"expires_at\":{expiry},\"written_at\":{}}}", NOW.0);
+    MemoryRow {
+        tenant: TenantId::new("t1"),
+        scope: "s".into(),
+        memory_ref: "notes".into(),
+        key: key.into(),
+        run: RunId::new(run),
+        seq: Seq(seq),
+        body: Some(body),
+    }
+}
+
+fn gone(run: &str, seq: u64, key: &str) -> MemoryRow {
+    MemoryRow {
+        body: None,
+        ..note(run, seq, key, None)
+    }
+}
+
+async fn journal(store: &Arc<dyn Store>, rows: impl IntoIterator<Item = MemoryRow>) {
+    let commit = Commit {
+        memory: rows.into_iter().collect(),
+        ..Commit::default()
+    };
+    must(store, commit).await;
+}
+
+fn view(start: u64, segments: &[(&str, Option<u64>)]) -> MemoryView {
+    MemoryView {
+        tenant: TenantId::new("t1"),
+        scope: "s".into(),
+        start,
+        segments: segments
+            .iter()
+            .map(|(run, below)| MemorySegment {
+                run: RunId::new(run),
+                below: below.map(Seq),
+                forgets: false,
+            })
+            .collect(),
+    }
+}
+
+/// How many, and the keys told.
+async fn lasting(
+    store: &Arc<dyn Store>,
+    view: &MemoryView,
+    above: u64,
+    limit: usize,
+) -> (u64, Vec<String>) {
+    let found = store.memory_lasting(view, "notes", "mem-", above, limit);
+    let (held, rows) = found.await.expect("reads work");
+    (held, rows.into_iter().map(|row| row.key).collect())
+}
+
+pub async fn lasting_keys_are_told_when_there_are_too_many(store: Arc<dyn Store>) {
+    let foreign = MemoryRow {
+        tenant: TenantId::new("t2"),
+        ..note("r9", 1, "mem-t", None)
+    };
+    let elsewhere = MemoryRow {
+        memory_ref: "other".into(),
+        ..note("r1", 7, "mem-o", None)
+    };
+    journal(
+        &store,
+        [
+            foreign,
+            elsewhere,
+            note("r1", 1, "mem-z", None),
+            note("r1", 2, "mem-a", None),
+            note("r1", 3, "named", None),
+            note("r1", 4, "mem-short", Some(later(5))),
+            note("r1", 5, "mem-m", None),
+            note("r1", 6, "mem-out", None),
+            gone("r1", 8, "mem-out"),
+        ],
+    )
+    .await;
+    let everything = view(u64::MAX, &[]);
+    let told = lasting(&store, &everything, 2, 9).await;
+    let keys = ["mem-z", "mem-a", "mem-m"].map(str::to_owned);
+    assert_eq!(told, (3, keys.to_vec()), "oldest first");
+    let told = lasting(&store, &everything, 2, 2).await;
+    assert_eq!(told, (3, keys[..2].to_vec()), "up to the limit");
+    assert_eq!(lasting(&store, &everything, 3, 9).await, (0, Vec::new()));
+    // Written anew it is the newest.
+    journal(&store, [note("r1", 9, "mem-z", None)]).await;
+    let keys = ["mem-a", "mem-m", "mem-z"].map(str::to_owned);
+    assert_eq!(lasting(&store, &everything, 0, 9).await, (3, keys.to_vec()));
+}
+
+pub async fn lasting_keys_are_those_of_the_view(store: Arc<dyn Store>) {
+    journal(&store, [note("r1", 1, "mem-a", None)]).await;
+    let start = store.memory_position().await.unwrap();
+    journal(
+        &store,
+        [
+            note("r2", 3, "mem-b", None),
+            note("r3", 3, "mem-c", None),
+            note("r2", 6, "mem-d", None),
+        ],
+    )
+    .await;
+    for (view, keys) in [
+        (view(start, &[]), vec!["mem-a"]),
+        (view(start, &[("r2", Some(6))]), vec!["mem-a", "mem-b"]),
+        (
+            view(start, &[("r2", None)]),
+            vec!["mem-a", "mem-b", "mem-d"],
+        ),
+        (view(0, &[("r3", None)]), vec!["mem-c"]),
+    ] {
+        let (held, told) = lasting(&store, &view, 0, 9).await;
+        assert_eq!(
+            (held, told),
+            (
+                keys.len() as u64,
+                keys.iter().map(|k| (*k).to_owned()).collect()
+            )
+        );
+    }
+    // What others took out since is not there to be collapsed, though the view has it.
+    journal(&store, [gone("r4", 1, "mem-a")]).await;
+    assert_eq!(lasting(&store, &view(start, &[]), 0, 9).await.0, 0);
+}
+
+pub async fn what_is_gone_cannot_be_collapsed(store: Arc<dyn Store>) {
+    journal(
+        &store,
+        [note("r1", 1, "mem-a", None), note("r1", 2, "mem-b", None)],
+    )
+    .await;
+    let collapse = |run: &str, output: &str, keys: &[&str]| {
+        let mut rows = vec![note(run, 1, output, None)];
+        rows.extend(keys.iter().map(|key| gone(run, 1, key)));
+        Commit {
+            guards: vec![Guard::Remembered {
+                tenant: TenantId::new("t1"),
+                scope: "s".into(),
+                memory_ref: "notes".into(),
+                keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            }],
+            memory: rows,
+            ..Commit::default()
+        }
+    };
+    must(&store, collapse("r2", "mem-1", &["mem-a", "mem-b"])).await;
+    let position = store.memory_position().await.unwrap();
+    for keys in [&["mem-1", "mem-a"][..], &["mem-nobody"]] {
+        let refused = conflict(&store, collapse("r3", "mem-2", keys)).await;
+        assert_eq!(refused, Conflict::MemoryMoved);
+    }
+    assert_eq!(store.memory_position().await.unwrap(), position);
+    let now = view(u64::MAX, &[]);
+    let left = (1, vec!["mem-1".to_owned()]);
+    assert_eq!(lasting(&store, &now, 0, 9).await, left);
+}

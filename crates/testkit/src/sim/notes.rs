@@ -1,0 +1,67 @@
+//! Notes are neither lost nor doubled, whatever interrupts their being collapsed.
+
+use super::check::{ensure, store_failed};
+use crate::flow::Flow;
+use serde_json::json;
+use std::collections::BTreeMap;
+use tandem_record::{Event, MemoryEntry, MemoryOrigin, Recorded};
+use tandem_store::memory::MemoryStore;
+use tandem_store::{MemoryQuery, MemoryView, ReadMemory};
+
+/// A node that leaves a note.
+pub(super) fn note(flow: Flow, name: &str) -> Flow {
+    let config = json!({"action": "put", "value": format!("said by {name}")});
+    flow.node(name, "vendor.tandem.memory", config)
+}
+
+/// What the logs say was written is what their scopes hold, each text once for each write.
+pub(super) async fn are_kept<'a>(
+    store: &MemoryStore,
+    logs: impl Iterator<Item = &'a [Recorded]>,
+) -> Result<(), String> {
+    let mut written: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut collapsed = 0;
+    for log in logs {
+        let Some(Event::RunStarted { request, .. }) = log.first().map(|first| &first.event) else {
+            continue;
+        };
+        let scope = request.memory.as_ref().map(|memory| memory.scope.clone());
+        let scope = scope.unwrap_or_else(|| MemoryOrigin::SHARED.to_owned());
+        let texts = written.entry(scope).or_default();
+        for recorded in log {
+            match &recorded.event {
+                Event::MemoryWritten { entry, .. } => {
+                    texts.push(MemoryEntry::text_of(&entry.value))
+                }
+                Event::MemoryCompacted { .. } => collapsed += 1,
+                _ => {}
+            }
+        }
+    }
+    for (scope, mut texts) in written {
+        let everything = MemoryView {
+            tenant: super::client::tenant(),
+            scope: scope.clone(),
+            start: u64::MAX,
+            segments: Vec::new(),
+        };
+        let rows = store
+            .memory_entries(&everything, &MemoryQuery::default())
+            .await;
+        let mut kept = Vec::new();
+        for row in rows.map_err(store_failed)? {
+            let body = row.body.unwrap_or_default();
+            let entry: MemoryEntry = serde_json::from_str(&body).map_err(|e| e.to_string())?;
+            let text = MemoryEntry::text_of(&entry.value);
+            kept.extend(text.lines().map(str::to_owned));
+        }
+        texts.sort_unstable();
+        kept.sort_unstable();
+        ensure(kept == texts, || {
+            format!(
+                "{scope} holds {kept:?} after {collapsed} compactions, but written were {texts:?}"
+            )
+        })?;
+    }
+    Ok(())
+}
