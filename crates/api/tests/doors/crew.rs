@@ -120,6 +120,12 @@ async fn discovery_tells_what_is_served() {
     let told = stage.get("/.well-known/openwop").await.json();
     let model = &told["multiAgent"]["executionModel"];
     assert_eq!(model["supported"], true);
+    assert_eq!(model["version"], 6);
+    assert_eq!(model["statefulResume"], true);
+    assert_eq!(
+        model["verifier"],
+        json!({"supported": true, "gating": true})
+    );
     assert_eq!(model["confidenceEscalationInterruptKind"], "approval");
     assert_eq!(model.get("confidenceEscalationFloor"), None);
     assert_eq!(told["agents"]["supported"], true);
