@@ -5,7 +5,7 @@
 //! Only values are cleaned. Names and ids hold the run together and are left alone, even when one
 //! of them happens to look like a credential: the id of an effect is forty-three random characters.
 
-use crate::split;
+use crate::split::{self, Glance};
 use regex::Regex;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -60,6 +60,8 @@ const REQUESTED: [&str; 4] = ["inputs", "options", "scope_id", "callback_url"];
 pub struct Redactor {
     /// Longest first.
     known: Vec<Known>,
+    /// Absent when nothing is known.
+    glance: Option<Glance>,
 }
 
 #[derive(Clone)]
@@ -82,7 +84,8 @@ impl Redactor {
             })
             .collect();
         known.sort_by_key(|secret| std::cmp::Reverse(secret.escaped.len()));
-        Self { known }
+        let glance = Glance::new(known.iter().map(|secret| &*secret.escaped));
+        Self { known, glance }
     }
 
     /// An event as it is stored, its values without secrets; `None` when there was nothing to take
@@ -151,14 +154,16 @@ impl Redactor {
     }
 
     fn may_be_split(&self, json: &str) -> bool {
-        let known = self.known.iter();
-        split::may_be_there(json, known.map(|secret| &*secret.escaped))
+        let glance = self.glance.as_ref();
+        glance.is_some_and(|glance| glance.may_be_split(json))
     }
 
     /// The text without secrets; `None` when there was nothing to take out.
     pub fn scrub(&self, json: &str) -> Option<String> {
         let mut scrubbed = None;
-        for Known { id, escaped, .. } in &self.known {
+        let glance = self.glance.as_ref();
+        let whole = glance.is_some_and(|glance| glance.is_whole(json));
+        for Known { id, escaped, .. } in self.known.iter().filter(|_| whole) {
             let text: &str = scrubbed.as_deref().unwrap_or(json);
             if text.contains(escaped.as_str()) {
                 scrubbed = Some(text.replace(escaped.as_str(), &format!("[REDACTED:{id}]")));

@@ -4,6 +4,8 @@
 //! short the pieces; and in any order, because members of an object have none, with pieces long
 //! enough not to be met by chance. Names of members are no texts.
 
+use aho_corasick::AhoCorasick;
+use memchr::{memchr, memchr2};
 use serde_json::Value;
 use std::ops::Range;
 
@@ -40,25 +42,51 @@ pub(crate) fn mask<'a>(
     found
 }
 
-/// Whether a look at the texts is worth its cost, guessed from the JSON text and the secrets as they
-/// are escaped in it. Never says no to texts that give one of them in the order they have there, or
-/// in another.
-pub(crate) fn may_be_there<'a>(json: &str, escaped: impl Iterator<Item = &'a str>) -> bool {
-    let mut texts: Option<String> = None;
-    for secret in escaped {
-        let head = secret.char_indices().nth(MIN_PIECE);
-        let tail = secret.char_indices().nth_back(MIN_PIECE - 1);
-        let (Some((head, _)), Some((tail, _))) = (head, tail) else {
-            continue;
+/// Tells at a glance, from the JSON text alone, whether a look at the texts is worth its cost. Never
+/// says no to texts that give a secret in the order they have there, or in another.
+#[derive(Clone)]
+pub(crate) struct Glance {
+    whole: AhoCorasick,
+    /// Beginning and end of each secret, one after the other.
+    ends: AhoCorasick,
+    secrets: usize,
+}
+
+impl Glance {
+    /// For secrets as they are escaped in JSON; `None` when there is none to look for.
+    pub(crate) fn new<'a>(escaped: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let ends = |secret: &'a str| {
+            let (head, _) = secret.char_indices().nth(MIN_PIECE)?;
+            let (tail, _) = secret.char_indices().nth_back(MIN_PIECE - 1)?;
+            Some((secret, [&secret[..head], &secret[tail..]]))
         };
-        let texts = texts.get_or_insert_with(|| joined(json));
-        if texts.contains(secret)
-            || json.contains(&secret[..head]) && json.contains(&secret[tail..])
-        {
-            return true;
-        }
+        let (whole, ends): (Vec<&str>, Vec<[&str; 2]>) = escaped.filter_map(ends).unzip();
+        let automaton = |patterns: &[&str]| AhoCorasick::new(patterns).ok();
+        Some(Self {
+            secrets: whole.len(),
+            whole: automaton(&whole).filter(|_| !whole.is_empty())?,
+            ends: automaton(ends.as_flattened())?,
+        })
     }
-    false
+
+    /// Whether one of the secrets stands there in one piece.
+    pub(crate) fn is_whole(&self, text: &str) -> bool {
+        self.whole.is_match(text)
+    }
+
+    pub(crate) fn may_be_split(&self, json: &str) -> bool {
+        self.is_whole(&joined(json)) || self.has_both_ends(json)
+    }
+
+    fn has_both_ends(&self, json: &str) -> bool {
+        let mut seen = Vec::new();
+        for found in self.ends.find_overlapping_iter(json) {
+            seen.resize(self.secrets, [false; 2]);
+            let end = found.pattern().as_usize();
+            seen[end / 2][end % 2] = true;
+        }
+        seen.contains(&[true; 2])
+    }
 }
 
 /// The texts of a JSON document, one after the other, as they are escaped.
@@ -66,10 +94,15 @@ fn joined(json: &str) -> String {
     let mut joined = String::with_capacity(json.len());
     let bytes = json.as_bytes();
     let mut at = 0;
-    while let Some(open) = json[at..].find('"').map(|open| at + open + 1) {
+    while let Some(open) = memchr(b'"', &bytes[at..]).map(|open| at + open + 1) {
         let mut end = open;
-        while end < bytes.len() && bytes[end] != b'"' {
-            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        while let Some(next) = bytes.get(end..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+            end += next;
+            if bytes[end] == b'"' {
+                break;
+            }
+            // Whatever is escaped is no end.
+            end += 2;
         }
         let end = end.min(bytes.len());
         at = (end + 1).min(bytes.len());
@@ -168,7 +201,9 @@ mod tests {
     const SECRET: &str = "hunter2-hunter2";
 
     fn masked(mut value: Value) -> Option<Value> {
-        let guess = may_be_there(&value.to_string(), std::iter::once(SECRET));
+        let guess = Glance::new(std::iter::once(SECRET))
+            .unwrap()
+            .may_be_split(&value.to_string());
         let found = mask(&mut value, std::iter::once((SECRET, "db")));
         assert!(guess || !found, "the guess was wrong about {value}");
         found.then_some(value)
@@ -237,7 +272,11 @@ mod tests {
         let mut value = json!(["a\"b\\", "c\nd-ż", "ółw"]);
         let escaped = json!(secret).to_string();
         let escaped = std::iter::once(escaped.trim_matches('"'));
-        assert!(may_be_there(&value.to_string(), escaped));
+        assert!(
+            Glance::new(escaped)
+                .unwrap()
+                .may_be_split(&value.to_string())
+        );
         assert!(mask(&mut value, std::iter::once((secret, "q"))));
         assert_eq!(value, json!(vec!["[REDACTED:q]"; 3]));
     }
