@@ -299,3 +299,38 @@ async fn a_host_may_leave_notes_alone() {
     write(&house, "note", &["a"; 12]).await;
     assert_eq!(now(&house).await.len(), 12);
 }
+
+#[test(start_paused = true)]
+async fn a_turn_that_sees_memory_as_it_was_brings_nothing_back() {
+    let house = house(plan()).await;
+    house.register(wf("rest").noop("n")).await;
+    let first = write(&house, "note", &["first"]).await;
+    write(&house, "note", &["second", "third", "fourth"]).await;
+    let id = known(&house, &first, None).await[0].id.clone();
+    let note = |text: &str| json!({"action": "put", "value": text});
+    let worker = json!([{"kind": "next-worker", "nextWorkerIds": ["rest"]}]);
+    let lead = json!({"mockDispatchPlan": worker});
+    // The turn deletes, writes, waits for its worker, and writes one note too many.
+    let flow = wf("conformance-loop")
+        .variable("id", json!(""))
+        .node("lead", "core.orchestrator.supervisor", lead)
+        .node("d", MEMORY, json!({"action": "delete", "keyFrom": "id"}))
+        .node("u", MEMORY, note("fifth"))
+        .node("v", MEMORY, note("sixth"))
+        .node("send", "core.dispatch", json!({}))
+        .node("w", MEMORY, note("seventh"))
+        .path("lead d u v send w lead")
+        .settings(json!({"timeout": 0}));
+    house.register(flow).await;
+    let run = house.create("conformance-loop", json!({"id": id})).await;
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    let log = house.log(&run).await;
+    let collapsed = log.iter().find_map(|recorded| match &recorded.event {
+        Event::MemoryCompacted { output, .. } => Some(MemoryEntry::text_of(&output.value)),
+        _ => None,
+    });
+    assert_eq!(collapsed.as_deref(), Some("second\nthird"));
+    let left = now(&house).await.join("\n");
+    assert!(!left.contains("first"), "{left}");
+    assert!(left.contains("seventh"), "{left}");
+}
