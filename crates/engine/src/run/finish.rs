@@ -175,7 +175,6 @@ impl Turn<'_> {
             .map(|(child, _)| child.clone())
             .collect();
         for child in down {
-            self.end_handoff(ix, &child);
             self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
         }
     }

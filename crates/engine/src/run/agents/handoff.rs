@@ -179,17 +179,6 @@ impl Turn<'_> {
         self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
     }
 
-    /// A worker is called back and nobody waits to hear of it: its chain ends here.
-    pub(in crate::run) fn end_handoff(&mut self, ix: usize, child: &RunId) {
-        let dispatching = self.run.state.nodes[ix].dispatching.as_ref();
-        let found = dispatching.and_then(|d| d.live_worker(child));
-        if let Some((index, worker)) = found.map(|(i, w)| (i, w.clone())) {
-            let child = child.clone();
-            let called_back = HandoffStep::ChildCancelled { child };
-            self.step(ix, index, &worker.workflow, called_back, worker.last);
-        }
-    }
-
     /// A worker's run is over.
     pub(in crate::run) fn worker_ended(
         &mut self,

@@ -48,28 +48,6 @@ fn looping(plan: Value, dispatch: Value) -> Stage {
 }
 
 #[test]
-fn a_dispatch_that_takes_too_long_calls_its_worker_back_and_goes_on() {
-    let plan = json!([workers(&["one"]), terminate()]);
-    let settings = json!({"timeoutMs": 50, "onError": "continue"});
-    let flow = supervised(plan, json!({})).with("settings", settings);
-    let mut run = started(flow).given();
-    run.elapse(50);
-    run.then(
-        r#"
-        child.cancelled one
-        node.completed send {"error":{"code":"node_timeout","message":"the node took too long"}}
-        node.started lead execution=1 resets=send
-        decided lead #2 terminate
-        node.completed lead {"decision":{"kind":"terminate","reason":"done"}}
-        node.started send execution=1 deadline=+50
-        node.completed send
-        run.completed {"decision":{"kind":"terminate","reason":"done"}}
-        > cancel child
-        "#,
-    );
-}
-
-#[test]
 fn one_worker_is_handed_over_harvested_and_the_run_ends_by_decision() {
     // R-0039-12: without a stated confidence nothing is escalated.
     let plan = json!([workers(&["one"]), terminate()]);
