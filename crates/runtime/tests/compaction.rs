@@ -3,10 +3,8 @@
 //! simulator.
 
 use serde_json::{Value, json};
-use tandem_record::{
-    Event, ForkMode, MemoryEntry, MemoryOrigin, RunId, RunOptions, RunStatus, Seq, Timestamp,
-};
-use tandem_runtime::{ForkRequest, Limits, Redactor};
+use tandem_record::{Event, ForkMode, MemoryEntry, MemoryOrigin, RunId, RunStatus, Seq, Timestamp};
+use tandem_runtime::{Limits, Redactor};
 use tandem_store::{Commit, Log, MemoryQuery, MemoryRow, MemoryView, ReadMemory};
 use tandem_testkit::house::{House, Plan, tenant};
 use tandem_testkit::{Mishap, wf};
@@ -192,15 +190,7 @@ async fn two_runs_that_want_the_same_notes_do_not_both_get_them() {
 }
 
 async fn fork(house: &House, run: &RunId, mode: ForkMode, from: Seq) -> RunId {
-    let stored = house.runtime.find_run(&tenant(), run).await;
-    let stored = stored.expect("the store answers").expect("the run exists");
-    let asked = ForkRequest {
-        mode,
-        from_seq: from,
-        overlay: RunOptions::default(),
-        trace: None,
-    };
-    let fork = house.runtime.fork_run(&stored, asked, None).await;
+    let fork = house.fork(run, mode, from).await;
     fork.expect("it can be made")
 }
 

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 use tandem_record::{
-    Command, Event, ForkMode, MemoryEntry, NodeId, RunId, RunOptions, RunStatus, Seq, TenantId,
+    Command, Event, ForkMode, MemoryEntry, NodeId, RunId, RunStatus, Seq, TenantId,
 };
-use tandem_runtime::{ForkRequest, Permissions};
+use tandem_runtime::Permissions;
 use tandem_testkit::house::{House, children, new_run, tenant};
 use tandem_testkit::{Flow, wf};
 use tokio::test;
@@ -52,15 +52,7 @@ async fn known(house: &House, run: &RunId) -> Vec<MemoryEntry> {
 }
 
 async fn fork(house: &House, run: &RunId, mode: ForkMode, from: u64) -> RunId {
-    let stored = house.runtime.find_run(&tenant(), run).await;
-    let stored = stored.expect("the store answers").expect("the run exists");
-    let asked = ForkRequest {
-        mode,
-        from_seq: Seq(from),
-        overlay: RunOptions::default(),
-        trace: None,
-    };
-    let fork = house.runtime.fork_run(&stored, asked, None).await;
+    let fork = house.fork(run, mode, Seq(from)).await;
     fork.expect("it can be made")
 }
 

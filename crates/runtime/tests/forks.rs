@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use std::time::Duration;
-use tandem_record::{ForkMode, RunId, RunOptions, RunStatus, Seq};
-use tandem_runtime::{ForkRequest, Redactor, SubmitError, Unforkable};
+use tandem_record::{ForkMode, RunId, RunStatus, Seq};
+use tandem_runtime::{Redactor, SubmitError, Unforkable};
 use tandem_store::{Page, ReadRuns, RunFilter};
 use tandem_testkit::house::{House, Plan, children, new_run, tenant};
 use tandem_testkit::{Mishap, wf};
@@ -23,15 +23,7 @@ async fn create(house: &House, workflow: &str, scope: &str) -> RunId {
 }
 
 async fn fork(house: &House, run: &RunId, mode: ForkMode, from: u64) -> Result<RunId, SubmitError> {
-    let stored = house.runtime.find_run(&tenant(), run).await;
-    let stored = stored.expect("the store answers").expect("the run exists");
-    let asked = ForkRequest {
-        mode,
-        from_seq: Seq(from),
-        overlay: RunOptions::default(),
-        trace: None,
-    };
-    house.runtime.fork_run(&stored, asked, None).await
+    house.fork(run, mode, Seq(from)).await
 }
 
 async fn runs(house: &House) -> usize {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use tandem_record::{ForkMode, NodeId, RunId, RunStatus, Seq, StreamId};
-use tandem_runtime::{ForkRequest, MockProgram, Permissions, RunRow};
+use tandem_runtime::{MockProgram, Permissions, RunRow};
 use tandem_store::{Append, Commit, Log, NewEvent, ReadLog};
 use tandem_testkit::house::{House, Plan, tenant};
 use tandem_testkit::{Flow, Script, wf};
@@ -117,15 +117,7 @@ async fn a_recorded_conversation_with_a_model_is_still_replayed() {
     };
     let house = later.build().await;
     let run = restore(&house, &history).await;
-    let stored = house.runtime.find_run(&tenant(), &run).await;
-    let stored = stored.expect("the store answers").expect("just restored");
-    let asked = ForkRequest {
-        mode: ForkMode::Replay,
-        from_seq: Seq(0),
-        overlay: Default::default(),
-        trace: None,
-    };
-    let fork = house.runtime.fork_run(&stored, asked, None).await;
+    let fork = house.fork(&run, ForkMode::Replay, Seq(0)).await;
     let fork = fork.expect("keys of recorded requests do not change");
     assert_eq!(summary(&house, &fork).await, history["expect"]);
 }

@@ -3,11 +3,8 @@
 
 use serde_json::{Value, json};
 use std::time::Duration;
-use tandem_record::{
-    Command, Event, ForkMode, NodeId, Principal, Recorded, RunId, RunOptions, RunStatus, Seq,
-};
-use tandem_runtime::ForkRequest;
-use tandem_testkit::house::{House, Plan, children, tenant};
+use tandem_record::{Command, Event, ForkMode, NodeId, Principal, Recorded, RunId, RunStatus, Seq};
+use tandem_testkit::house::{House, Plan, children};
 use tandem_testkit::{Flow, wf};
 use tokio::test;
 
@@ -69,15 +66,7 @@ fn iterations(log: &[Recorded]) -> Vec<u32> {
 }
 
 async fn replayed(house: &House, run: &RunId, from: u64) -> Vec<Recorded> {
-    let stored = house.runtime.find_run(&tenant(), run).await;
-    let stored = stored.expect("the store answers").expect("the run exists");
-    let asked = ForkRequest {
-        mode: ForkMode::Replay,
-        from_seq: Seq(from),
-        overlay: RunOptions::default(),
-        trace: None,
-    };
-    let fork = house.runtime.fork_run(&stored, asked, None).await;
+    let fork = house.fork(run, ForkMode::Replay, Seq(from)).await;
     house.log(&fork.expect("it can be made")).await
 }
 

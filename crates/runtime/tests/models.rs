@@ -2,8 +2,8 @@
 //! record; programs of the conformance suite that outlive a restart.
 
 use serde_json::{Value, json};
-use tandem_record::{Event, ForkMode, NodeId, RunId, RunOptions, RunStatus, Seq, Work};
-use tandem_runtime::{ForkRequest, MockEntry, MockProgram, Permissions, Redactor, RegisterError};
+use tandem_record::{Event, ForkMode, NodeId, RunId, RunStatus, Seq, Work};
+use tandem_runtime::{MockEntry, MockProgram, Permissions, Redactor, RegisterError};
 use tandem_store::memory::MemoryStore;
 use tandem_testkit::house::{House, Plan, tenant};
 use tandem_testkit::{Flow, wf};
@@ -26,15 +26,7 @@ fn is_it_fine() -> Value {
 }
 
 async fn replay(house: &House, run: &RunId, from: u64) -> RunId {
-    let stored = house.runtime.find_run(&tenant(), run).await;
-    let stored = stored.expect("the store answers").expect("the run exists");
-    let asked = ForkRequest {
-        mode: ForkMode::Replay,
-        from_seq: Seq(from),
-        overlay: RunOptions::default(),
-        trace: None,
-    };
-    let made = house.runtime.fork_run(&stored, asked, None).await;
+    let made = house.fork(run, ForkMode::Replay, Seq(from)).await;
     made.expect("it can be made")
 }
 

@@ -14,10 +14,9 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::{
-    Command, Event, ForkMode, MemoryEntry, MemoryOrigin, NodeId, Recorded, RunId, RunOptions,
-    RunStatus, Seq,
+    Command, Event, ForkMode, MemoryEntry, MemoryOrigin, NodeId, Recorded, RunId, RunStatus, Seq,
 };
-use tandem_runtime::{ForkRequest, Limits};
+use tandem_runtime::Limits;
 use tandem_store::{MemoryQuery, MemoryView, ReadMemory};
 use tandem_testkit::house::{House, Plan, children, new_run, tenant};
 use tandem_testkit::{Flow, wf};
@@ -186,13 +185,7 @@ impl World {
         } else {
             ForkMode::Branch
         };
-        let asked = ForkRequest {
-            mode,
-            from_seq,
-            overlay: RunOptions::default(),
-            trace: None,
-        };
-        let fork = self.house.runtime.fork_run(&stored, asked, None).await;
+        let fork = self.house.fork(&source, mode, from_seq).await;
         let fork = fork.unwrap_or_else(|e| panic!("seed {}: {e}", self.seed));
         self.model.fork(&fork, &source, from_seq, mode);
         self.roots.push(fork);

@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    Command, DrainPolicy, Event, Object, Owner, Recorded, Reply, RunId, RunOptions, RunRequest,
-    RunStatus, TenantId, Timestamp, Transport, WorkflowId,
+    Command, DrainPolicy, Event, ForkMode, Object, Owner, Recorded, Reply, RunId, RunOptions,
+    RunRequest, RunStatus, Seq, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, Limits, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers, Redactor,
-    Retention, Run, Runtime, RuntimeConfig, SubmitError,
+    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers,
+    Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -219,6 +219,19 @@ impl House {
             .expect("the run exists")
             .row
             .status
+    }
+
+    /// A fork of a run that exists.
+    pub async fn fork(&self, run: &RunId, mode: ForkMode, from: Seq) -> Result<RunId, SubmitError> {
+        let stored = self.runtime.find_run(&tenant(), run).await;
+        let stored = stored.expect("the store answers").expect("the run exists");
+        let asked = ForkRequest {
+            mode,
+            from_seq: from,
+            overlay: RunOptions::default(),
+            trace: None,
+        };
+        self.runtime.fork_run(&stored, asked, None).await
     }
 
     /// Lets virtual time pass.

@@ -1,6 +1,6 @@
 //! Forks and how long they can be made.
 
-use crate::stage::{Reply, Stage};
+use crate::stage::{Reply, Stage, chain, noop};
 use serde_json::{Value, json};
 
 const DAY: u64 = 24 * 3600;
@@ -43,4 +43,32 @@ async fn a_run_can_be_forked_as_long_as_its_log_is_kept_and_is_refused_by_name_a
     });
     assert_eq!(details, expected);
     assert_eq!(runs(&stage).await, before, "nothing was made");
+}
+
+#[tokio::test]
+async fn a_run_is_forked_by_the_document_it_began_with_though_that_is_gone() {
+    let stage = Stage::new().await;
+    let run = stage.start("w", &[noop("a")]).await;
+    let path = "/v1/host/tandem/workflows/w";
+    let gone = stage.call_as(&stage.key, "DELETE", path, &[], "").await;
+    assert!(gone.status.is_success(), "{gone:?}");
+    stage.get(path).await.refused(404, "workflow_not_found");
+    let fork = replay(&stage, &run).await.ok(201);
+    let fork = fork["runId"].as_str().unwrap();
+    let shown = stage.get(&format!("/v1/runs/{fork}")).await.ok(200);
+    assert_eq!(shown["status"], "completed");
+}
+
+#[tokio::test]
+async fn an_entry_lives_for_a_time_that_can_be_meant() {
+    let stage = Stage::new().await;
+    for ttl in [json!(0), json!(-1), json!(1e300), json!("soon")] {
+        let put = json!({"action": "put", "key": "k", "value": 1, "ttlSeconds": ttl});
+        let note = json!({"id": "w", "typeId": "vendor.tandem.memory", "config": put});
+        let sent = stage
+            .put("/v1/host/tandem/workflows/w", chain("w", &[note]))
+            .await;
+        let details = sent.refused(400, "validation_error");
+        assert!(details.to_string().contains("ttlSeconds"), "{details}");
+    }
 }

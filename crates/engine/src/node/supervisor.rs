@@ -44,20 +44,25 @@ const HOOKS: [&str; 4] = [
 pub(super) const MIN_AGENT_ID_CHARS: usize = 3;
 pub(super) const MAX_AGENT_ID_CHARS: usize = 256;
 
+/// A test hook in a workflow that is no test.
+pub(super) fn refuse_hook<T>(hook: &str, cx: &mut ParseContext<'_>) -> Option<T> {
+    let mut problem = Problem::new(
+        format!("{}/config/{hook}", cx.path),
+        "is a test hook, for conformance workflows only",
+    )
+    .because("typeId_refused");
+    problem.node = Some(cx.node.clone());
+    problem.type_id = Some("core.orchestrator.supervisor".to_owned());
+    cx.problems.push(problem);
+    None
+}
+
 impl Supervisor {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let test = cx.conformance || cx.conformance_role;
         let hook = HOOKS.iter().find(|hook| config.contains_key(**hook));
         if let Some(hook) = hook.filter(|_| !test) {
-            let mut problem = Problem::new(
-                format!("{}/config/{hook}", cx.path),
-                "is a test hook, for conformance workflows only",
-            )
-            .because("typeId_refused");
-            problem.node = Some(cx.node.clone());
-            problem.type_id = Some("core.orchestrator.supervisor".to_owned());
-            cx.problems.push(problem);
-            return None;
+            return refuse_hook(hook, cx);
         }
         let agent_id = agent_id(config, cx)?;
         Some(Self {

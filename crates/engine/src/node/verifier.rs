@@ -3,8 +3,7 @@
 
 use super::ParseContext;
 use super::http::HttpConfig;
-use super::supervisor::{agent_id, endpoint};
-use crate::definition::Problem;
+use super::supervisor::{agent_id, endpoint, refuse_hook};
 use serde_json::Value;
 use tandem_record::{Judgement, Object, WorkflowId};
 
@@ -141,15 +140,7 @@ fn critic(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Crit
 
 fn plan(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Critic> {
     if !test {
-        let mut problem = Problem::new(
-            format!("{}/config/{HOOK}", cx.path),
-            "is a test hook, for conformance workflows only",
-        )
-        .because("typeId_refused");
-        problem.node = Some(cx.node.clone());
-        problem.type_id = Some("core.orchestrator.supervisor".to_owned());
-        cx.problems.push(problem);
-        return None;
+        return refuse_hook(HOOK, cx);
     }
     let Some(Value::Array(listed)) = config.get(HOOK) else {
         return cx.bad(HOOK, "must be a list of verdicts");
