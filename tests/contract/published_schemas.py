@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from host import ROOT, SHARED, Host, Tally, chain, eventually, node  # noqa: E402
+import families  # noqa: E402
 from openapi import complaints as openapi_complaints  # noqa: E402
 
 try:
@@ -367,6 +368,7 @@ def main():
             questions(host, published, tally)
             critics(host, published, tally)
             models(host, published, tally)
+            families.all_of_them(host, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
             audit(host, published, tally)
