@@ -189,7 +189,7 @@ impl Wanted {
         }
         Ok(NewKey {
             name: self.name,
-            tenant: caller.tenant.clone(),
+            tenant: caller.home(),
             workspace: workspace.or_else(|| caller.workspace.clone()),
             principal: self.principal.map(Principal::from),
             scopes,
@@ -212,7 +212,10 @@ fn check_grant(caller: &Identity, scopes: ScopeSet, test: bool) -> Result<(), Pr
 
 /// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.
 async fn reachable(doors: &Doors, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
-    let mut keys = doors.keyring.list(Some(&caller.tenant)).await?;
+    let mut keys = doors.keyring.list(Some(&caller.home())).await?;
+    if caller.test_key {
+        keys.retain(|key| Identity::of_key(key).test_key);
+    }
     if caller.workspace.is_some() {
         keys.retain(|key| key.workspace == caller.workspace);
     }
