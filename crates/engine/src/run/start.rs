@@ -135,6 +135,7 @@ impl Turn<'_> {
             Step::Wait(Work::Child {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
+            Step::Wait(Work::Tool { .. }) => self.tell_call(ix, started),
             Step::Wait(_) | Step::Underway => {}
             Step::Ask(question) => {
                 let cause = self.run.state.nodes[ix].last.unwrap_or(started);
@@ -222,6 +223,10 @@ impl Turn<'_> {
                 if self.replaying {
                     return Err(unrecorded(&node.id));
                 }
+                Ok(Some(call))
+            }
+            Kind::Tool(config) => {
+                let call = self.tool_call(ix, config, inputs, execution, attempt)?;
                 Ok(Some(call))
             }
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
@@ -348,6 +353,7 @@ impl Turn<'_> {
             Kind::Loop(_)
             | Kind::Http(_)
             | Kind::Model(_)
+            | Kind::Tool(_)
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }
@@ -366,12 +372,14 @@ impl Turn<'_> {
         cause: Seq,
     ) -> Seq {
         let previous = self.run.state.variables.get(name).cloned();
+        let ix = self.run.def.index(node);
         self.emit(
             Event::VariableChanged {
                 name: name.to_owned(),
                 previous,
                 next,
                 node: Some(node.clone()),
+                untrusted: ix.is_some_and(|ix| self.run.passes_on_untrusted(ix)),
             },
             Some(cause),
         )
