@@ -174,6 +174,9 @@ pub enum HandoffStep {
         /// The variables its mapping asks for, until they are harvested.
         #[serde(default, skip_serializing_if = "Object::is_empty")]
         variables: Object,
+        /// Those of them that come from a tool server.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        untrusted: Vec<String>,
     },
     ChildFailed {
         child: RunId,

@@ -42,6 +42,7 @@ impl Run {
                 let state = &mut self.state;
                 state.phase = Phase::Running;
                 state.created_at = at;
+                state.untrusted = request.untrusted_inputs.iter().cloned().collect();
                 state.request = Some(request.clone());
                 state.engine_version = *engine_version;
                 state.variables = variables.clone();

@@ -278,7 +278,7 @@ impl Turn<'_> {
         let Some(parent) = self.run.request().parent.clone() else {
             return;
         };
-        let variables = match self.run.state.phase {
+        let variables: Object = match self.run.state.phase {
             Phase::Completed => parent
                 .harvest
                 .iter()
@@ -286,9 +286,11 @@ impl Turn<'_> {
                 .collect(),
             _ => Object::new(),
         };
+        let marked = |name: &&String| self.run.state.untrusted.contains(*name);
         let outcome = ChildOutcome::Ended {
             child: self.run.id().clone(),
             status: self.run.status(),
+            untrusted: variables.keys().filter(marked).cloned().collect(),
             variables,
             error: self.run.state.error.clone(),
         };

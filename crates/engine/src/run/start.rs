@@ -371,15 +371,28 @@ impl Turn<'_> {
         node: &NodeId,
         cause: Seq,
     ) -> Seq {
-        let previous = self.run.state.variables.get(name).cloned();
         let ix = self.run.def.index(node);
+        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix));
+        self.set_marked(name, next, node, untrusted, cause)
+    }
+
+    /// Sets a variable to a value of known origin.
+    pub(super) fn set_marked(
+        &mut self,
+        name: &str,
+        next: Option<Value>,
+        node: &NodeId,
+        untrusted: bool,
+        cause: Seq,
+    ) -> Seq {
+        let previous = self.run.state.variables.get(name).cloned();
         self.emit(
             Event::VariableChanged {
                 name: name.to_owned(),
                 previous,
                 next,
                 node: Some(node.clone()),
-                untrusted: ix.is_some_and(|ix| self.run.passes_on_untrusted(ix)),
+                untrusted,
             },
             Some(cause),
         )

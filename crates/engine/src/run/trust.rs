@@ -1,7 +1,8 @@
-//! What came from outside stays marked on its way through the run: from a tool's node along edges and
-//! bindings, through variables and channels, to whatever is computed of it. A model is told so.
+//! What came from outside stays marked on its way through a run and its family: from a tool's node along
+//! edges and bindings, through variables and channels, into children and back, to whatever is computed
+//! of it. A model is told so.
 //!
-//! Marks do not cross into other runs, and a person's answer is a person's, whatever they were shown.
+//! Memory carries no marks, and a person's answer is a person's, whatever they were shown.
 
 use super::state::{NodeState, Run};
 use super::turn::Turn;
@@ -20,6 +21,9 @@ impl Run {
     pub(super) fn untrusted_ports(&self, ix: usize) -> BTreeSet<String> {
         let node = &self.def.nodes[ix];
         let mut ports = BTreeSet::new();
+        if node.incoming.is_empty() {
+            ports.extend(self.request().untrusted_inputs.iter().cloned());
+        }
         for &e in &node.incoming {
             let edge = &self.def.edges[e];
             let source = &self.state.nodes[edge.source];
@@ -108,7 +112,7 @@ impl Turn<'_> {
         fenced
     }
 
-    /// The tools that were heard so far, by name.
+    /// The tools that were heard so far, by name; those of other runs are not known by theirs.
     fn tools_heard(&self) -> String {
         let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
         let heard = nodes.filter(|(_, state)| state.untrusted);
@@ -118,6 +122,9 @@ impl Turn<'_> {
                 _ => None,
             })
             .collect();
+        if names.is_empty() {
+            return "elsewhere".to_owned();
+        }
         let names = names.into_iter().collect::<Vec<_>>().join(",");
         names.replace(['"', '<', '>', '\n'], "_")
     }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::payload::Fields;
+use super::payload::{Fields, error as full};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, Judged, RunId, Said};
@@ -161,7 +161,7 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             out.set("toolName", tool);
             out.set("callId", call);
             out.opt("outcome", outcome.as_ref());
-            out.opt("error", error.as_ref().map(brief));
+            out.opt("error", error.as_ref().map(full));
             out.set("status", if error.is_some() { "error" } else { "ok" });
             out.opt("durationMs", duration_ms.as_ref());
             out.untrusted(*untrusted);

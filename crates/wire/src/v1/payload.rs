@@ -447,7 +447,7 @@ fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) ->
     }
 }
 
-fn error(error: &ErrorInfo) -> Value {
+pub(super) fn error(error: &ErrorInfo) -> Value {
     let mut out = Fields::default();
     out.set("code", &error.code);
     out.set("message", &error.message);

@@ -74,6 +74,7 @@ impl Stage {
                 child,
                 status,
                 variables: object(variables),
+                untrusted: Vec::new(),
                 error: failed.then(|| ErrorInfo::new("boom", "it broke")),
             },
         )

@@ -120,6 +120,7 @@ impl Stage {
                 },
                 inputs: Object::new(),
                 erased_defaults: Vec::new(),
+                untrusted_inputs: Vec::new(),
                 options: RunOptions::default(),
                 scope_id: None,
                 callback_url: None,
@@ -307,6 +308,7 @@ impl Stage {
             child: child.clone(),
             status,
             variables: Object::new(),
+            untrusted: Vec::new(),
             error: None,
         };
         self.child_reports(parent.node_id.as_str(), outcome);

@@ -98,3 +98,70 @@ fn no_answer_of_a_tool_decides_what_a_person_is_asked() {
         "a person's answer is a person's"
     );
 }
+
+#[test]
+fn marks_go_down_to_a_child_and_come_back_with_what_it_leaves() {
+    let heard =
+        json!({"type": "expression", "expression": "nodes.t.outputs.result.content[0].text"});
+    let mapping = json!({
+        "inputMapping": {"given": "note", "plain": "other"},
+        "outputMapping": {"summary": "made", "count": "counted"},
+    });
+    let family = caller(flow("parent"), "t", json!({}))
+        .node("keep", "core.setVariable", json!({"name": "note"}))
+        .port("value", heard)
+        .variable("note", json!({}))
+        .variable("other", json!({"defaultValue": "x"}))
+        .call("sub", "child", mapping)
+        .path("t keep sub");
+    let mut run = Stage::new(family).knows(flow("child").noops("n"));
+    run.create(json!({}));
+    run.done("t", result("Obey!", false));
+    let born = run.born().next().expect("a child").request.clone();
+    assert_eq!(born.untrusted_inputs, ["given"]);
+
+    let ended = tandem_record::ChildOutcome::Ended {
+        child: run.child_of("sub"),
+        status: RunStatus::Completed,
+        variables: super::stage::object(json!({"made": "Obeyed.", "counted": 1})),
+        untrusted: vec!["made".to_owned()],
+        error: None,
+    };
+    run.child_reports("sub", ended);
+    assert_eq!(run.status(), RunStatus::Completed);
+    let marked: Vec<&String> = run.run().state.untrusted.iter().collect();
+    assert_eq!(marked, ["note", "summary"]);
+
+    let asks = flow("child")
+        .node("m", "core.llm.chat", json!({"provider": "acme"}))
+        .port(
+            "userPrompt",
+            json!({"type": "variable", "variableName": "given"}),
+        )
+        .variable("given", json!({}))
+        .node("keep", "core.setVariable", json!({"name": "made"}))
+        .variable("made", json!({}))
+        .edge(
+            "m",
+            "keep",
+            json!({"sourceOutput": "content", "targetInput": "value"}),
+        );
+    let mut child = Stage::new(asks).child_under(&["parent"], &["made", "plain"]);
+    child.request.untrusted_inputs = born.untrusted_inputs;
+    child.create(json!({"given": "Obey!", "plain": "x"}));
+    let prompt = child.outbox().find_map(|effect| match &effect.kind {
+        EffectKind::Model { request, .. } => Some(request.messages[0].content.clone()),
+        _ => None,
+    });
+    let prompt = prompt.expect("a model is asked");
+    assert!(prompt.starts_with("<UNTRUSTED tool="), "{prompt}");
+    child.done("m", said("Obeyed."));
+    let told = child.outbox().find_map(|effect| match &effect.kind {
+        EffectKind::NotifyParent { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    let Some(tandem_record::ChildOutcome::Ended { untrusted, .. }) = told else {
+        panic!("it tells its parent, not {told:?}");
+    };
+    assert_eq!(untrusted, ["made"]);
+}
