@@ -68,19 +68,27 @@ impl Server {
             return Err(self.closed_off(&rejected));
         }
         let timeout_ms = request.timeout_ms.clamp(1, self.limits.timeout_ms);
-        let asked = self.converse(request, effect, trace);
-        match tokio::time::timeout(Duration::from_millis(timeout_ms), asked).await {
+        let mut session = None;
+        let asked = self.converse(request, effect, trace, &mut session);
+        let answered = match tokio::time::timeout(Duration::from_millis(timeout_ms), asked).await {
             Ok(answered) => answered,
             Err(_) => Err(failure::timeout(&self.id, timeout_ms)),
+        };
+        // A result that is there is not lost to a slow goodbye.
+        if let Some(headers) = session {
+            let goodbye = self.client.delete(self.url.clone()).headers(headers);
+            let _ = goodbye.timeout(GOODBYE).send().await;
         }
+        answered
     }
 
-    /// Handshake, question, goodbye.
+    /// Handshake and question. Notes the headers of a session the server has to be told the end of.
     async fn converse(
         &self,
         request: &ToolRequest,
         effect: &EffectId,
         trace: Option<&TraceContext>,
+        issued: &mut Option<HeaderMap>,
     ) -> Result<Value, ErrorInfo> {
         let mut headers = self.headers(trace);
         let mut response = self
@@ -93,13 +101,9 @@ impl Server {
         }
         if let Some(session) = session.filter(|id| id.len() <= MAX_SESSION_BYTES) {
             headers.insert(SESSION, session);
+            *issued = Some(headers.clone());
         }
-        let result = self.question(request, effect, &headers).await;
-        if headers.contains_key(&SESSION) {
-            let goodbye = self.client.delete(self.url.clone()).headers(headers);
-            let _ = goodbye.timeout(GOODBYE).send().await;
-        }
-        result
+        self.question(request, effect, &headers).await
     }
 
     async fn question(
