@@ -33,7 +33,7 @@ impl Runtime {
         document: &Value,
         permissions: Permissions,
     ) -> Result<Registration, RegisterError> {
-        let definition = Definition::compile(document, permissions)
+        let definition = Definition::admit(document, permissions)
             .map(Arc::new)
             .map_err(RegisterError::Invalid)?;
         let problems = self.providers().check(&definition);

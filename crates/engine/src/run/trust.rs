@@ -7,11 +7,12 @@
 use super::state::{NodeState, Run};
 use super::turn::Turn;
 use crate::definition::document::PortValue;
+use crate::expression::Expression;
 use crate::graph::readiness::{EdgeState, edge_state};
 use crate::node::Kind;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use tandem_record::Object;
+use tandem_record::{NodeId, Object};
 
 const OPEN: &str = "<UNTRUSTED";
 const CLOSE: &str = "</UNTRUSTED";
@@ -47,10 +48,9 @@ impl Run {
                     let source = self.def.index(node_id).map(|s| &self.state.nodes[s]);
                     source.is_some_and(|s| s.offers_untrusted(output_key))
                 }
-                // It may look at everything.
                 PortValue::Expression { .. } => {
-                    let mut nodes = self.state.nodes.iter();
-                    !self.state.untrusted.is_empty() || nodes.any(|n| n.untrusted)
+                    let expression = node.expressions.get(port);
+                    expression.is_some_and(|e| self.reads_untrusted(e))
                 }
             };
             if marked {
@@ -60,6 +60,30 @@ impl Run {
             }
         }
         ports
+    }
+
+    /// Whether an expression looks at something from outside.
+    fn reads_untrusted(&self, expression: &Expression) -> bool {
+        let reads = |root: &str, marked: &dyn Fn(Option<&str>) -> bool| {
+            expression.read_below(root).into_iter().any(marked)
+        };
+        let named = |name: Option<&str>| match name {
+            Some(name) => self.state.untrusted.contains(name),
+            None => !self.state.untrusted.is_empty(),
+        };
+        let given = &self.request().untrusted_inputs;
+        reads("nodes", &|id| match id {
+            Some(id) => {
+                let ix = self.def.index(&NodeId::new(id));
+                ix.is_some_and(|ix| self.state.nodes[ix].untrusted)
+            }
+            None => self.state.nodes.iter().any(|n| n.untrusted),
+        }) || reads("variables", &named)
+            || reads("channels", &named)
+            || reads("inputs", &|name| match name {
+                Some(name) => given.iter().any(|given| given == name),
+                None => !given.is_empty(),
+            })
     }
 
     /// Whether what a node puts out is made of something from outside.

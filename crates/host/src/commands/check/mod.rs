@@ -137,7 +137,7 @@ fn examine(file: &Path, text: &str, ids: &mut HashMap<String, PathBuf>) -> Vec<F
             }];
         }
     };
-    let definition = match Definition::compile(&document, Permissions::default()) {
+    let definition = match Definition::admit(&document, Permissions::default()) {
         Ok(definition) => definition,
         Err(problems) => {
             let found = problems.iter().map(|problem| {
