@@ -13,6 +13,7 @@ mod ids;
 pub mod model;
 mod node;
 pub mod run;
+pub mod tool;
 
 pub use definition::{Definition, Problem};
 pub use ids::{NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id};

@@ -99,6 +99,9 @@ pub enum ChildOutcome {
         status: RunStatus,
         /// The variables the parent asked for, if the child completed and has them.
         variables: Object,
+        /// Those of them that come from a tool server.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        untrusted: Vec<String>,
         error: Option<ErrorInfo>,
     },
 }

@@ -19,6 +19,7 @@ mod memory;
 mod model;
 mod run;
 mod timer;
+mod tool;
 mod view;
 mod webhook;
 mod work;
@@ -48,6 +49,7 @@ pub use run::{
     RunStatus, Sensitivity, TraceContext, Transport,
 };
 pub use timer::TimerKey;
+pub use tool::{ToolAsk, ToolRequest, ToolTransport};
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };

@@ -1,6 +1,6 @@
 //! What a started node is waiting for, and which bound a run met.
 
-use crate::{EffectId, HttpRequest, ModelRequest, RunId, Timestamp, WorkflowId};
+use crate::{EffectId, HttpRequest, ModelRequest, RunId, Timestamp, ToolRequest, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 /// What a started node is waiting for. A node without work ended in the same decision.
@@ -29,6 +29,13 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         corrected: bool,
         request: Box<ModelRequest>,
+    },
+    /// One question to a tool server under the effect's id.
+    Tool {
+        effect: EffectId,
+        /// Ties the answer to the call in what is told of both; each attempt has its own.
+        call: String,
+        request: Box<ToolRequest>,
     },
     SecretEcho {
         effect: EffectId,

@@ -146,6 +146,7 @@ fn lease_ms(kind: &EffectKind) -> u64 {
     match kind {
         EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
         EffectKind::Model { timeout_ms, .. } => timeout_ms + LEASE_MS,
+        EffectKind::Tool { request, .. } => request.timeout_ms + LEASE_MS,
         _ => LEASE_MS,
     }
 }
@@ -238,7 +239,10 @@ impl Runtime {
             ..Delivery::default()
         };
         match &effect.kind {
-            EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. } => {
+            EffectKind::Http { .. }
+            | EffectKind::Model { .. }
+            | EffectKind::Tool { .. }
+            | EffectKind::SecretEcho { .. } => {
                 let outcome = match said {
                     Some(outcome) => outcome.clone(),
                     None => said.insert(self.ask_world(effect).await?).clone(),

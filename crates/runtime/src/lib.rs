@@ -70,6 +70,7 @@ pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
     sources_at_once,
 };
+pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};
 pub use tandem_engine::{
     ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,
     MAX_FAN_OUT, Problem, advertised_types, node_type,

@@ -267,6 +267,7 @@ impl Runtime {
             memory: seen,
             providers: self.providers(),
             asked: seen,
+            tools: self.tools(),
         }
     }
 

@@ -12,7 +12,7 @@ use tandem_record::{
 };
 use tandem_runtime::{
     Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers,
-    Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError,
+    Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError, ToolServers,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -80,6 +80,7 @@ impl Plan {
         config.retention = self.retention;
         config.limits = self.limits;
         config.providers = self.providers;
+        config.tools = tools();
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         House {
@@ -105,6 +106,11 @@ pub fn providers() -> Providers {
     Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
 }
 
+/// A tool server the world answers for.
+pub fn tools() -> ToolServers {
+    ToolServers::from_iter(["docs".to_owned()])
+}
+
 pub fn tenant() -> TenantId {
     TenantId::new("acme")
 }
@@ -123,6 +129,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             },
             inputs,
             erased_defaults: Vec::new(),
+            untrusted_inputs: Vec::new(),
             options: RunOptions::default(),
             scope_id: None,
             callback_url: None,

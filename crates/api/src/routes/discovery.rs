@@ -114,9 +114,11 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         max_attempts: tandem_runtime::MAX_ATTEMPTS,
         budget_multiplier: tandem_runtime::BUDGET_MULTIPLIER,
     });
+    let tools = !doors.runtime.tools().is_empty();
     let of_use = |type_id: &&str| {
         let asks = tandem_runtime::MODEL_NODE_TYPES.contains(type_id);
-        !asks || providers.advertised().next().is_some()
+        let calls = tandem_runtime::TOOL_NODE_TYPES.contains(type_id);
+        (!asks || providers.advertised().next().is_some()) && (!calls || tools)
     };
     capabilities::document(&Wired {
         host_version: doors.host.version,
@@ -155,6 +157,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
             &[]
         },
         models,
+        tools: may(Scope::RunsCreate) && tools,
         agents,
     })
 }

@@ -22,4 +22,5 @@ mod stage;
 mod storage;
 mod streams;
 mod tenancy;
+mod tools;
 mod webhooks;

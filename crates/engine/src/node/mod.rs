@@ -16,6 +16,7 @@ mod mock_agent;
 mod model;
 mod sub_workflow;
 mod supervisor;
+mod tool;
 mod verifier;
 
 use crate::definition::Problem;
@@ -37,6 +38,7 @@ pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
+pub(crate) use tool::ToolNode;
 pub(crate) use verifier::{Critic, Opinion, Verifier};
 
 /// What a node does, with its configuration understood.
@@ -63,6 +65,7 @@ pub(crate) enum Kind {
     Loop(LoopConfig),
     Http(HttpConfig),
     Model(ModelNode),
+    Tool(ToolNode),
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
@@ -116,6 +119,8 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
     Served,
+    /// Only in the form this host serves, refused in every other: nothing to count on.
+    InPart,
     /// Refused when a run is created, naming the capability.
     Gated(&'static str),
     /// Only inside the protocol's own test workflows.
@@ -132,6 +137,13 @@ const fn served(type_id: &'static str) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::Served,
+    }
+}
+
+const fn in_part(type_id: &'static str) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::InPart,
     }
 }
 
@@ -175,6 +187,9 @@ const CATALOG: &[NodeType] = &[
     served("core.dispatch"),
     served("core.ai.structuredOutput"),
     served("core.llm.chat"),
+    served("core.mcp.toolCall"),
+    // A call of one tool; prompts as such are not served.
+    in_part("core.ai.callPrompt"),
     served("vendor.tandem.http"),
     served("vendor.tandem.memory"),
     gated("core.openwop.governance.approvalGate", "authorization"),
@@ -185,6 +200,8 @@ const CATALOG: &[NodeType] = &[
     test_only("conformance.cost.emit"),
     test_only("conformance.artifact.emit"),
     test_only("core.conformance.side-effect"),
+    test_only("core.conformance.mcp-client"),
+    test_only("core.conformance.mcp-invoke"),
 ];
 
 pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
@@ -211,6 +228,30 @@ pub(crate) struct ParseContext<'a> {
 }
 
 impl ParseContext<'_> {
+    /// The type is none of this host's, or not in the form it is used.
+    pub(crate) fn no_such_type<T>(&mut self, type_id: &str) -> Option<T> {
+        self.problems.push(Problem {
+            type_id: Some(type_id.to_owned()),
+            node: Some(self.node.clone()),
+            ..Problem::new(
+                format!("{}/typeId", self.path),
+                format!("{type_id:?} is not a node type of this host"),
+            )
+        });
+        None
+    }
+
+    /// A setting that is not one must not be silently without effect.
+    pub(crate) fn closed(&mut self, config: &Object, known: &[&str]) -> Option<()> {
+        match config.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => {
+                let message = format!("is no setting of this node; it has {}", known.join(", "));
+                self.bad(key, message)
+            }
+            None => Some(()),
+        }
+    }
+
     /// Notes a fault at `config/<key>` (or the whole config) and gives up on this node.
     pub(crate) fn bad<T>(&mut self, key: &str, message: impl Into<String>) -> Option<T> {
         let at = if key.is_empty() {
@@ -281,6 +322,7 @@ impl Kind {
             Self::Delay { .. }
             | Self::SubWorkflow(_)
             | Self::Http(_)
+            | Self::Tool(_)
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
             | Self::OpenInterrupt(_)
@@ -301,15 +343,7 @@ impl Kind {
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
-        cx.problems.push(Problem {
-            type_id: Some(type_id.to_owned()),
-            node: Some(cx.node.clone()),
-            ..Problem::new(
-                format!("{}/typeId", cx.path),
-                format!("{type_id:?} is not a node type of this host"),
-            )
-        });
-        return None;
+        return cx.no_such_type(type_id);
     };
     match known.availability {
         Availability::Gated(capability) => return Some(Kind::Gated { capability }),
@@ -328,7 +362,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             });
             return None;
         }
-        Availability::TestOnly | Availability::Served => {}
+        Availability::TestOnly | Availability::Served | Availability::InPart => {}
     }
     match type_id {
         "core.identity" => flow::identity(config, cx),
@@ -350,6 +384,11 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
         "core.ai.structuredOutput" => ModelNode::structured(config, cx).map(Kind::Model),
         "core.llm.chat" => ModelNode::chat(config, cx).map(Kind::Model),
+        "core.mcp.toolCall" => ToolNode::call(config, cx).map(Kind::Tool),
+        "core.ai.callPrompt" if config.contains_key("mcp") => {
+            ToolNode::prompt(config, cx).map(Kind::Tool)
+        }
+        "core.ai.callPrompt" => cx.no_such_type(type_id),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {

@@ -42,6 +42,7 @@ impl Run {
                 let state = &mut self.state;
                 state.phase = Phase::Running;
                 state.created_at = at;
+                state.untrusted = request.untrusted_inputs.iter().cloned().collect();
                 state.request = Some(request.clone());
                 state.engine_version = *engine_version;
                 state.variables = variables.clone();
@@ -150,11 +151,15 @@ impl Run {
                 outputs,
                 cost,
                 child,
+                untrusted,
                 ..
             } => {
                 self.note_child(node, *child);
                 self.settle(node, NodeStatus::Completed, at);
-                self.with_node(node, |n| n.outputs = Some(Arc::new(outputs.clone())));
+                self.with_node(node, |n| {
+                    n.outputs = Some(Arc::new(outputs.clone()));
+                    n.untrusted = *untrusted;
+                });
                 for (name, value) in cost.iter().flatten() {
                     self.add_cost(name, value);
                 }
@@ -289,14 +294,18 @@ impl Run {
             Event::NodeResumed {
                 node, interrupt, ..
             } => self.resume(node, interrupt.as_ref()),
-            Event::VariableChanged { name, next, .. } => match next {
-                Some(value) => {
-                    self.state.variables.insert(name.clone(), value.clone());
-                }
-                None => {
-                    self.state.variables.remove(name);
-                }
-            },
+            Event::VariableChanged {
+                name,
+                next,
+                untrusted,
+                ..
+            } => {
+                self.mark(name, *untrusted);
+                match next {
+                    Some(value) => self.state.variables.insert(name.clone(), value.clone()),
+                    None => self.state.variables.remove(name),
+                };
+            }
             Event::ChannelWritten {
                 channel,
                 value,
@@ -304,6 +313,7 @@ impl Run {
                 ttl_ms,
                 max_size,
                 mirrored,
+                untrusted,
                 ..
             } => {
                 let current = self.channel_value(channel);
@@ -316,6 +326,7 @@ impl Run {
                 });
                 slot.value = folded;
                 slot.mirrored |= *mirrored;
+                self.mark(channel, *untrusted);
             }
             Event::ArtifactCreated {
                 artifact_id,

@@ -135,6 +135,7 @@ impl Turn<'_> {
             Step::Wait(Work::Child {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
+            Step::Wait(Work::Tool { .. }) => self.tell_call(ix, started),
             Step::Wait(_) | Step::Underway => {}
             Step::Ask(question) => {
                 let cause = self.run.state.nodes[ix].last.unwrap_or(started);
@@ -222,6 +223,10 @@ impl Turn<'_> {
                 if self.replaying {
                     return Err(unrecorded(&node.id));
                 }
+                Ok(Some(call))
+            }
+            Kind::Tool(config) => {
+                let call = self.tool_call(ix, config, inputs, execution, attempt)?;
                 Ok(Some(call))
             }
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
@@ -351,6 +356,7 @@ impl Turn<'_> {
             Kind::Loop(_)
             | Kind::Http(_)
             | Kind::Model(_)
+            | Kind::Tool(_)
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }
@@ -368,6 +374,20 @@ impl Turn<'_> {
         node: &NodeId,
         cause: Seq,
     ) -> Seq {
+        let ix = self.run.def.index(node);
+        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix));
+        self.set_marked(name, next, node, untrusted, cause)
+    }
+
+    /// Sets a variable to a value of known origin.
+    pub(super) fn set_marked(
+        &mut self,
+        name: &str,
+        next: Option<Value>,
+        node: &NodeId,
+        untrusted: bool,
+        cause: Seq,
+    ) -> Seq {
         let previous = self.run.state.variables.get(name).cloned();
         self.emit(
             Event::VariableChanged {
@@ -375,6 +395,7 @@ impl Turn<'_> {
                 previous,
                 next,
                 node: Some(node.clone()),
+                untrusted,
             },
             Some(cause),
         )

@@ -11,6 +11,7 @@ use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
 use crate::model::Providers;
+use crate::tool::ToolServers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
@@ -27,6 +28,7 @@ pub struct Context<'a> {
     pub memory: &'a dyn Memory,
     pub providers: &'a Providers,
     pub asked: &'a dyn Asked,
+    pub tools: &'a ToolServers,
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.

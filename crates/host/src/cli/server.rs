@@ -28,6 +28,8 @@ Keys:
 
 More environment:
   TANDEM_SECRETS                JSON object of secrets by id: {\"billing\": \"s3cret\"}
+  TANDEM_MCP_SERVERS            JSON object of tool servers by id:
+                                {\"docs\": {\"url\": \"https://mcp.example.com\", \"key\": \"s3cret\"}}
   TANDEM_LOG, RUST_LOG          log filter, default `info`
   OTEL_EXPORTER_OTLP_ENDPOINT   where to send spans of ended runs (OTLP over HTTP)"
 )]

@@ -2,7 +2,7 @@
 //! newer one may share the environment.
 
 use super::layer::{Layer, MemoryLayer, OtelLayer};
-use super::{Hidden, LogFormat, OtelProtocol};
+use super::{Hidden, LogFormat, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,6 +38,10 @@ impl Environment<'_> {
             log_format: self.log_format()?,
             groups: None,
             models: None,
+            mcp_servers: self
+                .get("TANDEM_MCP_SERVERS")
+                .map(|text| tools::from_json(&text))
+                .transpose()?,
             secrets: self.secrets()?,
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,

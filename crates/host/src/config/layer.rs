@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer};
+use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ pub(crate) struct Layer {
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     /// Models nodes may ask, by name.
     pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
+    /// Tool servers nodes may call, by name.
+    pub(crate) mcp_servers: Option<BTreeMap<String, ToolServerLayer>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
@@ -71,6 +73,7 @@ impl Layer {
             memory: self.memory.or(below.memory),
             groups: self.groups.or(below.groups),
             models: self.models.or(below.models),
+            mcp_servers: self.mcp_servers.or(below.mcp_servers),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
@@ -99,6 +102,7 @@ impl Layer {
             memory: None,
             groups: None,
             models: None,
+            mcp_servers: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,

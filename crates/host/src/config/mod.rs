@@ -9,6 +9,7 @@ mod layer;
 mod listen;
 mod models;
 mod retention;
+mod tools;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
 pub(crate) use models::{Model, ModelLayer, Reached};
 pub(crate) use retention::RetentionLayer;
+pub(crate) use tools::{ToolServer, ToolServerLayer};
 
 use crate::failure::Failure;
 use layer::OtelLayer;
@@ -65,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// Models nodes may ask, by name.
     pub(crate) models: BTreeMap<String, Model>,
+    /// Tool servers nodes may call, by name.
+    pub(crate) tools: BTreeMap<String, ToolServer>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
 }
@@ -144,6 +148,7 @@ pub(crate) fn resolve(
     Ok(Settings {
         agent_policy,
         models: models::models(layer.models.unwrap_or_default(), &secrets)?,
+        tools: tools::tool_servers(layer.mcp_servers.unwrap_or_default(), test_seams)?,
         listen,
         store: sqlite_path(layer.store.as_deref().unwrap_or(DEFAULT_STORE))?,
         workflows: layer.workflows.unwrap_or_default(),

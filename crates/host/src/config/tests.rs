@@ -2,7 +2,11 @@ use super::*;
 use std::path::Path;
 
 /// Resolves with the given flags, variables and file.
-fn resolved(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> Result<Settings, String> {
+pub(super) fn resolved(
+    flags: Layer,
+    env: &[(&str, &str)],
+    file: Option<&str>,
+) -> Result<Settings, String> {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("tandem.toml");
     if let Some(text) = file {
@@ -16,7 +20,7 @@ fn resolved(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> Result<Se
     resolve(flags, named, file.is_some(), &Environment(&lookup)).map_err(|e| e.to_string())
 }
 
-fn refusal(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> String {
+pub(super) fn refusal(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> String {
     resolved(flags, env, file).unwrap_err()
 }
 

@@ -13,6 +13,7 @@ mod logging;
 mod models;
 mod open;
 mod signals;
+mod tools;
 mod upkeep;
 pub(crate) mod workflows;
 

@@ -3,6 +3,7 @@
 use super::audit_key;
 use super::courier::WireCourier;
 use super::models::{models, providers};
+use super::tools::{mcp_servers, tool_servers};
 use crate::config::Settings;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -53,6 +54,7 @@ impl Opened {
                 ..tandem_runtime::Limits::default()
             },
             providers: providers(&settings),
+            tools: tool_servers(&settings),
             ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
@@ -160,7 +162,10 @@ fn performer(settings: &Settings) -> anyhow::Result<Performer> {
         .map(|(id, value)| (id.clone(), value.0.clone()))
         .collect();
     let models = models(settings).context("models cannot be called")?;
-    Ok(Performer::new(http, secrets).with_models(models))
+    let tools = mcp_servers(settings).context("tools cannot be called")?;
+    Ok(Performer::new(http, secrets)
+        .with_models(models)
+        .with_tools(tools))
 }
 
 /// Keys given by the environment are secrets too: an operator's choice need not look like one.
@@ -176,5 +181,7 @@ fn redactor(settings: &Settings) -> Redactor {
         .into_iter()
         .flatten()
         .map(|key| ("api-key", key.0.as_str()));
-    Redactor::new(secrets.chain(keys))
+    let tools = settings.tools.values().filter_map(|t| t.key.as_ref());
+    let tools = tools.map(|key| ("mcp-key", key.0.as_str()));
+    Redactor::new(secrets.chain(keys).chain(tools))
 }

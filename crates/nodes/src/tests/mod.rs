@@ -2,6 +2,7 @@ mod address;
 mod failures;
 mod guard;
 mod http;
+mod mcp;
 mod model;
 mod perform;
 mod resolver;

@@ -48,6 +48,8 @@ pub struct Wired<'a> {
     pub fork_modes: &'a [&'a str],
     /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
     pub models: Option<Models<'a>>,
+    /// Nodes can call tools of other servers.
+    pub tools: bool,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
 }
@@ -211,6 +213,9 @@ pub fn document(wired: &Wired<'_>) -> Value {
     out.set("conversationPrimitive", talks);
     if let Some(models) = &wired.models {
         ask_models(models, &mut out);
+    }
+    if wired.tools {
+        out.set("mcp", json!({"supported": true}));
     }
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);

@@ -173,11 +173,13 @@ fn node_payload(
             node,
             outputs,
             duration_ms,
+            untrusted,
             ..
         } => {
             out.node(node);
             out.set("outputs", masked_outputs(node, outputs, sensitivity));
             out.set("durationMs", duration_ms);
+            out.untrusted(*untrusted);
         }
         Event::NodeFailed {
             node,
@@ -300,7 +302,9 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
             previous,
             next,
             node,
+            untrusted,
         } => {
+            out.untrusted(*untrusted);
             let secret = sensitivity.variables.contains(name);
             let shown = |value: &Option<Value>| match value {
                 Some(value) if secret => masked(value, sensitivity.mode),
@@ -436,7 +440,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
     }
 }
 
-fn error(error: &ErrorInfo) -> Value {
+pub(super) fn error(error: &ErrorInfo) -> Value {
     let mut out = Fields::default();
     out.set("code", &error.code);
     out.set("message", &error.message);
@@ -459,6 +463,11 @@ impl Fields {
         if let Some(value) = value {
             self.set(key, value);
         }
+    }
+
+    /// Marks a payload that holds what came from outside.
+    pub(super) fn untrusted(&mut self, untrusted: bool) {
+        self.opt("contentTrust", untrusted.then_some("untrusted"));
     }
 
     pub(super) fn node(&mut self, node: &NodeId) {

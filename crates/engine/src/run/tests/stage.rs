@@ -13,6 +13,7 @@ use crate::run::{
     Need, Recall, Recalled, Refusal, Reheard, Run, Source, State, TimerWish, Undecided, bear,
     create, decide, fork, wanted_effects, wanted_timers,
 };
+use crate::tool::ToolServers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub(super) struct Stage {
     pub(super) agents: AgentPolicy,
     pub(super) now: Timestamp,
     pub(super) providers: Providers,
+    pub(super) tools: ToolServers,
     /// What a provider that answers by program says to a replay.
     pub(super) reheard: Reheard,
     pub(super) request: RunRequest,
@@ -108,6 +110,7 @@ impl Stage {
             agents: AgentPolicy::default(),
             now: START,
             providers: providers(),
+            tools: ToolServers::from_iter(["docs".to_owned()]),
             reheard: Reheard::Nothing,
             request: RunRequest {
                 owner: Owner {
@@ -117,6 +120,7 @@ impl Stage {
                 },
                 inputs: Object::new(),
                 erased_defaults: Vec::new(),
+                untrusted_inputs: Vec::new(),
                 options: RunOptions::default(),
                 scope_id: None,
                 callback_url: None,
@@ -304,6 +308,7 @@ impl Stage {
             child: child.clone(),
             status,
             variables: Object::new(),
+            untrusted: Vec::new(),
             error: None,
         };
         self.child_reports(parent.node_id.as_str(), outcome);
@@ -322,6 +327,7 @@ impl Stage {
             definitions: &self.known,
             memory: &Empty,
             providers: &self.providers,
+            tools: &self.tools,
             asked: &self.reheard,
         }
     }
@@ -373,6 +379,7 @@ impl Stage {
             agents: self.agents.clone(),
             now: self.now,
             providers: self.providers.clone(),
+            tools: self.tools.clone(),
             reheard: self.reheard.clone(),
             request,
             run: None,
@@ -434,7 +441,10 @@ impl Stage {
         let of_nodes = |effect: &&Effect| {
             matches!(
                 effect.kind,
-                EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. }
+                EffectKind::Http { .. }
+                    | EffectKind::Model { .. }
+                    | EffectKind::Tool { .. }
+                    | EffectKind::SecretEcho { .. }
             )
         };
         let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();
