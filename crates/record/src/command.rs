@@ -1,7 +1,7 @@
 //! What may be asked of a run, and what it answers. A command is a wish: the engine turns it into
 //! events or refuses it.
 
-use crate::{Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, Principal, RunStatus};
+use crate::{Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, PackAnswer, Principal, RunStatus};
 use crate::{RunId, Standing, TimerKey, Timestamp, Vote};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,6 +77,8 @@ pub enum DrainPolicy {
 pub enum EffectOutcome {
     Done { outputs: Object },
     Failed { error: ErrorInfo },
+    /// What a pack's node answered.
+    Pack(Box<PackAnswer>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
