@@ -1,5 +1,5 @@
-//! What the host does to the world: HTTP calls of nodes, calls of models, deliveries to webhooks,
-//! and proving that a secret can be resolved.
+//! What the host does to the world: HTTP calls of nodes, calls of models and of nodes that packs
+//! bring, deliveries to webhooks, and proving that a secret can be resolved.
 //!
 //! An effect arrives already recorded under an id that never changes; this crate attempts it once
 //! and says how it went. It decides nothing about retries, writes nothing to any log of a run, and
@@ -21,6 +21,7 @@ mod failure;
 mod guard;
 mod http;
 mod model;
+mod pack;
 mod perform;
 mod request;
 mod response;
@@ -38,6 +39,7 @@ pub use model::{
     Hosted, MAX_PROGRAM, MockEntry, MockProgram, Models, SchemaMode, Script, ScriptError, Speaks,
     done as answered,
 };
+pub use pack::PackCaller;
 pub use perform::Performer;
 pub use secrets::Secrets;
 pub use trace::outgoing;

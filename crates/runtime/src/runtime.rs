@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_engine::model::Providers;
+use tandem_engine::pack::PackTypes;
 use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
@@ -147,6 +148,10 @@ impl Runtime {
 
     pub fn providers(&self) -> &Providers {
         &self.inner.config.providers
+    }
+
+    pub fn packs(&self) -> &PackTypes {
+        &self.inner.config.packs
     }
 
     /// The store, for reads that are not about runs (keys, settings, readiness).

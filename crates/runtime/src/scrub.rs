@@ -102,6 +102,7 @@ impl Runtime {
                 }
                 EffectKind::Http { .. }
                 | EffectKind::Model { .. }
+                | EffectKind::Pack { .. }
                 | EffectKind::SecretEcho { .. }
                 | EffectKind::NotifyParent { .. }
                 | EffectKind::CancelChild { .. }

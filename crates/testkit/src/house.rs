@@ -11,8 +11,8 @@ use tandem_record::{
     RunRequest, RunStatus, Seq, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers,
-    Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError,
+    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes, Permissions, Provider,
+    Providers, Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -36,6 +36,7 @@ pub struct Plan {
     pub retention: Retention,
     pub limits: Limits,
     pub providers: Providers,
+    pub packs: PackTypes,
     /// Which process this is on its store; each gives its own ids.
     pub life: u64,
     pub max_effects: usize,
@@ -58,6 +59,7 @@ impl Default for Plan {
             retention: Retention::default(),
             limits: Limits::default(),
             providers: providers(),
+            packs: PackTypes::default(),
             life: 1,
             max_effects: 256,
             cached_runs: 2048,
@@ -80,6 +82,7 @@ impl Plan {
         config.retention = self.retention;
         config.limits = self.limits;
         config.providers = self.providers;
+        config.packs = self.packs;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         House {

@@ -112,6 +112,7 @@ impl Perform for ScriptedWorld {
         let attempt = match &effect.kind {
             EffectKind::Http { attempt, .. }
             | EffectKind::Model { attempt, .. }
+            | EffectKind::Pack { attempt, .. }
             | EffectKind::SecretEcho { attempt, .. } => *attempt,
             other => panic!("{} is no call of the world", other.name()),
         };

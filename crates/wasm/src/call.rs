@@ -148,7 +148,11 @@ fn exchange(
         _ => return Err(Broken::Trap("openwop_alloc gave no place".to_owned())),
     };
     sandbox.write(place, request)?;
-    let given = [int(index), Val::I32(place.cast_signed()), int(request.len())];
+    let given = [
+        int(index),
+        Val::I32(place.cast_signed()),
+        int(request.len()),
+    ];
     let results = sandbox.call("openwop_node_invoke", &given)?;
     // Nothing is freed: the instance goes, and its memory with it.
     let response = Sandbox::pair(&results).unwrap_or_default();

@@ -87,9 +87,7 @@ pub(crate) fn linker(engine: &Engine) -> Linker<Inside> {
         .func_wrap(
             NAMESPACE,
             "openwop_now_ms",
-            |caller: Caller<'_, Inside>| -> i64 {
-                caller.data().at.0
-            },
+            |caller: Caller<'_, Inside>| -> i64 { caller.data().at.0 },
         )
         .expect(fresh);
     linker
@@ -141,7 +139,10 @@ pub(crate) fn check(module: &Module) -> Result<(), Refusal> {
 
 pub(crate) fn signature(ty: &FuncType) -> String {
     let names = |types: &[wasmi::ValType]| {
-        let names: Vec<String> = types.iter().map(|t| format!("{t:?}").to_lowercase()).collect();
+        let names: Vec<String> = types
+            .iter()
+            .map(|t| format!("{t:?}").to_lowercase())
+            .collect();
         names.join(" ")
     };
     let params = names(ty.params());

@@ -44,8 +44,7 @@ impl Pack {
         let manifest = Manifest::parse(manifest)?;
         let bytes = files(&manifest.runtime.entry, limits.module_bytes)?;
         let (bytes, own) = without_bound(&bytes);
-        let module =
-            Module::new(engine, &bytes).map_err(|e| Refusal::Module(e.to_string()))?;
+        let module = Module::new(engine, &bytes).map_err(|e| Refusal::Module(e.to_string()))?;
         imports::check(&module)?;
         check_exports(&module)?;
         let declared = manifest.runtime.wasm.as_ref();
@@ -92,7 +91,9 @@ impl Pack {
         let count = number(&mut sandbox, "openwop_node_count")? as usize;
         if count != manifest.nodes.len() {
             let listed = manifest.nodes.len();
-            return disagree(format!("the module has {count} nodes, the manifest {listed}"));
+            return disagree(format!(
+                "the module has {count} nodes, the manifest {listed}"
+            ));
         }
         for index in 0..count {
             let index = i32::try_from(index).expect("as many as the manifest may list");
@@ -116,7 +117,10 @@ impl Pack {
 
 fn check_exports(module: &Module) -> Result<(), Refusal> {
     let one = |text: &'static str| vec![text];
-    let pair = |params: &str| PAIR.map(|results| format!("({params}) -> {results}")).to_vec();
+    let pair = |params: &str| {
+        PAIR.map(|results| format!("({params}) -> {results}"))
+            .to_vec()
+    };
     let wanted: [(&'static str, Vec<String>, &'static str); 7] = [
         (
             "openwop_abi_version",

@@ -142,9 +142,7 @@ impl Manifest {
         } = &self.runtime;
         if language != "wasm" || format.as_deref().is_some_and(|format| format != "wasm") {
             let format = format.as_deref().unwrap_or(language);
-            return needs(format!(
-                "the runtime {format:?} (unsupported_pack_runtime)"
-            ));
+            return needs(format!("the runtime {format:?} (unsupported_pack_runtime)"));
         }
         let declared = self.runtime.wasm.as_ref().and_then(|w| w.abi_version);
         if let Some(found) = declared.filter(|v| !ABI_VERSIONS.iter().any(|s| u64::from(*s) == *v))

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tandem_record::{CapKind, ErrorInfo, PackResult};
-use wasmi_core::LimiterError;
 use wasmi::{
-    CompilationMode, Config, EnforcedLimits, Engine, Extern, Func, Instance, Linker, Memory, Module,
-    ResourceLimiter, ResumableCall, Store, Val,
+    CompilationMode, Config, EnforcedLimits, Engine, Extern, Func, Instance, Linker, Memory,
+    Module, ResourceLimiter, ResumableCall, Store, Val,
 };
+use wasmi_core::LimiterError;
 
 /// Fuel between two looks at the clock: some milliseconds.
 const SLICE: u64 = 1_000_000;
@@ -53,9 +53,16 @@ pub(crate) fn engine() -> Engine {
 /// Why a call did not return.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    Fuel { observed: u64 },
-    Time { observed_ms: u64 },
-    Memory { limit: u64, observed: u64 },
+    Fuel {
+        observed: u64,
+    },
+    Time {
+        observed_ms: u64,
+    },
+    Memory {
+        limit: u64,
+        observed: u64,
+    },
     Trap(String),
     /// Nobody waits for it.
     Stopped,

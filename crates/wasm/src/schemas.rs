@@ -48,8 +48,7 @@ fn validator(path: &str, files: Files<'_>, limits: &Limits) -> Result<Validator,
     }
     let bytes = files(path, limits.text_bytes)?;
     let schema: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
-    jsonschema::validator_for(&schema)
-        .map_err(|e| wrong(format!("not a usable JSON Schema: {e}")))
+    jsonschema::validator_for(&schema).map_err(|e| wrong(format!("not a usable JSON Schema: {e}")))
 }
 
 /// Names the place, not the value: it may be nobody else's business.

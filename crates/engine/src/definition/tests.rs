@@ -1,6 +1,7 @@
 //! What may be registered: each check with the place and the reason it reports.
 
 use super::{Definition, Permissions, Problem};
+use crate::pack::{Brought, PackTypes};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -239,6 +240,7 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
     assert_eq!(problems(&named), []);
     let role = Permissions {
         conformance_role: true,
+        ..Permissions::default()
     };
     assert!(Definition::compile(&emits, role).is_ok());
 }
@@ -313,4 +315,33 @@ fn published_workflows_compile_or_name_a_type_this_host_lacks() {
         compiled += usize::from(found.is_empty());
     }
     assert!(compiled > 20, "only {compiled} compile");
+}
+
+#[test]
+fn packs_bring_types_but_never_the_hosts_own() {
+    let types: PackTypes = [("vendor.acme.act", "a@1.0.0"), ("core.acted", "a@1.0.0")]
+        .map(|(id, pack)| (id.to_owned(), pack.to_owned()))
+        .into_iter()
+        .collect();
+    let compiles = |type_id: &str, packs| {
+        let document = with(sound(), "/nodes/0/typeId", json!(type_id));
+        let permissions = Permissions {
+            packs,
+            ..Permissions::default()
+        };
+        Definition::compile(&document, permissions).is_ok()
+    };
+    for (type_id, nothing, brought, once) in [
+        ("vendor.acme.act", false, true, true),
+        ("vendor.acme.gone", false, false, true),
+        ("core.acted", false, false, false),
+        ("vendor.tandem.acted", false, false, false),
+        ("conformance.acted", false, false, false),
+        ("core.noop", true, true, true),
+    ] {
+        assert_eq!(compiles(type_id, Brought::Nothing), nothing, "{type_id}");
+        assert_eq!(compiles(type_id, Brought::By(&types)), brought, "{type_id}");
+        // A document that was accepted still means what it meant.
+        assert_eq!(compiles(type_id, Brought::Once), once, "{type_id}");
+    }
 }

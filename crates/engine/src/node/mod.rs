@@ -18,6 +18,7 @@ mod supervisor;
 mod verifier;
 
 use crate::definition::Problem;
+use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
@@ -65,6 +66,8 @@ pub(crate) enum Kind {
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
+    /// What it does is in a pack.
+    Pack,
     Memory(MemoryConfig),
     /// Test only: acts on memory the way a fixture wants to see it.
     MemoryHook(MemoryHook),
@@ -206,6 +209,8 @@ pub(crate) struct ParseContext<'a> {
     /// The document is one of the protocol's test workflows.
     pub(crate) conformance: bool,
     pub(crate) conformance_role: bool,
+    /// Node types besides the host's own.
+    pub(crate) packs: Brought<'a>,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
@@ -280,6 +285,7 @@ impl Kind {
             Self::Delay { .. }
             | Self::SubWorkflow(_)
             | Self::Http(_)
+            | Self::Pack
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
             | Self::OpenInterrupt(_)
@@ -300,6 +306,9 @@ impl Kind {
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
+        if cx.packs.has(type_id) {
+            return Some(Kind::Pack);
+        }
         cx.problems.push(Problem {
             type_id: Some(type_id.to_owned()),
             node: Some(cx.node.clone()),

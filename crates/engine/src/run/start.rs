@@ -224,6 +224,10 @@ impl Turn<'_> {
                 }
                 Ok(Some(call))
             }
+            Kind::Pack => {
+                let call = self.pack_work(ix, effect(self, "tandem:pack"), inputs)?;
+                Ok(Some(call))
+            }
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
                 effect: effect(self, "tandem:secret"),
                 secret_id: secret_id.clone(),
@@ -348,6 +352,7 @@ impl Turn<'_> {
             Kind::Loop(_)
             | Kind::Http(_)
             | Kind::Model(_)
+            | Kind::Pack
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }

@@ -3,6 +3,7 @@
 use super::audit_key;
 use super::courier::WireCourier;
 use super::models::{models, providers};
+use super::packs;
 use crate::config::Settings;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -10,12 +11,13 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
-use tandem_nodes::{Guard, HttpCaller, Limits, Performer, Secrets};
+use tandem_nodes::{Guard, HttpCaller, Limits, PackCaller, Performer, Secrets};
 use tandem_record::Timestamp;
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{CLOCK_OFFSET, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
 use tandem_store::Settings as _;
 use tandem_store_sqlite::{Options, SqliteStore};
+use tandem_wasm::Packs;
 use tokio::net::TcpListener;
 
 /// A printed link is clicked soon or never.
@@ -27,6 +29,8 @@ pub(crate) struct Opened {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) notary: Arc<Notary>,
+    /// Packs whose nodes may be called, where they are taken.
+    pub(crate) packs: Option<Arc<Packs>>,
     /// Where clients of this machine connect.
     pub(crate) address: SocketAddr,
 }
@@ -40,6 +44,7 @@ impl Opened {
             store.clone(),
             audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
         );
+        let packs = packs::load(&settings)?;
         let clock = clock(&settings, &store).await?;
         let courier = WireCourier::open(&store, guard(&settings)).await?;
         let config = RuntimeConfig {
@@ -53,7 +58,11 @@ impl Opened {
                 ..tandem_runtime::Limits::default()
             },
             providers: providers(&settings),
-            ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
+            packs: packs::types(packs.as_deref()),
+            ..RuntimeConfig::new(
+                store.clone(),
+                Arc::new(performer(&settings, packs.as_ref())?),
+            )
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
         let opened = Self {
@@ -62,6 +71,7 @@ impl Opened {
             keyring: Arc::new(Keyring::new(store)),
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
             notary: Arc::new(notary),
+            packs,
             address,
         };
         Ok((opened, listener))
@@ -152,7 +162,7 @@ pub(super) fn guard(settings: &Settings) -> Guard {
     }
 }
 
-fn performer(settings: &Settings) -> anyhow::Result<Performer> {
+fn performer(settings: &Settings, packs: Option<&Arc<Packs>>) -> anyhow::Result<Performer> {
     let http = HttpCaller::new(guard(settings), Limits::default())
         .context("outgoing calls cannot be made")?;
     let secrets = settings.secrets.iter();
@@ -160,7 +170,9 @@ fn performer(settings: &Settings) -> anyhow::Result<Performer> {
         .map(|(id, value)| (id.clone(), value.0.clone()))
         .collect();
     let models = models(settings).context("models cannot be called")?;
-    Ok(Performer::new(http, secrets).with_models(models))
+    let packs = packs.map(|packs| PackCaller::new(Arc::clone(packs)));
+    let performer = Performer::new(http, secrets);
+    Ok(performer.with_models(models).with_packs(packs))
 }
 
 /// Keys given by the environment are secrets too: an operator's choice need not look like one.

@@ -10,7 +10,10 @@ use tandem_record::{EffectId, NodeId, PackResult, RunId};
 fn the_response_decides() {
     let table = [
         (r#"{"outcome":"completed","output":{"n":1}}"#, r#"{"n":1}"#),
-        (r#"{"outcome":"completed","output":"text"}"#, r#"{"output":"text"}"#),
+        (
+            r#"{"outcome":"completed","output":"text"}"#,
+            r#"{"output":"text"}"#,
+        ),
         (r#"{"outcome":"completed"}"#, "{}"),
         (
             r#"{"outcome":"failed","error":{"code":"no_stock","message":"none left"}}"#,
@@ -20,7 +23,10 @@ fn the_response_decides() {
             r#"{"outcome":"failed","error":{"code":"busy","retryable":true}}"#,
             "busy (again)",
         ),
-        (r#"{"outcome":"failed","error":{"code":"no stock"}}"#, "pack_failed"),
+        (
+            r#"{"outcome":"failed","error":{"code":"no stock"}}"#,
+            "pack_failed",
+        ),
         (
             r#"{"outcome":"suspended","interrupt":{"kind":"approval"}}"#,
             "wasm_suspend_not_implemented",
@@ -57,18 +63,28 @@ fn a_response_has_to_be_where_it_is_said_to_be() {
 fn what_breaks_the_node_is_told_apart() {
     let table = [
         ("(unreachable)", "pack_trap"),
-        ("(loop $on (br $on))", "wasm-fuel 5000000 sandbox_fuel_exceeded"),
+        (
+            "(loop $on (br $on))",
+            "wasm-fuel 5000000 sandbox_fuel_exceeded",
+        ),
         // Beyond what the host gives: stopped at once, though it would go on without.
         (
             "(drop (memory.grow (i32.const 16)))",
             "wasm-memory 1048576 sandbox_memory_exceeded",
         ),
         // Within it.
-        ("(drop (memory.grow (i32.const 15)))", "pack_response_invalid"),
+        (
+            "(drop (memory.grow (i32.const 15)))",
+            "pack_response_invalid",
+        ),
         ("(drop (i32.load (i32.const 70000)))", "pack_trap"),
     ];
     for (body, want) in table {
-        assert_eq!(shown(&answer_of(&Module::doing(body), json!({}))), want, "{body}");
+        assert_eq!(
+            shown(&answer_of(&Module::doing(body), json!({}))),
+            want,
+            "{body}"
+        );
     }
 }
 
@@ -88,14 +104,20 @@ fn a_module_may_set_itself_a_lower_bound() {
         ..Module::doing(body)
     };
     // It is told no and copes.
-    let copes = answer_of(&bounded("(drop (memory.grow (i32.const 16000)))"), json!({}));
+    let copes = answer_of(
+        &bounded("(drop (memory.grow (i32.const 16000)))"),
+        json!({}),
+    );
     assert_eq!(shown(&copes), "wasm-memory 262144 sandbox_memory_exceeded");
     let copes = answer_of(&bounded("(drop (memory.grow (i32.const 8)))"), json!({}));
     assert_eq!(shown(&copes), "pack_response_invalid");
     // It is told no and gives up.
     let body = "(if (i32.eq (memory.grow (i32.const 8)) (i32.const -1)) (then (unreachable)))";
     let gives_up = answer_of(&bounded(body), json!({}));
-    assert_eq!(shown(&gives_up), "wasm-memory 262144 sandbox_memory_exceeded");
+    assert_eq!(
+        shown(&gives_up),
+        "wasm-memory 262144 sandbox_memory_exceeded"
+    );
 }
 
 #[test]
@@ -144,10 +166,25 @@ fn a_place_outside_memory_takes_no_request() {
 fn shapes_the_author_promised_are_held() {
     let table = [
         ("configSchemaRef", json!({}), r#"{"text":1}"#, "{}"),
-        ("inputSchemaRef", json!({"text": 1}), "{}", "validation_error"),
+        (
+            "inputSchemaRef",
+            json!({"text": 1}),
+            "{}",
+            "validation_error",
+        ),
         ("inputSchemaRef", json!({"other": 1}), "{}", "{}"),
-        ("outputSchemaRef", json!({}), r#"{"text":1}"#, "pack_response_invalid"),
-        ("outputSchemaRef", json!({}), r#"{"other":1}"#, r#"{"other":1}"#),
+        (
+            "outputSchemaRef",
+            json!({}),
+            r#"{"text":1}"#,
+            "pack_response_invalid",
+        ),
+        (
+            "outputSchemaRef",
+            json!({}),
+            r#"{"other":1}"#,
+            r#"{"other":1}"#,
+        ),
     ];
     for (shape, inputs, output, want) in table {
         let mut manifest = manifest();
@@ -177,8 +214,14 @@ fn what_a_node_logs_is_kept_within_bounds() {
         )
     };
     let said = answer_of(&module, json!({})).said;
-    assert_eq!((said[0].level.as_str(), said[0].message.as_str()), ("warn", "so it goes"));
-    assert_eq!((said[1].level.as_str(), said[1].message.len()), ("info", 1024));
+    assert_eq!(
+        (said[0].level.as_str(), said[0].message.as_str()),
+        ("warn", "so it goes")
+    );
+    assert_eq!(
+        (said[1].level.as_str(), said[1].message.len()),
+        ("info", 1024)
+    );
 
     let chatty = Module {
         imports: LOG,
@@ -235,11 +278,20 @@ fn the_greeter_greets_whom_its_input_names() {
     let table = [
         (json!({}), "Hello, world!"),
         (json!({"name": "openwop"}), "Hello, openwop!"),
-        (json!({"name": "a \"quoted\" one\\"}), "Hello, a \"quoted\" one\\!"),
-        (json!({"deep": {"name": "no"}, "name": "yes"}), "Hello, yes!"),
+        (
+            json!({"name": "a \"quoted\" one\\"}),
+            "Hello, a \"quoted\" one\\!",
+        ),
+        (
+            json!({"deep": {"name": "no"}, "name": "yes"}),
+            "Hello, yes!",
+        ),
         (json!({"deep": {"name": "no"}}), "Hello, world!"),
         (json!({"a": "name", "name": 7}), "Hello, world!"),
-        (json!({"name": "ü".repeat(40_000)}), &format!("Hello, {}!", "ü".repeat(40_000))),
+        (
+            json!({"name": "ü".repeat(40_000)}),
+            &format!("Hello, {}!", "ü".repeat(40_000)),
+        ),
     ];
     for (inputs, greeting) in table {
         let mut call = asked(greet, inputs.clone());

@@ -16,7 +16,11 @@ fn every_folder_with_a_manifest_loads_and_a_bad_one_is_told() {
     let module = wat::parse_str(Module::saying("{}").text()).expect("assembles");
     put(&home.path().join("good"), &manifest().to_string(), &module);
     put(&home.path().join("broken"), "{", &module);
-    put(&home.path().join("large"), &manifest().to_string(), &vec![0; 9 << 20]);
+    put(
+        &home.path().join("large"),
+        &manifest().to_string(),
+        &vec![0; 9 << 20],
+    );
     std::fs::create_dir(home.path().join("notes")).expect("created");
 
     let mut packs = Packs::new(limits());
@@ -48,5 +52,8 @@ fn a_link_does_not_lead_out_of_a_pack() {
 
     let mut packs = Packs::new(limits());
     let refused = load_directories(&mut packs, &[home.path().join("packs")]).expect("readable");
-    assert_eq!(refused[0].why.to_string(), "pack.json: \"pack.wasm\" leads out of the pack");
+    assert_eq!(
+        refused[0].why.to_string(),
+        "pack.json: \"pack.wasm\" leads out of the pack"
+    );
 }

@@ -15,7 +15,10 @@ fn refused(manifest: &Value, module: &Module) -> String {
 fn a_sound_pack_loads() {
     let packs = load(&manifest(), &Module::saying("{}").text()).expect("loads");
     let types: Vec<_> = packs.types().map(|t| (t.type_id, t.pack)).collect();
-    assert_eq!(types, [(TYPE.to_owned(), "vendor.acme.tools@1.2.0".to_owned())]);
+    assert_eq!(
+        types,
+        [(TYPE.to_owned(), "vendor.acme.tools@1.2.0".to_owned())]
+    );
     assert_eq!(packs.names(), ["vendor.acme.tools"]);
 }
 
@@ -128,8 +131,14 @@ fn manifests_that_ask_for_what_is_not_served_are_refused() {
             "leads out of the pack",
         ),
         (with("/runtime/entry", json!("/etc/passwd")), "leads out"),
-        (with("/runtime/language", json!("javascript")), "unsupported_pack_runtime"),
-        (with("/runtime/format", json!("wasm-component")), "unsupported_pack_runtime"),
+        (
+            with("/runtime/language", json!("javascript")),
+            "unsupported_pack_runtime",
+        ),
+        (
+            with("/runtime/format", json!("wasm-component")),
+            "unsupported_pack_runtime",
+        ),
         (
             with("/runtime/wasm", json!({"abiVersion": 2})),
             "unsupported_abi_version",
@@ -145,7 +154,10 @@ fn manifests_that_ask_for_what_is_not_served_are_refused() {
         ),
         (with("/nodes/0/requires", json!(["host.fs"])), "host.fs"),
         (
-            with("/nodes/0/requiresSecrets", json!([{"id": "k", "kind": "api-key"}])),
+            with(
+                "/nodes/0/requiresSecrets",
+                json!([{"id": "k", "kind": "api-key"}]),
+            ),
             "secrets",
         ),
         (
@@ -191,7 +203,10 @@ fn a_type_belongs_to_the_first_pack_that_brings_it() {
     packs.add(&text, &|_, _| Ok(module.clone())).expect("loads");
     let again = packs.add(&text, &|_, _| Ok(module.clone()));
     let said = again.err().expect("refused").to_string();
-    assert!(said.contains("is brought by vendor.acme.tools@1.2.0"), "{said}");
+    assert!(
+        said.contains("is brought by vendor.acme.tools@1.2.0"),
+        "{said}"
+    );
     assert_eq!(packs.types().count(), 1);
 }
 

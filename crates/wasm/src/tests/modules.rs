@@ -14,6 +14,9 @@ fn the_modules_are_assembled_from_the_texts_beside_them() {
             std::fs::write(&module, &assembled).expect("written");
         }
         let kept = std::fs::read(&module).expect("readable");
-        assert!(kept == assembled, "{pack}: set TANDEM_ASSEMBLE=1 and run again");
+        assert!(
+            kept == assembled,
+            "{pack}: set TANDEM_ASSEMBLE=1 and run again"
+        );
     }
 }

@@ -40,10 +40,7 @@ impl Module {
     /// A node that always answers the same.
     pub(super) fn saying(response: &str) -> Self {
         Self {
-            invoke: format!(
-                "(i64.const {})",
-                ((response.len() as u64) << 32) | 512
-            ),
+            invoke: format!("(i64.const {})", ((response.len() as u64) << 32) | 512),
             data: format!("(data (i32.const 512) {})", quoted(response)),
             ..Self::default()
         }

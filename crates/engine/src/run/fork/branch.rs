@@ -90,6 +90,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             // Renamed when it was copied.
             Some(Work::Model { .. }) => {}
             Some(Work::SecretEcho { effect, .. }) => *effect = identity("tandem:secret"),
+            Some(Work::Pack { effect, .. }) => *effect = identity("tandem:pack"),
             Some(Work::Child { child, .. }) => {
                 *child = child_run_id(run.id(), node, *execution, *attempt);
             }
@@ -103,7 +104,10 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             match &mut asked.work {
                 Work::Http { effect, .. } => *effect = run.critic_effect(ix, &asked.judged),
                 Work::Child { child, .. } => *child = run.critic_run(ix, &asked.judged),
-                Work::Sleep { .. } | Work::SecretEcho { .. } | Work::Model { .. } => {}
+                Work::Sleep { .. }
+                | Work::SecretEcho { .. }
+                | Work::Model { .. }
+                | Work::Pack { .. } => {}
             }
         }
         if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event

@@ -50,6 +50,7 @@ impl Stage {
             Some(
                 Work::Http { effect, .. }
                 | Work::Model { effect, .. }
+                | Work::Pack { effect, .. }
                 | Work::SecretEcho { effect, .. },
             ) => effect.clone(),
             other => panic!("{node} waits for no effect but {other:?}"),

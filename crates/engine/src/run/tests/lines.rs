@@ -364,6 +364,15 @@ pub(super) fn effect(effect: &Effect) -> String {
             request.messages.len(),
             request.max_output_tokens
         ),
+        EffectKind::Pack {
+            node,
+            attempt,
+            call,
+        } => format!(
+            "> pack {node} {} {} attempt={attempt}",
+            call.type_id,
+            text(&call.inputs)
+        ),
         EffectKind::SecretEcho {
             node, secret_id, ..
         } => format!("> secret {node} {secret_id}"),
@@ -410,6 +419,7 @@ fn waits(work: &Work, at: Timestamp) -> String {
         Work::Http { .. } => "http".to_owned(),
         Work::Model { .. } => "model".to_owned(),
         Work::SecretEcho { .. } => "secret".to_owned(),
+        Work::Pack { pack, .. } => pack.clone(),
         Work::Child { .. } => "child".to_owned(),
     }
 }

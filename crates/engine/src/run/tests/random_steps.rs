@@ -85,7 +85,10 @@ fn take(run: &mut Stage, step: Step) {
 
 fn finish(run: &mut Stage, effect: &Effect, end: u8) {
     match &effect.kind {
-        EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. } => {
+        EffectKind::Http { .. }
+        | EffectKind::Model { .. }
+        | EffectKind::Pack { .. }
+        | EffectKind::SecretEcho { .. } => {
             let outcome = match end % 4 {
                 0 => EffectOutcome::Failed {
                     error: ErrorInfo::new("broken", "for good"),

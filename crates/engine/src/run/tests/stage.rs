@@ -8,6 +8,7 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::model::{Provider, Providers};
+use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
     Need, Recall, Recalled, Refusal, Reheard, Run, Source, State, TimerWish, Undecided, bear,
@@ -31,6 +32,7 @@ pub(super) struct Stage {
     pub(super) agents: AgentPolicy,
     pub(super) now: Timestamp,
     pub(super) providers: Providers,
+    pub(super) packs: PackTypes,
     /// What a provider that answers by program says to a replay.
     pub(super) reheard: Reheard,
     pub(super) request: RunRequest,
@@ -90,6 +92,17 @@ fn providers() -> Providers {
     Providers::from_iter([provider("acme", Some("large")), provider("mock", None)])
 }
 
+/// What the packs of a stage bring.
+pub(super) fn packs() -> PackTypes {
+    let acme = |id: &str| {
+        (
+            format!("vendor.acme.{id}"),
+            "vendor.acme.tools@1.0.0".to_owned(),
+        )
+    };
+    PackTypes::from_iter([acme("act")])
+}
+
 pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(map) => map,
@@ -108,6 +121,7 @@ impl Stage {
             agents: AgentPolicy::default(),
             now: START,
             providers: providers(),
+            packs: packs(),
             reheard: Reheard::Nothing,
             request: RunRequest {
                 owner: Owner {
@@ -322,6 +336,7 @@ impl Stage {
             definitions: &self.known,
             memory: &Empty,
             providers: &self.providers,
+            packs: &self.packs,
             asked: &self.reheard,
         }
     }
@@ -373,6 +388,7 @@ impl Stage {
             agents: self.agents.clone(),
             now: self.now,
             providers: self.providers.clone(),
+            packs: self.packs.clone(),
             reheard: self.reheard.clone(),
             request,
             run: None,
@@ -434,7 +450,10 @@ impl Stage {
         let of_nodes = |effect: &&Effect| {
             matches!(
                 effect.kind,
-                EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. }
+                EffectKind::Http { .. }
+                    | EffectKind::Model { .. }
+                    | EffectKind::Pack { .. }
+                    | EffectKind::SecretEcho { .. }
             )
         };
         let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();

@@ -58,6 +58,7 @@ fn told(agents: Agents<'_>) -> Value {
             budget_multiplier: 2,
         }),
         agents: Some(agents),
+        packs: None,
     })
 }
 
