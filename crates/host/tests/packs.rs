@@ -43,6 +43,12 @@ fn serving(packs: &Path) -> Server {
     )
 }
 
+fn discovery(server: &Server) -> Value {
+    let answer = server.get("/.well-known/openwop");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
+
 fn events(server: &Server, run: &str) -> Vec<(String, Value)> {
     let told = server.run(&["runs", "events", run, "--json"]);
     let told = String::from_utf8(told.stdout).unwrap();
@@ -73,7 +79,7 @@ fn a_pack_brings_a_node_type() {
         "{log}"
     );
 
-    let discovery: Value = serde_json::from_str(&server.get("/.well-known/openwop")).unwrap();
+    let discovery = discovery(&server);
     let wasm = &discovery["nodePackRuntimes"]["wasm"];
     assert_eq!(wasm["supported"], true);
     assert_eq!(wasm["loadedPacks"][0], "vendor.openwop.rust-hello");
@@ -121,7 +127,7 @@ fn a_pack_brings_a_node_type() {
 #[test]
 fn a_host_without_packs_says_nothing_of_them() {
     let server = Server::with_workflows(&[]);
-    let discovery: Value = serde_json::from_str(&server.get("/.well-known/openwop")).unwrap();
+    let discovery = discovery(&server);
     assert_eq!(discovery.get("nodePackRuntimes"), None);
 }
 

@@ -59,7 +59,7 @@ impl Default for Plan {
             retention: Retention::default(),
             limits: Limits::default(),
             providers: providers(),
-            packs: PackTypes::default(),
+            packs: packs(),
             life: 1,
             max_effects: 256,
             cached_runs: 2048,
@@ -106,6 +106,14 @@ pub fn providers() -> Providers {
         programmed: true,
     };
     Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
+}
+
+/// A type the world answers for as a pack would.
+pub const PACK_TYPE: &str = "vendor.acme.tools.act";
+
+pub fn packs() -> PackTypes {
+    let pack = "vendor.acme.tools@1.0.0".to_owned();
+    PackTypes::from_iter([(PACK_TYPE.to_owned(), pack)])
 }
 
 pub fn tenant() -> TenantId {

@@ -201,7 +201,7 @@ fn understand(node: &PackNode, response: Result<Vec<u8>, String>) -> PackResult 
     }
 }
 
-/// A code that looks like one; anything else becomes part of the message's company, not of metrics.
+/// A code that can be compared and counted, or one that says there was none.
 fn code(given: &str) -> String {
     let fits = !given.is_empty()
         && given.len() <= MAX_CODE

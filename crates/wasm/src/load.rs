@@ -13,7 +13,6 @@ use wasmi::{Engine, ExternType, Linker, Module, Val};
 
 /// Bytes of a pack's or node's name.
 const MAX_NAME: usize = 256;
-const PAIR: [&str; 2] = ["i32 i32", "i64"];
 
 /// Files of a pack, by the paths its manifest names.
 pub(crate) type Files<'a> = &'a dyn Fn(&str, usize) -> Result<Vec<u8>, Refusal>;
@@ -115,48 +114,40 @@ impl Pack {
     }
 }
 
+/// What an export gives. A pair comes as two values, or packed into one.
+#[derive(Clone, Copy)]
+enum Gives {
+    Nothing,
+    Number,
+    Pair,
+}
+
+/// The functions of the ABI, with what they take.
+const EXPORTS: [(&str, &str, Gives); 7] = [
+    ("openwop_abi_version", "", Gives::Number),
+    ("openwop_pack_name", "", Gives::Pair),
+    ("openwop_node_count", "", Gives::Number),
+    ("openwop_node_id_at", "i32", Gives::Pair),
+    ("openwop_alloc", "i32", Gives::Number),
+    ("openwop_free", "i32 i32", Gives::Nothing),
+    ("openwop_node_invoke", "i32 i32 i32", Gives::Pair),
+];
+
 fn check_exports(module: &Module) -> Result<(), Refusal> {
-    let one = |text: &'static str| vec![text];
-    let pair = |params: &str| {
-        PAIR.map(|results| format!("({params}) -> {results}"))
-            .to_vec()
-    };
-    let wanted: [(&'static str, Vec<String>, &'static str); 7] = [
-        (
-            "openwop_abi_version",
-            one("() -> i32").into_iter().map(str::to_owned).collect(),
-            ": () -> i32",
-        ),
-        ("openwop_pack_name", pair(""), ": () -> (i32 i32) or i64"),
-        (
-            "openwop_node_count",
-            vec!["() -> i32".to_owned()],
-            ": () -> i32",
-        ),
-        (
-            "openwop_node_id_at",
-            pair("i32"),
-            ": (i32) -> (i32 i32) or i64",
-        ),
-        (
-            "openwop_alloc",
-            vec!["(i32) -> i32".to_owned()],
-            ": (i32) -> i32",
-        ),
-        ("openwop_free", vec!["(i32 i32)".to_owned()], ": (i32 i32)"),
-        (
-            "openwop_node_invoke",
-            pair("i32 i32 i32"),
-            ": (i32 i32 i32) -> (i32 i32) or i64",
-        ),
-    ];
-    for (name, types, expected) in wanted {
+    for (name, takes, gives) in EXPORTS {
+        let fitting = match gives {
+            Gives::Nothing => vec![format!("({takes})")],
+            Gives::Number => vec![format!("({takes}) -> i32")],
+            Gives::Pair => vec![format!("({takes}) -> i32 i32"), format!("({takes}) -> i64")],
+        };
         let found = match module.get_export(name) {
             Some(ExternType::Func(ty)) => Some(imports::signature(&ty)),
             _ => None,
         };
-        if !found.is_some_and(|found| types.contains(&found)) {
-            return Err(Refusal::Export { name, expected });
+        if !found.is_some_and(|found| fitting.contains(&found)) {
+            return Err(Refusal::Export {
+                what: format!("{name}: {}", fitting.join(" or ")),
+            });
         }
     }
     Ok(())

@@ -18,12 +18,8 @@ pub enum Refusal {
     Module(String),
     #[error("it imports {module}.{name}, which this host does not serve")]
     Import { module: String, name: String },
-    #[error("it does not export {name}{expected}")]
-    Export {
-        name: &'static str,
-        /// With its type, where one is wanted.
-        expected: &'static str,
-    },
+    #[error("it does not export {what}")]
+    Export { what: String },
     #[error(
         "unsupported_abi_version: it speaks version {found} of the ABI; this host speaks version 1"
     )]

@@ -208,8 +208,7 @@ impl Sandbox {
             Some(Extern::Memory(memory)) => memory,
             _ => {
                 return Err(Refusal::Export {
-                    name: "memory",
-                    expected: "",
+                    what: "memory".to_owned(),
                 });
             }
         };

@@ -3,6 +3,7 @@ mod failures;
 mod guard;
 mod http;
 mod model;
+mod pack;
 mod perform;
 mod resolver;
 mod server;

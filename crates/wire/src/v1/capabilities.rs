@@ -1,8 +1,11 @@
 //! The discovery document, generated from what the binary wired together. Nothing is typed by
 //! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
 
+mod packs;
 #[cfg(test)]
 mod tests;
+
+pub use packs::WasmPacks;
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
@@ -52,18 +55,6 @@ pub struct Wired<'a> {
     pub agents: Option<Agents<'a>>,
     /// Packs in WebAssembly; absent where none are taken, or for a reader who may not start runs.
     pub packs: Option<&'a WasmPacks>,
-}
-
-/// How nodes of packs are run here.
-#[derive(Debug, Clone)]
-pub struct WasmPacks {
-    pub abi_versions: &'static [u32],
-    pub engine: &'static str,
-    pub max_memory_bytes: usize,
-    pub max_execution_ms: u64,
-    pub max_fuel: u64,
-    /// Names of the packs that loaded.
-    pub loaded: Vec<String>,
 }
 
 /// What one compaction takes in and leaves at most.
@@ -230,16 +221,7 @@ pub fn document(wired: &Wired<'_>) -> Value {
         multi_agent(wired, agents, &mut out);
     }
     if let Some(packs) = wired.packs {
-        let wasm = json!({
-            "supported": true,
-            "abiVersions": packs.abi_versions,
-            "engine": packs.engine,
-            "maxMemoryBytes": packs.max_memory_bytes,
-            "maxExecutionMs": packs.max_execution_ms,
-            "maxFuel": packs.max_fuel,
-            "loadedPacks": packs.loaded,
-        });
-        out.set("nodePackRuntimes", json!({"wasm": wasm}));
+        out.set("nodePackRuntimes", packs::told(packs));
     }
     if wired.auth_scoped {
         out.set(
