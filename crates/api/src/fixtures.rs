@@ -33,7 +33,7 @@ fn is_served(definition: &Definition, packs: &PackTypes) -> bool {
     let id = definition.id().as_str();
     let probes = id.starts_with(PROBES_OF_PACKS) || id == PROBE_OF_COERCION;
     let mut foreign = definition.pack_types();
-    let brought = foreign.all(|type_id| packs.pack_of(type_id).is_some());
+    let brought = foreign.all(|type_id| packs.get(type_id).is_some());
     definition.gated().is_none() && brought && !probes
 }
 
@@ -55,11 +55,10 @@ mod tests {
             packs: Brought::Once,
             ..Permissions::default()
         };
-        let packs = (
+        let packs = [(
             "vendor.openwop.rust-hello.greet",
             "vendor.openwop.rust-hello@1.0.0",
-        );
-        let packs = [packs].map(|(id, pack)| (id.to_owned(), pack.to_owned()));
+        )];
         let definition = Definition::compile(&document, permissions).expect("compiles");
         is_served(&definition, &PackTypes::from_iter(packs))
     }

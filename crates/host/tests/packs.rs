@@ -27,7 +27,11 @@ fn put(directory: &Path, name: &str, manifest: &str) {
 /// A good pack and one for another ABI.
 fn packs() -> TempDir {
     let packs = tempfile::tempdir().unwrap();
-    put(packs.path(), "greet", MANIFEST);
+    let label = "\"label\": \"Greet\"";
+    let strict = format!("{label}, \"configSchemaRef\": \"config.json\"");
+    put(packs.path(), "greet", &MANIFEST.replace(label, &strict));
+    let schema = r#"{"additionalProperties": false}"#;
+    std::fs::write(packs.path().join("greet/config.json"), schema).unwrap();
     let newer = MANIFEST.replace("\"abiVersion\": 1", "\"abiVersion\": 2");
     put(packs.path(), "newer", &newer);
     packs
@@ -146,6 +150,10 @@ fn check_knows_the_packs_it_is_told_of() {
     let directory = packs.path().display().to_string();
     let (good, said) = told(&["check", "--packs", &directory, "greeting.json"]);
     assert!(good && said.contains("unsupported_abi_version"), "{said}");
+    let odd = GREETING.replace("\"config\": {}", "\"config\": {\"tone\": \"odd\"}");
+    std::fs::write(home.path().join("odd.json"), odd).unwrap();
+    let (good, said) = told(&["check", "--packs", &directory, "odd.json"]);
+    assert!(!good && said.contains("/nodes/0/config: "), "{said}");
     let (good, said) = told(&["check", "--packs", "nowhere", "greeting.json"]);
     assert!(
         !good && said.contains("cannot read the packs in nowhere"),

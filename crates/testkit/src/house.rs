@@ -112,8 +112,7 @@ pub fn providers() -> Providers {
 pub const PACK_TYPE: &str = "vendor.acme.tools.act";
 
 pub fn packs() -> PackTypes {
-    let pack = "vendor.acme.tools@1.0.0".to_owned();
-    PackTypes::from_iter([(PACK_TYPE.to_owned(), pack)])
+    PackTypes::from_iter([(PACK_TYPE, "vendor.acme.tools@1.0.0")])
 }
 
 pub fn tenant() -> TenantId {

@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::load::{Files, Pack};
 use crate::refusal::Refusal;
 use crate::sandbox::{self, Stop};
+use jsonschema::Validator;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, PackAnswer, PackCall};
@@ -18,11 +19,13 @@ pub struct Packs {
 }
 
 /// A node type and the pack it comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TypeInfo {
     pub type_id: String,
     /// `name@version`.
     pub pack: String,
+    /// What a node's configuration has to look like.
+    pub config: Option<Arc<Validator>>,
 }
 
 impl Packs {
@@ -68,10 +71,13 @@ impl Packs {
     }
 
     pub fn types(&self) -> impl Iterator<Item = TypeInfo> {
-        self.by_type.iter().map(|(type_id, (pack, _))| TypeInfo {
-            type_id: type_id.clone(),
-            pack: pack.title(),
-        })
+        self.by_type
+            .iter()
+            .map(|(type_id, (pack, index))| TypeInfo {
+                type_id: type_id.clone(),
+                pack: pack.title(),
+                config: pack.nodes[*index].schemas.of_config(),
+            })
     }
 
     /// Calls a node. Takes up to the time limit; meant for a thread that may wait.

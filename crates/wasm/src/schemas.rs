@@ -6,11 +6,12 @@ use crate::manifest::{Node, stays_inside};
 use crate::refusal::Refusal;
 use jsonschema::Validator;
 use serde_json::Value;
+use std::sync::Arc;
 use tandem_record::Object;
 
 #[derive(Default)]
 pub(crate) struct Schemas {
-    config: Option<Validator>,
+    config: Option<Arc<Validator>>,
     inputs: Option<Validator>,
     outputs: Option<Validator>,
 }
@@ -22,14 +23,19 @@ impl Schemas {
             None => Ok(None),
         };
         Ok(Self {
-            config: read(&node.config_schema_ref)?,
+            config: read(&node.config_schema_ref)?.map(Arc::new),
             inputs: read(&node.input_schema_ref)?,
             outputs: read(&node.output_schema_ref)?,
         })
     }
 
+    pub(crate) fn of_config(&self) -> Option<Arc<Validator>> {
+        self.config.clone()
+    }
+
+    /// Also held by whoever registers a workflow; but that may have been another version.
     pub(crate) fn config(&self, config: &Object) -> Result<(), String> {
-        check(self.config.as_ref(), config, "config")
+        check(self.config.as_deref(), config, "config")
     }
 
     pub(crate) fn inputs(&self, inputs: &Object) -> Result<(), String> {

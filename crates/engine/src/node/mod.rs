@@ -18,6 +18,7 @@ mod supervisor;
 mod verifier;
 
 use crate::definition::Problem;
+use crate::definition::schema::problems;
 use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
@@ -303,11 +304,31 @@ impl Kind {
     }
 }
 
+/// A node whose type a pack brings, with the configuration its author promised to understand.
+fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    let Some(shape) = cx.packs.config(type_id) else {
+        return Some(Kind::Pack);
+    };
+    let found = problems(
+        shape,
+        &Value::Object(config.clone()),
+        &format!("{}/config", cx.path),
+    );
+    if found.is_empty() {
+        return Some(Kind::Pack);
+    }
+    cx.problems.extend(found.into_iter().map(|problem| Problem {
+        node: Some(cx.node.clone()),
+        ..problem
+    }));
+    None
+}
+
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
         if cx.packs.has(type_id) {
-            return Some(Kind::Pack);
+            return pack(type_id, config, cx);
         }
         cx.problems.push(Problem {
             type_id: Some(type_id.to_owned()),

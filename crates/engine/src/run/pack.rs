@@ -18,10 +18,10 @@ impl Turn<'_> {
         inputs: &Object,
     ) -> Result<Work, ErrorInfo> {
         let type_id = &self.run.def.nodes[ix].type_id;
-        match self.cx.packs.pack_of(type_id) {
-            Some(pack) => Ok(Work::Pack {
+        match self.cx.packs.get(type_id) {
+            Some(known) => Ok(Work::Pack {
                 effect,
-                pack: pack.to_owned(),
+                pack: known.pack.clone(),
                 inputs: inputs.clone(),
             }),
             None => {

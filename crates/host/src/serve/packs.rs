@@ -5,8 +5,10 @@ use crate::config::Settings;
 use crate::failure::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tandem_runtime::PackTypes;
-use tandem_wasm::{ABI_VERSIONS, ENGINE, Limits, Packs, conformance_packs, load_directories};
+use tandem_runtime::{PackType, PackTypes};
+use tandem_wasm::{
+    ABI_VERSIONS, ENGINE, Limits, Packs, TypeInfo, conformance_packs, load_directories,
+};
 use tandem_wire::v1::capabilities::WasmPacks;
 
 /// What a server may call; nothing where the operator named no directory.
@@ -53,7 +55,15 @@ pub(crate) fn from_directories(directories: &[PathBuf]) -> Result<(Packs, Vec<St
 /// The types documents may use and runs may meet.
 pub(crate) fn types(packs: Option<&Packs>) -> PackTypes {
     let types = packs.into_iter().flat_map(Packs::types);
-    types.map(|known| (known.type_id, known.pack)).collect()
+    let known = types.map(|known| {
+        let TypeInfo {
+            type_id,
+            pack,
+            config,
+        } = known;
+        (type_id, PackType { pack, config })
+    });
+    known.collect()
 }
 
 /// What discovery says of them.

@@ -94,13 +94,7 @@ fn providers() -> Providers {
 
 /// What the packs of a stage bring.
 pub(super) fn packs() -> PackTypes {
-    let acme = |id: &str| {
-        (
-            format!("vendor.acme.{id}"),
-            "vendor.acme.tools@1.0.0".to_owned(),
-        )
-    };
-    PackTypes::from_iter([acme("act")])
+    PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
 }
 
 pub(super) fn object(value: Value) -> Object {
