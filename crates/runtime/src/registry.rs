@@ -38,7 +38,7 @@ impl Runtime {
             packs: Brought::By(self.packs()),
             ..permissions
         };
-        let definition = Definition::compile(document, permissions)
+        let definition = Definition::admit(document, permissions)
             .map(Arc::new)
             .map_err(RegisterError::Invalid)?;
         let problems = self.providers().check(&definition);

@@ -17,6 +17,7 @@ mod models;
 mod past;
 mod people;
 mod seams;
+mod sensitive;
 mod stage;
 mod storage;
 mod streams;

@@ -1,6 +1,6 @@
 //! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
 
-use super::document::{Document, PortValue};
+use super::document::{Document, Node, PortValue};
 use super::topology::{self, Topology};
 use super::{
     ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
@@ -460,14 +460,33 @@ fn sensitivity(doc: &Document) -> Sensitivity {
         outputs: doc
             .nodes
             .iter()
-            .map(|n| {
-                let ports = n.output_sensitivity.iter().filter(|(_, on)| **on);
-                (
-                    n.id.clone(),
-                    ports.map(|(port, _)| port.clone()).collect::<BTreeSet<_>>(),
-                )
-            })
+            .map(|n| (n.id.clone(), sensitive_ports(doc, n)))
             .filter(|(_, ports)| !ports.is_empty())
             .collect(),
     }
+}
+
+/// The output ports its author marked, and those through which it passes a marked variable on.
+fn sensitive_ports(doc: &Document, node: &Node) -> BTreeSet<String> {
+    let marked = |name: &str| {
+        let variable = doc.variables.iter().any(|v| v.sensitive && v.name == name);
+        let channel = doc.channels.iter().flatten();
+        variable || channel.into_iter().any(|(n, c)| c.sensitive && n == name)
+    };
+    let ports = node.output_sensitivity.iter().filter(|(_, on)| **on);
+    let mut ports: BTreeSet<String> = ports.map(|(port, _)| port.clone()).collect();
+    match node.type_id.as_str() {
+        "core.setVariable" | "core.getVariable" => {
+            let name = node.config.get("name").and_then(Value::as_str);
+            ports.extend(name.filter(|name| marked(name)).map(|_| "value".to_owned()));
+        }
+        "core.identity" | "core.noop" => {
+            let bound = node.inputs.iter().filter(|(_, value)| {
+                matches!(value, PortValue::Variable { variable_name, .. } if marked(variable_name))
+            });
+            ports.extend(bound.map(|(port, _)| port.clone()));
+        }
+        _ => {}
+    }
+    ports
 }

@@ -1,6 +1,7 @@
 //! A workflow document, checked and made ready to run. Owns every rule about what may be
 //! registered; a [`Definition`] that exists is sound, so the run machine never re-checks it.
 
+mod admission;
 mod check;
 pub mod document;
 pub(crate) mod schema;

@@ -9,6 +9,7 @@ mod dispatch;
 mod flow;
 mod gate;
 mod http;
+pub(crate) mod interrupt;
 pub(crate) mod interrupt_kind;
 mod memory;
 mod mock_agent;
@@ -23,7 +24,7 @@ use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
-pub(crate) use asking::{Asking, OnTimeout};
+pub(crate) use asking::{Asking, Level, OnTimeout};
 pub(crate) use conformance::allowed_cost;
 pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
@@ -373,7 +374,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             ClarificationGate::parse(config, cx).map(Kind::ClarificationGate)
         }
         "core.conversationGate" => ConversationGate::parse(config, cx).map(Kind::ConversationGate),
-        "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
+        "core.interrupt" => interrupt::interrupt(config, cx),
         "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
         "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
         "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),

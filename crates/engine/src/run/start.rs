@@ -280,6 +280,9 @@ impl Turn<'_> {
                 Step::Complete(Object::from_iter(value.map(|v| ("value".to_owned(), v))))
             }
             Kind::GetVariable { name } => {
+                if let Err(denied) = self.run.may_read(ix, name) {
+                    return Step::Fail(denied);
+                }
                 let value = self.run.variable(name).unwrap_or(Value::Null);
                 Step::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
@@ -309,7 +312,7 @@ impl Turn<'_> {
             Kind::ApprovalGate(gate) => Step::Ask(Box::new(Question {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs),
-                resume_schema: None,
+                resume_schema: gate.asking.answer_document(),
                 timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
@@ -317,7 +320,7 @@ impl Turn<'_> {
             Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
                 data: gate.data(),
-                resume_schema: None,
+                resume_schema: gate.asking.answer_document(),
                 timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
@@ -325,7 +328,7 @@ impl Turn<'_> {
             Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
                 kind: open.kind.clone(),
                 data: open.data.clone(),
-                resume_schema: open.schema_document.clone(),
+                resume_schema: open.asking.answer_document(),
                 timeout_ms: open.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,

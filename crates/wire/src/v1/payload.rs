@@ -1,7 +1,7 @@
 //! The public name and payload of each stored fact.
 
 use super::agent;
-use super::mask::{masked, masked_entries};
+use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::question::{question_payload, standing};
 use super::recorded::{forked_from, memory_payload, owner};
@@ -123,7 +123,7 @@ pub(super) fn payload(
             outputs,
             duration_ms,
         } => {
-            out.set("outputs", outputs);
+            out.set("outputs", masked_run_outputs(outputs, sensitivity));
             out.set("durationMs", duration_ms);
         }
         Event::RunFailed {
@@ -433,13 +433,6 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }
         | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),
-    }
-}
-
-fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
-    match sensitivity.outputs.get(node) {
-        Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
-        None => outputs.clone(),
     }
 }
 

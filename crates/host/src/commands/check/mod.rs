@@ -151,7 +151,7 @@ fn examine(
         packs: Brought::By(packs),
         ..Permissions::default()
     };
-    let definition = match Definition::compile(&document, permissions) {
+    let definition = match Definition::admit(&document, permissions) {
         Ok(definition) => definition,
         Err(problems) => {
             let found = problems.iter().map(|problem| {
