@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from host import ROOT, SHARED, Host, Tally, chain, eventually, node  # noqa: E402
 import families  # noqa: E402
 import tools  # noqa: E402
+import packs  # noqa: E402
 from openapi import complaints as openapi_complaints  # noqa: E402
 
 try:
@@ -43,6 +44,8 @@ RUNS = [
     ("conformance-message-reducer", {}, {}),
     ("conformance-capability-missing", {}, {}),
     ("conformance-model-capability-insufficient", {}, {}),
+    ("conformance-wasm-pack-roundtrip", {"name": "openwop"}, {}),
+    ("conformance-wasm-pack-memory-cap-breach", {}, {}),
 ]
 
 # Notes under one name before the oldest are collapsed.
@@ -372,6 +375,7 @@ def main():
             models(host, published, tally)
             families.all_of_them(host, tally)
             tools.all_of_them(host, published, tally, outside)
+            packs.all_of_them(host, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
             audit(host, published, tally)

@@ -2,7 +2,7 @@
 //! must be true.
 
 use tandem_record::TenantId;
-use tandem_runtime::{Definition, Fault, Runtime, ToolServers};
+use tandem_runtime::{Definition, Fault, PackTypes, Runtime, ToolServers};
 
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
@@ -25,25 +25,27 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        if definition.is_some_and(|d| is_served(&d, runtime.tools())) {
+        if definition.is_some_and(|d| is_served(&d, runtime.tools(), runtime.packs())) {
             fixtures.push(id.to_string());
         }
     }
     Ok(fixtures)
 }
 
-fn is_served(definition: &Definition, tools: &ToolServers) -> bool {
+fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) -> bool {
     let id = definition.id().as_str();
     let probes =
         id.starts_with(PROBES_OF_PACKS) || [PROBE_OF_COERCION, PROBE_OF_DISCOVERY].contains(&id);
-    definition.gated().is_none() && !probes && tools.serve(definition)
+    let mut foreign = definition.pack_types();
+    let brought = foreign.all(|type_id| packs.get(type_id).is_some());
+    definition.gated().is_none() && !probes && brought && tools.serve(definition)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use tandem_runtime::Permissions;
+    use tandem_runtime::{Brought, Permissions};
 
     fn served(id: &str, type_id: &str, config: Value) -> bool {
         served_with(&[], id, type_id, config)
@@ -56,9 +58,18 @@ mod tests {
             "nodes": [{"id": "n", "typeId": type_id, "name": "n", "position": {"x": 0, "y": 0},
                        "config": config, "inputs": {}}],
         });
-        let definition = Definition::compile(&document, Permissions::default());
+        let permissions = Permissions {
+            // As documents are that were registered once.
+            packs: Brought::Once,
+            ..Permissions::default()
+        };
+        let packs = [(
+            "vendor.openwop.rust-hello.greet",
+            "vendor.openwop.rust-hello@1.0.0",
+        )];
+        let definition = Definition::compile(&document, permissions).expect("compiles");
         let tools = tools.iter().map(|id| (*id).to_owned()).collect();
-        is_served(&definition.expect("compiles"), &tools)
+        is_served(&definition, &tools, &PackTypes::from_iter(packs))
     }
 
     #[test]
@@ -97,6 +108,24 @@ mod tests {
             "core.identity",
             json!({})
         ));
+        for (id, type_id, whole) in [
+            (
+                "conformance-wasm-pack-roundtrip",
+                "vendor.openwop.rust-hello.greet",
+                true,
+            ),
+            (
+                "conformance-wasm-pack-memory-cap-breach",
+                "vendor.openwop.misbehaving.memory-bomb",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                served(id, type_id, json!({})),
+                whole,
+                "{id}: only what is loaded"
+            );
+        }
         let asks = json!({"provider": "mock", "model": "m", "outputSchema": {}});
         for (id, whole) in [
             ("conformance-envelope-refusal", true),

@@ -12,6 +12,7 @@ mod graph;
 mod ids;
 pub mod model;
 mod node;
+pub mod pack;
 pub mod run;
 pub mod tool;
 

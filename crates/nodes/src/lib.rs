@@ -1,5 +1,5 @@
-//! What the host does to the world: HTTP calls of nodes, calls of models and of tools, deliveries
-//! to webhooks, and proving that a secret can be resolved.
+//! What the host does to the world: HTTP calls of nodes, calls of models, of tools and of nodes that
+//! packs bring, deliveries to webhooks, and proving that a secret can be resolved.
 //!
 //! An effect arrives already recorded under an id that never changes; this crate attempts it once
 //! and says how it went. It decides nothing about retries, writes nothing to any log of a run, and
@@ -22,6 +22,7 @@ mod guard;
 mod http;
 mod mcp;
 mod model;
+mod pack;
 mod perform;
 mod request;
 mod response;
@@ -40,6 +41,7 @@ pub use model::{
     Hosted, MAX_PROGRAM, MockEntry, MockProgram, Models, SchemaMode, Script, ScriptError, Speaks,
     done as answered,
 };
+pub use pack::PackCaller;
 pub use perform::Performer;
 pub use secrets::Secrets;
 pub use trace::outgoing;

@@ -1,6 +1,6 @@
 //! The door the runtime's outbox workers come through.
 
-use crate::{HttpCaller, McpServers, Models, Secrets};
+use crate::{HttpCaller, McpServers, Models, PackCaller, Secrets};
 use std::time::Duration;
 use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, TraceContext};
 
@@ -9,6 +9,7 @@ pub struct Performer {
     secrets: Secrets,
     models: Models,
     tools: McpServers,
+    packs: Option<PackCaller>,
 }
 
 impl Performer {
@@ -18,6 +19,7 @@ impl Performer {
             secrets,
             models: Models::default(),
             tools: McpServers::default(),
+            packs: None,
         }
     }
 
@@ -29,6 +31,11 @@ impl Performer {
     /// With tool servers that may be called.
     pub fn with_tools(self, tools: McpServers) -> Self {
         Self { tools, ..self }
+    }
+
+    /// With packs whose nodes may be called.
+    pub fn with_packs(self, packs: Option<PackCaller>) -> Self {
+        Self { packs, ..self }
     }
 
     pub fn secrets(&self) -> &Secrets {
@@ -49,6 +56,16 @@ impl Performer {
                 self.models.call(request, timeout, &effect.id, trace).await
             }
             EffectKind::Tool { request, .. } => self.tools.ask(request, &effect.id, trace).await,
+            EffectKind::Pack {
+                node,
+                attempt,
+                call,
+            } => match &self.packs {
+                Some(packs) => packs.call(effect, node, *attempt, call).await,
+                None => EffectOutcome::Failed {
+                    error: ErrorInfo::new("pack_unavailable", "This host has no packs any more."),
+                },
+            },
             EffectKind::SecretEcho {
                 secret_id, reveal, ..
             } if *reveal => self.secrets.reveal(secret_id),

@@ -17,6 +17,7 @@ mod id;
 mod interrupt;
 mod memory;
 mod model;
+mod pack;
 mod run;
 mod timer;
 mod tool;
@@ -44,6 +45,7 @@ pub use model::{
     ModelRefusal, ModelRequest, ModelRetry, ModelRole, ModelStop, ModelUsage, RecoveryPath,
     RefusalDivergence,
 };
+pub use pack::{PackAnswer, PackCall, PackLine, PackResult, is_reserved_type};
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,

@@ -19,6 +19,8 @@ use tokio::task::AbortHandle;
 
 /// A holder that shows no sign of life for this long has lost its effect.
 pub(crate) const LEASE_MS: u64 = 60_000;
+/// Calls of packs wait for a processor, one behind the other, each with a time limit.
+const PACK_QUEUE_MS: u64 = 30 * 60_000;
 /// Longest pause between two attempts to record a result.
 const MAX_BACKOFF_MS: u64 = 30_000;
 
@@ -147,6 +149,7 @@ fn lease_ms(kind: &EffectKind) -> u64 {
         EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
         EffectKind::Model { timeout_ms, .. } => timeout_ms + LEASE_MS,
         EffectKind::Tool { request, .. } => request.timeout_ms + LEASE_MS,
+        EffectKind::Pack { .. } => PACK_QUEUE_MS + LEASE_MS,
         _ => LEASE_MS,
     }
 }
@@ -242,6 +245,7 @@ impl Runtime {
             EffectKind::Http { .. }
             | EffectKind::Model { .. }
             | EffectKind::Tool { .. }
+            | EffectKind::Pack { .. }
             | EffectKind::SecretEcho { .. } => {
                 let outcome = match said {
                     Some(outcome) => outcome.clone(),

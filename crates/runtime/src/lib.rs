@@ -66,6 +66,7 @@ pub use tandem_engine::model::{
     BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, NODE_TYPES as MODEL_NODE_TYPES, Provider,
     Providers, content_key,
 };
+pub use tandem_engine::pack::{Brought, PackType, PackTypes};
 pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
     sources_at_once,

@@ -103,6 +103,7 @@ impl Runtime {
                 EffectKind::Http { .. }
                 | EffectKind::Model { .. }
                 | EffectKind::Tool { .. }
+                | EffectKind::Pack { .. }
                 | EffectKind::SecretEcho { .. }
                 | EffectKind::NotifyParent { .. }
                 | EffectKind::CancelChild { .. }

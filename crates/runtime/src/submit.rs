@@ -266,6 +266,7 @@ impl Runtime {
             definitions: seen,
             memory: seen,
             providers: self.providers(),
+            packs: self.packs(),
             asked: seen,
             tools: self.tools(),
         }

@@ -21,6 +21,7 @@ async fn restore(house: &House, history: &Value) -> RunId {
     let document = &history["document"];
     let permissions = Permissions {
         conformance_role: true,
+        ..Permissions::default()
     };
     let registered = house
         .runtime

@@ -120,6 +120,8 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         let calls = tandem_runtime::TOOL_NODE_TYPES.contains(type_id);
         (!asks || providers.advertised().next().is_some()) && (!calls || tools)
     };
+    let mut node_types: Vec<&str> = tandem_runtime::advertised_types().filter(of_use).collect();
+    node_types.extend(doors.runtime.packs().ids());
     capabilities::document(&Wired {
         host_version: doors.host.version,
         host_id: &doors.host.host_id,
@@ -142,7 +144,7 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         otel: doors.otel,
         metrics: &ADVERTISED,
         stream_modes: &stream::SUPPORTED,
-        node_types: tandem_runtime::advertised_types().filter(of_use).collect(),
+        node_types,
         interrupt_kinds: &kinds,
         webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
@@ -159,5 +161,6 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         models,
         tools: may(Scope::RunsCreate) && tools,
         agents,
+        packs: doors.packs.as_ref().filter(|_| may(Scope::RunsCreate)),
     })
 }

@@ -17,7 +17,7 @@ use tandem_record::{NodeId, Sensitivity};
 /// Nodes a single document may have before quadratic checks would hurt.
 pub(super) fn compile(
     source: &Value,
-    permissions: Permissions,
+    permissions: Permissions<'_>,
 ) -> Result<Definition, Vec<Problem>> {
     let problems = schema::check(source);
     if !problems.is_empty() {
@@ -206,7 +206,7 @@ struct Built {
 fn build(
     doc: &Document,
     topology: &Topology,
-    permissions: Permissions,
+    permissions: Permissions<'_>,
     problems: &mut Vec<Problem>,
 ) -> Built {
     let mut place = vec![0_usize; doc.nodes.len()];
@@ -317,7 +317,7 @@ fn include_inner_bodies(nodes: &mut [CompiledNode]) {
 fn compile_node(
     doc: &Document,
     d: usize,
-    permissions: Permissions,
+    permissions: Permissions<'_>,
     problems: &mut Vec<Problem>,
 ) -> CompiledNode {
     let node = &doc.nodes[d];
@@ -353,6 +353,7 @@ fn compile_node(
         node: &node.id,
         conformance: is_conformance(doc.id.as_str()),
         conformance_role: permissions.conformance_role,
+        packs: permissions.packs,
         problems,
     };
     let kind = node::parse(&node.type_id, &node.config, &mut context).unwrap_or(Kind::Passthrough);

@@ -1,8 +1,10 @@
 //! What may be registered: each check with the place and the reason it reports.
 
 use super::{Definition, Permissions, Problem};
+use crate::pack::{Brought, PackType, PackTypes};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A sound document, to be broken in one place.
 fn sound() -> Value {
@@ -283,6 +285,7 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
     assert_eq!(problems(&named), []);
     let role = Permissions {
         conformance_role: true,
+        ..Permissions::default()
     };
     assert!(Definition::compile(&emits, role).is_ok());
 }
@@ -357,4 +360,57 @@ fn published_workflows_compile_or_name_a_type_this_host_lacks() {
         compiled += usize::from(found.is_empty());
     }
     assert!(compiled > 20, "only {compiled} compile");
+}
+
+#[test]
+fn packs_bring_types_but_never_the_hosts_own() {
+    let types = PackTypes::from_iter([("vendor.acme.act", "a@1.0.0"), ("core.acted", "a@1.0.0")]);
+    let compiles = |type_id: &str, packs| {
+        let document = with(sound(), "/nodes/0/typeId", json!(type_id));
+        let permissions = Permissions {
+            packs,
+            ..Permissions::default()
+        };
+        Definition::compile(&document, permissions).is_ok()
+    };
+    for (type_id, nothing, brought, once) in [
+        ("vendor.acme.act", false, true, true),
+        ("vendor.acme.gone", false, false, true),
+        ("core.acted", false, false, false),
+        ("vendor.tandem.acted", false, false, false),
+        ("conformance.acted", false, false, false),
+        ("core.noop", true, true, true),
+    ] {
+        assert_eq!(compiles(type_id, Brought::Nothing), nothing, "{type_id}");
+        assert_eq!(compiles(type_id, Brought::By(&types)), brought, "{type_id}");
+        // A document that was accepted still means what it meant.
+        assert_eq!(compiles(type_id, Brought::Once), once, "{type_id}");
+    }
+}
+
+#[test]
+fn configuration_a_pack_does_not_understand_is_refused_at_its_place() {
+    let shape = json!({"required": ["tone"], "properties": {"tone": {"enum": ["kind"]}}});
+    let known = PackType {
+        pack: "a@1.0.0".to_owned(),
+        config: Some(Arc::new(
+            jsonschema::validator_for(&shape).expect("a schema"),
+        )),
+    };
+    let types = PackTypes::from_iter([("vendor.acme.act".to_owned(), known)]);
+    let acts = with(sound(), "/nodes/0/typeId", json!("vendor.acme.act"));
+    let permissions = Permissions {
+        packs: Brought::By(&types),
+        ..Permissions::default()
+    };
+    for (config, place) in [
+        (json!({"tone": "kind"}), None),
+        (json!({"tone": "gruff"}), Some("/nodes/0/config/tone")),
+        (json!({}), Some("/nodes/0/config")),
+    ] {
+        let document = with(acts.clone(), "/nodes/0/config", config);
+        let found = Definition::compile(&document, permissions).err();
+        let found = found.map(|problems| problems[0].path.clone());
+        assert_eq!(found.as_deref(), place);
+    }
 }

@@ -20,6 +20,8 @@ mod tool;
 mod verifier;
 
 use crate::definition::Problem;
+use crate::definition::schema::problems;
+use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
@@ -69,6 +71,8 @@ pub(crate) enum Kind {
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
+    /// What it does is in a pack.
+    Pack,
     Memory(MemoryConfig),
     /// Test only: acts on memory the way a fixture wants to see it.
     MemoryHook(MemoryHook),
@@ -224,6 +228,8 @@ pub(crate) struct ParseContext<'a> {
     /// The document is one of the protocol's test workflows.
     pub(crate) conformance: bool,
     pub(crate) conformance_role: bool,
+    /// Node types besides the host's own.
+    pub(crate) packs: Brought<'a>,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
@@ -323,6 +329,7 @@ impl Kind {
             | Self::SubWorkflow(_)
             | Self::Http(_)
             | Self::Tool(_)
+            | Self::Pack
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
             | Self::OpenInterrupt(_)
@@ -340,9 +347,32 @@ impl Kind {
     }
 }
 
+/// A node whose type a pack brings, with the configuration its author promised to understand.
+fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    let Some(shape) = cx.packs.config(type_id) else {
+        return Some(Kind::Pack);
+    };
+    let found = problems(
+        shape,
+        &Value::Object(config.clone()),
+        &format!("{}/config", cx.path),
+    );
+    if found.is_empty() {
+        return Some(Kind::Pack);
+    }
+    cx.problems.extend(found.into_iter().map(|problem| Problem {
+        node: Some(cx.node.clone()),
+        ..problem
+    }));
+    None
+}
+
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
+        if cx.packs.has(type_id) {
+            return pack(type_id, config, cx);
+        }
         return cx.no_such_type(type_id);
     };
     match known.availability {

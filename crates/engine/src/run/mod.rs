@@ -19,6 +19,7 @@ mod fork;
 mod limits;
 mod model;
 mod options;
+mod pack;
 mod questions;
 mod refusal;
 mod remember;

@@ -229,6 +229,10 @@ impl Turn<'_> {
                 let call = self.tool_call(ix, config, inputs, execution, attempt)?;
                 Ok(Some(call))
             }
+            Kind::Pack => {
+                let call = self.pack_work(ix, effect(self, "tandem:pack"), inputs)?;
+                Ok(Some(call))
+            }
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
                 effect: effect(self, "tandem:secret"),
                 secret_id: secret_id.clone(),
@@ -357,6 +361,7 @@ impl Turn<'_> {
             | Kind::Http(_)
             | Kind::Model(_)
             | Kind::Tool(_)
+            | Kind::Pack
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }

@@ -83,12 +83,14 @@ impl Turn<'_> {
     /// The server answered, or did not.
     pub(super) fn tool_answered(&mut self, ix: usize, outcome: EffectOutcome, cause: Seq) {
         let result = match outcome {
-            EffectOutcome::Done { mut outputs } => match outputs.remove("result") {
-                Some(result @ Value::Object(_)) => Ok(result),
-                _ => Err(ErrorInfo::new("internal_error", "the answer is not one")),
-            },
+            EffectOutcome::Done { mut outputs } => Ok(outputs.remove("result")),
             EffectOutcome::Failed { error } => Err(error),
+            EffectOutcome::Pack(_) => Ok(None),
         };
+        let result = result.and_then(|result| {
+            let object = result.filter(Value::is_object);
+            object.ok_or_else(|| ErrorInfo::new("internal_error", "the answer is not one"))
+        });
         match result {
             Ok(result) => {
                 let calls = matches!(

@@ -11,6 +11,7 @@ use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
 use crate::model::Providers;
+use crate::pack::PackTypes;
 use crate::tool::ToolServers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub struct Context<'a> {
     pub definitions: &'a dyn Definitions,
     pub memory: &'a dyn Memory,
     pub providers: &'a Providers,
+    pub packs: &'a PackTypes,
     pub asked: &'a dyn Asked,
     pub tools: &'a ToolServers,
 }

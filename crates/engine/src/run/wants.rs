@@ -129,6 +129,7 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                     request: request.clone(),
                 },
             ),
+            Some(Work::Pack { effect, inputs, .. }) => (effect, run.pack_effect(ix, inputs)),
             Some(Work::SecretEcho {
                 effect,
                 secret_id,

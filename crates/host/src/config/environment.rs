@@ -32,6 +32,7 @@ impl Environment<'_> {
             store: self.get("TANDEM_STORE"),
             workflows: paths("TANDEM_WORKFLOWS"),
             agents: paths("TANDEM_AGENTS"),
+            packs: paths("TANDEM_PACKS"),
             host_id: self.get("TANDEM_HOST_ID"),
             public_url: self.get("TANDEM_PUBLIC_URL"),
             test_seams: self.switch("TANDEM_TEST_SEAMS")?,

@@ -14,6 +14,7 @@ pub(crate) struct Layer {
     pub(crate) store: Option<String>,
     pub(crate) workflows: Option<Vec<PathBuf>>,
     pub(crate) agents: Option<Vec<PathBuf>>,
+    pub(crate) packs: Option<Vec<PathBuf>>,
     pub(crate) host_id: Option<String>,
     pub(crate) public_url: Option<String>,
     pub(crate) test_seams: Option<bool>,
@@ -59,6 +60,7 @@ impl Layer {
             store: self.store.or(below.store),
             workflows: self.workflows.or(below.workflows),
             agents: self.agents.or(below.agents),
+            packs: self.packs.or(below.packs),
             host_id: self.host_id.or(below.host_id),
             public_url: self.public_url.or(below.public_url),
             test_seams: self.test_seams.or(below.test_seams),
@@ -90,6 +92,7 @@ impl Layer {
             store: args.store.clone(),
             workflows: unless_empty(&args.workflows),
             agents: unless_empty(&args.agents),
+            packs: unless_empty(&args.packs),
             host_id: args.host_id.clone(),
             public_url: args.public_url.clone(),
             // A flag that is absent says nothing; it does not say no.
@@ -115,6 +118,7 @@ impl Layer {
             listen: args.listen.clone(),
             store: Some(store),
             workflows: unless_empty(&args.workflows),
+            packs: unless_empty(&args.packs),
             ..Self::default()
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) store: PathBuf,
     pub(crate) workflows: Vec<PathBuf>,
     pub(crate) agents: Vec<PathBuf>,
+    /// Directories of packs whose nodes workflows may use.
+    pub(crate) packs: Vec<PathBuf>,
     pub(crate) host_id: String,
     /// Without a trailing slash.
     pub(crate) public_url: Option<String>,
@@ -153,6 +155,7 @@ pub(crate) fn resolve(
         store: sqlite_path(layer.store.as_deref().unwrap_or(DEFAULT_STORE))?,
         workflows: layer.workflows.unwrap_or_default(),
         agents: layer.agents.unwrap_or_default(),
+        packs: layer.packs.unwrap_or_default(),
         host_id: host_id(layer.host_id)?,
         public_url: layer.public_url.map(|url| public_url(&url)).transpose()?,
         test_seams,
@@ -213,6 +216,16 @@ pub(crate) fn store(
     }
     let file = file::load(config.or_else(|| env.get("TANDEM_CONFIG").map(PathBuf::from)))?;
     sqlite_path(file.store.as_deref().unwrap_or(DEFAULT_STORE))
+}
+
+/// Directories of packs a server here would take, or those the command line names.
+pub(crate) fn packs_of(flags: &[PathBuf], env: &Environment<'_>) -> Result<Vec<PathBuf>, Failure> {
+    if !flags.is_empty() {
+        return Ok(flags.to_vec());
+    }
+    let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
+    let layer = env.layer()?.over(file);
+    Ok(layer.packs.unwrap_or_default())
 }
 
 /// How long a server here would keep ended runs.

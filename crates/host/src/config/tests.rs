@@ -72,6 +72,17 @@ fn flags_win_over_environment_over_file_over_defaults() {
             expected: ["[\"/a\"]", "[\"/b\", \"/c\"]", "[\"/d\"]", "[]"],
         },
         Row {
+            name: "packs",
+            flag: Layer {
+                packs: Some(vec!["/a".into()]),
+                ..Layer::default()
+            },
+            env: ("TANDEM_PACKS", "/b:/c"),
+            file: "packs = [\"/d\"]",
+            read: |s| format!("{:?}", s.packs),
+            expected: ["[\"/a\"]", "[\"/b\", \"/c\"]", "[\"/d\"]", "[]"],
+        },
+        Row {
             name: "host id",
             flag: Layer {
                 host_id: Some("one".to_owned()),
@@ -258,9 +269,11 @@ fn an_unknown_key_is_refused_with_its_place() {
 
 #[test]
 fn paths_of_the_file_are_relative_to_it() {
-    let text = "store = \"sqlite:data/t.db\"\nworkflows = [\"flows\", \"/abs\"]";
+    let text =
+        "store = \"sqlite:data/t.db\"\nworkflows = [\"flows\", \"/abs\"]\npacks = [\"packs\"]";
     let layer = file::parse(Path::new("/etc/tandem/tandem.toml"), text).unwrap();
     assert_eq!(layer.store.as_deref(), Some("sqlite:/etc/tandem/data/t.db"));
+    assert_eq!(layer.packs.unwrap(), [Path::new("/etc/tandem/packs")]);
     assert_eq!(
         layer.workflows.unwrap(),
         [Path::new("/etc/tandem/flows"), Path::new("/abs")]

@@ -12,6 +12,7 @@ mod keys;
 mod logging;
 mod models;
 mod open;
+pub(crate) mod packs;
 mod signals;
 mod tools;
 mod upkeep;

@@ -4,6 +4,7 @@ mod guard;
 mod http;
 mod mcp;
 mod model;
+mod pack;
 mod perform;
 mod resolver;
 mod server;

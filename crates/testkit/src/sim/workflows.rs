@@ -2,6 +2,7 @@
 
 use super::{crew, critic, notes};
 use crate::flow::{Flow, wf};
+use crate::house::PACK_TYPE;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
@@ -39,7 +40,8 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
     for n in 0..count {
         let name = format!("n{n}");
         flow = match rng.random_range(0..13) {
-            0..2 => flow.http(&name, rng.random_range(1..4)),
+            0 => flow.http(&name, rng.random_range(1..4)),
+            1 => flow.node(&name, PACK_TYPE, json!({})),
             2 => ask_model(flow, &name),
             3..5 => flow.delay(&name, rng.random_range(1..2_000)),
             5..8 if !children.is_empty() => {

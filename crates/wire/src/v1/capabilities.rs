@@ -1,8 +1,11 @@
 //! The discovery document, generated from what the binary wired together. Nothing is typed by
 //! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
 
+mod packs;
 #[cfg(test)]
 mod tests;
+
+pub use packs::WasmPacks;
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
@@ -52,6 +55,8 @@ pub struct Wired<'a> {
     pub tools: bool,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
+    /// Packs in WebAssembly; absent where none are taken, or for a reader who may not start runs.
+    pub packs: Option<&'a WasmPacks>,
 }
 
 /// What one compaction takes in and leaves at most.
@@ -219,6 +224,9 @@ pub fn document(wired: &Wired<'_>) -> Value {
     }
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);
+    }
+    if let Some(packs) = wired.packs {
+        out.set("nodePackRuntimes", packs::told(packs));
     }
     if wired.auth_scoped {
         out.set(

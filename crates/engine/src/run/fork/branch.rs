@@ -99,6 +99,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
                 }
             }
             Some(Work::SecretEcho { effect, .. }) => *effect = identity("tandem:secret"),
+            Some(Work::Pack { effect, .. }) => *effect = identity("tandem:pack"),
             Some(Work::Child { child, .. }) => {
                 *child = child_run_id(run.id(), node, *execution, *attempt);
             }
@@ -115,7 +116,8 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
                 Work::Sleep { .. }
                 | Work::SecretEcho { .. }
                 | Work::Model { .. }
-                | Work::Tool { .. } => {}
+                | Work::Tool { .. }
+                | Work::Pack { .. } => {}
             }
         }
         if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event

@@ -51,6 +51,7 @@ impl Stage {
                 Work::Http { effect, .. }
                 | Work::Model { effect, .. }
                 | Work::Tool { effect, .. }
+                | Work::Pack { effect, .. }
                 | Work::SecretEcho { effect, .. },
             ) => effect.clone(),
             other => panic!("{node} waits for no effect but {other:?}"),

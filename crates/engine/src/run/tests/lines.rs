@@ -376,6 +376,15 @@ pub(super) fn effect(effect: &Effect) -> String {
             };
             format!("> tool {node} {}/{asked} attempt={attempt}", request.server)
         }
+        EffectKind::Pack {
+            node,
+            attempt,
+            call,
+        } => format!(
+            "> pack {node} {} {} attempt={attempt}",
+            call.type_id,
+            text(&call.inputs)
+        ),
         EffectKind::SecretEcho {
             node, secret_id, ..
         } => format!("> secret {node} {secret_id}"),
@@ -423,6 +432,7 @@ fn waits(work: &Work, at: Timestamp) -> String {
         Work::Model { .. } => "model".to_owned(),
         Work::Tool { .. } => "tool".to_owned(),
         Work::SecretEcho { .. } => "secret".to_owned(),
+        Work::Pack { pack, .. } => pack.clone(),
         Work::Child { .. } => "child".to_owned(),
     }
 }

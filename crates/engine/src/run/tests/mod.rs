@@ -34,6 +34,7 @@ mod loops;
 mod model_replays;
 mod models;
 mod overdue;
+mod packs;
 mod pausing;
 mod random_graphs;
 mod random_steps;

@@ -88,6 +88,7 @@ fn finish(run: &mut Stage, effect: &Effect, end: u8) {
         EffectKind::Http { .. }
         | EffectKind::Model { .. }
         | EffectKind::Tool { .. }
+        | EffectKind::Pack { .. }
         | EffectKind::SecretEcho { .. } => {
             let outcome = match end % 4 {
                 0 => EffectOutcome::Failed {

@@ -8,6 +8,7 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::model::{Provider, Providers};
+use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
     Need, Recall, Recalled, Refusal, Reheard, Run, Source, State, TimerWish, Undecided, bear,
@@ -33,6 +34,7 @@ pub(super) struct Stage {
     pub(super) now: Timestamp,
     pub(super) providers: Providers,
     pub(super) tools: ToolServers,
+    pub(super) packs: PackTypes,
     /// What a provider that answers by program says to a replay.
     pub(super) reheard: Reheard,
     pub(super) request: RunRequest,
@@ -92,6 +94,11 @@ fn providers() -> Providers {
     Providers::from_iter([provider("acme", Some("large")), provider("mock", None)])
 }
 
+/// What the packs of a stage bring.
+pub(super) fn packs() -> PackTypes {
+    PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
+}
+
 pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(map) => map,
@@ -111,6 +118,7 @@ impl Stage {
             now: START,
             providers: providers(),
             tools: ToolServers::from_iter(["docs".to_owned()]),
+            packs: packs(),
             reheard: Reheard::Nothing,
             request: RunRequest {
                 owner: Owner {
@@ -328,6 +336,7 @@ impl Stage {
             memory: &Empty,
             providers: &self.providers,
             tools: &self.tools,
+            packs: &self.packs,
             asked: &self.reheard,
         }
     }
@@ -380,6 +389,7 @@ impl Stage {
             now: self.now,
             providers: self.providers.clone(),
             tools: self.tools.clone(),
+            packs: self.packs.clone(),
             reheard: self.reheard.clone(),
             request,
             run: None,
@@ -444,6 +454,7 @@ impl Stage {
                 EffectKind::Http { .. }
                     | EffectKind::Model { .. }
                     | EffectKind::Tool { .. }
+                    | EffectKind::Pack { .. }
                     | EffectKind::SecretEcho { .. }
             )
         };

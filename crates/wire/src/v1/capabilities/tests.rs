@@ -59,6 +59,7 @@ fn told(agents: Agents<'_>) -> Value {
         }),
         tools: memory,
         agents: Some(agents),
+        packs: None,
     })
 }
 
