@@ -96,6 +96,7 @@ fn reject(turn: &mut Turn<'_>, ix: usize, cause: Seq) {
             action: "timeout".to_owned(),
             by: None,
             voter: None,
+            said_by: None,
             standing: Standing::default(),
             feedback: None,
             refine: None,
