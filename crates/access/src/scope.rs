@@ -73,10 +73,6 @@ impl fmt::Display for Scope {
 pub struct ScopeSet(u32);
 
 impl ScopeSet {
-    pub fn everything() -> Self {
-        Scope::all().iter().copied().collect()
-    }
-
     /// Names this version does not know are left out: an unknown name grants nothing.
     pub fn from_stored(names: &[String]) -> Self {
         names.iter().filter_map(|name| Scope::parse(name)).collect()

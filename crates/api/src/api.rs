@@ -35,8 +35,8 @@ pub struct Api {
     /// Serves `/v1/host/tandem/test/*` and the protocol's sample seams.
     pub test_seams: bool,
     pub console: bool,
-    /// Whether spans are exported, for discovery.
-    pub otel: bool,
+    /// How spans are exported, if they are, for discovery.
+    pub otel: Option<&'static str>,
     /// Signs and reads links to open questions.
     pub links: LinkSigner,
     /// Seals the audit log and signs receipts. The host lets it seal; the doors only ask it.
@@ -99,7 +99,7 @@ pub(crate) struct Doors {
     pub(crate) host: Host,
     pub(crate) settings: Settings,
     pub(crate) fixtures: Vec<String>,
-    pub(crate) otel: bool,
+    pub(crate) otel: Option<&'static str>,
     pub(crate) test_seams: bool,
     pub(crate) links: LinkSigner,
     pub(crate) notary: Arc<Notary>,

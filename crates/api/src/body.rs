@@ -8,9 +8,14 @@ use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer as _, MapAccess, Visitor};
 use serde_path_to_error::{Path, Segment};
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
+use tandem_record::{MAX_NESTING, nests_deeper};
 
 /// How much of an oversized body is read and thrown away before the answer. A connection closed
 /// with unread bytes is reset, and the caller would never see why.
@@ -67,13 +72,17 @@ async fn drain(mut body: Body) {
     let _ = tokio::time::timeout(DRAINED_FOR, reading).await;
 }
 
-/// A required JSON body.
+/// A required JSON body: one object, nested no deeper than can be kept.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     if body.is_empty() {
         return Err(Problem::invalid("", "is missing; a JSON object is needed"));
     }
+    if nests_deeper(body, MAX_NESTING) {
+        let message = format!("nests deeper than {MAX_NESTING} levels of arrays and objects");
+        return Err(Problem::invalid("", message));
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
-    let parsed = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let Closed(parsed) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = pointer(error.path());
         Problem::invalid(&path, describe(error.inner()))
     })?;
@@ -88,6 +97,58 @@ pub(crate) fn parse_optional<T: DeserializeOwned + Default>(body: &[u8]) -> Resu
         return Ok(T::default());
     }
     parse(body)
+}
+
+/// An object and nothing else. Left to itself, serde also fills a struct from an array, member by
+/// member in the order of the source code.
+pub(crate) struct Closed<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Closed<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Members(PhantomData)).map(Self)
+    }
+}
+
+struct Members<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members))
+    }
+}
+
+/// For a member that may be left out: if it is there it has its type, and `null` is none.
+pub(crate) fn present<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(from).map(Some)
+}
+
+/// The same for a word out of a few. Left to itself, serde also takes `{"word": null}` for one.
+pub(crate) fn present_word<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let word = String::deserialize(from)?;
+    T::deserialize(word.into_deserializer()).map(Some)
+}
+
+/// The same for a member that is a closed object itself.
+pub(crate) fn present_object<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Closed::deserialize(from).map(|Closed(object)| Some(object))
 }
 
 fn pointer(path: &Path) -> String {

@@ -1,12 +1,11 @@
 //! Deciding a question: the one path of every door. Who the caller is and may act for is looked up
 //! now; whether that is enough is weighed by `access` on the state the answer meets.
 
-use crate::api::{Doors, Shared};
+use crate::api::Shared;
 use crate::mutation::Ticket;
 use crate::problem::Problem;
 use crate::said::Said;
-use crate::to_the_end::to_the_end;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_access::{Decider, Identity, may_decide, may_decide_by_link};
@@ -43,12 +42,16 @@ pub(crate) async fn decide(
         value: given.value,
         by: Some(caller.principal.clone()),
     };
-    ticket.decide(doors, caller, run, proposal, judge).await
+    let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
+    ticket
+        .decide(doors, runtime, tenant, run, proposal, judge)
+        .await
 }
 
 /// Decides for whoever holds a signed link.
 pub(crate) async fn decide_by_link(
-    doors: &Doors,
+    doors: &Shared,
+    ticket: Ticket,
     tenant: TenantId,
     run: RunId,
     given: Given,
@@ -60,11 +63,11 @@ pub(crate) async fn decide_by_link(
         value: given.value,
         by: None,
     };
-    let (runtime, of) = (doors.runtime.acting_as(Actor::link()), run.clone());
-    let reply =
-        to_the_end(async move { runtime.decide(&tenant, &of, proposal, judge, None).await })
-            .await?;
-    Ok(say(&run, &reply).into_response())
+    let runtime = doors.runtime.acting_as(Actor::link());
+    let answered = ticket.decide(doors, runtime, tenant, run, proposal, judge);
+    answered
+        .await
+        .map_err(|problem| problem.by_link(doors.now()))
 }
 
 /// An answer that was taken.

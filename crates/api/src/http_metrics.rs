@@ -12,7 +12,7 @@ use std::time::Duration;
 use tandem_runtime::Metrics;
 
 /// The names discovery advertises, in the protocol's spelling.
-pub(crate) const ADVERTISED: [&str; 10] = [
+pub(crate) const ADVERTISED: [&str; 16] = [
     "openwop.run.created",
     "openwop.run.completed",
     "openwop.run.active",
@@ -23,6 +23,12 @@ pub(crate) const ADVERTISED: [&str; 10] = [
     "openwop.activity.duration",
     "openwop.cap.exceeded",
     "openwop.queue.depth",
+    "openwop.queue.enqueued",
+    "openwop.run.backlog",
+    "openwop.run.claim.conflicts",
+    "openwop.node.duration",
+    "openwop.interrupt.requested",
+    "openwop.interrupt.duration",
 ];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

@@ -22,10 +22,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::Identity;
-use tandem_record::{Command, Reply, RunId};
+use tandem_record::{Command, Reply, RunId, TenantId};
 use tandem_runtime::{
     Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal,
-    StoredResponse, StoredRun, SubmitError,
+    Refusal, Runtime, StoredResponse, StoredRun, SubmitError,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -112,10 +112,19 @@ impl Mutation {
 
     /// Looks for an earlier answer. Twins of a request under way wait here for its answer.
     pub(crate) async fn begin(&self, doors: &Doors, caller: &Identity) -> Result<Begun, Problem> {
+        self.begin_for(doors, &caller.tenant).await
+    }
+
+    /// The same for whoever has no identity beyond the tenant they act in.
+    pub(crate) async fn begin_for(
+        &self,
+        doors: &Doors,
+        tenant: &TenantId,
+    ) -> Result<Begun, Problem> {
         let Some(text) = &self.key else {
             return Ok(Begun::Now(Ticket(None)));
         };
-        let key = idempotency::storage_key(&caller.tenant, &self.operation, text);
+        let key = idempotency::storage_key(tenant, &self.operation, text);
         let digest = idempotency::digest(&self.path, &self.body);
         let held = tokio::time::timeout(TWIN_PATIENCE, doors.in_flight.hold(&key))
             .await
@@ -174,11 +183,12 @@ impl Ticket {
         .await
     }
 
-    /// Answers a question, if the judge lets the caller.
+    /// Answers a question, if the judge lets whoever the runtime acts for.
     pub(crate) async fn decide(
         self,
         doors: &Shared,
-        caller: &Identity,
+        runtime: Runtime,
+        tenant: TenantId,
         run: RunId,
         proposal: Proposal,
         judge: Judge,
@@ -187,10 +197,11 @@ impl Ticket {
             // Nothing to repeat: they may be allowed the next time.
             Answer::Replied(_, Reply::Denied { .. }) => None,
             Answer::Replied(run, reply) => Some(deciding::say(run, reply).stored()),
+            // Doors put this one differently, and it stays true without being kept.
+            Answer::Refused(Refusal::InterruptGone) => None,
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Created(_) => None,
         });
-        let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
         self.carry_out(
             doors,
             Box::pin(async move {

@@ -263,12 +263,12 @@ impl Problem {
         )
     }
 
-    pub(crate) fn interrupt_gone() -> Self {
-        Self::new(
-            StatusCode::GONE,
-            "interrupt_gone",
-            "The question died with its run.",
-        )
+    /// A question that died with its run, told to whoever holds a link, which is used up either way.
+    pub(crate) fn by_link(self, now: Timestamp) -> Self {
+        match self.code {
+            "interrupt_gone" => Self::already_resolved("cancelled", None, now),
+            _ => self,
+        }
     }
 
     /// The run is known, its log is not kept any more.

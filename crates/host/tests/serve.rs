@@ -28,6 +28,20 @@ const ASKING: &str = r#"{
   "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
 }"#;
 
+const PARENT: &str = r#"{
+  "id": "parent", "name": "Parent", "version": "1",
+  "nodes": [{"id": "sub", "typeId": "core.subWorkflow", "name": "Sub",
+             "position": {"x": 0, "y": 0}, "config": {"workflowId": "child"}, "inputs": {}}],
+  "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
+const CHILD: &str = r#"{
+  "id": "child", "name": "Child", "version": "1",
+  "nodes": [{"id": "one", "typeId": "core.noop", "name": "One",
+             "position": {"x": 0, "y": 0}, "config": {}, "inputs": {}}],
+  "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -154,6 +168,70 @@ fn keys_are_made_used_rotated_and_revoked() {
         text(&revoked.stderr)
     );
     assert_eq!(code(&with(&second, &["runs", "list"])), 0);
+}
+
+#[test]
+fn a_tenant_gets_its_first_key_from_whoever_has_the_store() {
+    let mut server = Server::with_workflows(&[]);
+    let own = [
+        "keys",
+        "create",
+        "a",
+        "--scope",
+        "runs:read",
+        "--tenant",
+        "default",
+    ];
+    assert_eq!(code(&server.run(&own)), 0);
+    let elsewhere = [
+        "keys",
+        "create",
+        "a",
+        "--scope",
+        "runs:read",
+        "--tenant",
+        "acme",
+    ];
+    let refused = server.run(&elsewhere);
+    assert_eq!(code(&refused), 1);
+    let said = text(&refused.stderr);
+    assert!(said.contains("tenant_membership_required"), "{said}");
+    let in_store = |server: &Server| {
+        let mut command = tandem(server.home());
+        command
+            .args(elsewhere)
+            .args(["--store", "sqlite:tandem.db"]);
+        command.output().unwrap()
+    };
+    let locked = text(&in_store(&server).stderr);
+    assert!(locked.contains("locked"), "{locked}");
+    assert_eq!(server.terminate(), 0, "{}", server.log());
+    let made = in_store(&server);
+    assert_eq!(code(&made), 0, "{}", text(&made.stderr));
+    let secret = text(&made.stdout).trim().to_owned();
+    server.start_again();
+    let listed = tandem(server.home())
+        .args(["runs", "list", "--url", &server.url, "--key", &secret])
+        .output()
+        .unwrap();
+    assert_eq!(code(&listed), 0, "{}", text(&listed.stderr));
+}
+
+#[test]
+fn the_ancestry_of_a_child_names_its_parent() {
+    let server = Server::with_workflows(&[("parent.json", PARENT), ("child.json", CHILD)]);
+    let ran = server.run(&["run", "parent", "--json"]);
+    assert_eq!(code(&ran), 0, "{}", text(&ran.stderr));
+    let parent = server.only_run("parent", "completed");
+    let child = server.only_run("child", "completed");
+    let told = server.run(&["runs", "ancestry", &child]);
+    assert_eq!(code(&told), 0, "{}", text(&told.stderr));
+    let line = format!("by core.subWorkflow of {parent}");
+    assert!(text(&told.stdout).contains(&line), "{}", text(&told.stdout));
+    let told = text(&server.run(&["runs", "ancestry", &child, "--json"]).stdout);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["ancestors"][0]["runId"], parent.as_str());
+    assert!(told["ancestors"].as_array().unwrap().len() == 1);
 }
 
 #[test]

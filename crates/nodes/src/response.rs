@@ -5,7 +5,7 @@ use crate::request::is_json;
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::{Value, json};
-use tandem_record::Object;
+use tandem_record::{MAX_NESTING, Object, nests_deeper};
 
 /// Headers a workflow can use. The rest stays out: cookies and the like would end up in the log.
 const KEPT_HEADERS: [reqwest::header::HeaderName; 4] = [CONTENT_TYPE, LOCATION, ETAG, RETRY_AFTER];
@@ -32,15 +32,15 @@ pub(crate) async fn read(response: &mut Response, limit: usize) -> Result<Body, 
     Ok(Body::Whole(bytes))
 }
 
-/// `{status, headers, body}`. A body that claims to be JSON and is not is given as text; none at
-/// all is `null`.
+/// `{status, headers, body}`. A body that claims to be JSON and is not, or nests deeper than can be
+/// kept, is given as text; none at all is `null`.
 pub(crate) fn outputs(response: &Response, bytes: &[u8], credentials: &Credentials) -> Object {
     let text = credentials.mask(String::from_utf8_lossy(bytes));
     let claims_json = response.headers().get(CONTENT_TYPE).is_some_and(is_json);
     let body = if text.is_empty() {
         Value::Null
     } else {
-        claims_json
+        (claims_json && !nests_deeper(text.as_bytes(), MAX_NESTING))
             .then(|| serde_json::from_str(&text).ok())
             .flatten()
             .unwrap_or_else(|| Value::String(text.into_owned()))

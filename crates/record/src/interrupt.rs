@@ -49,6 +49,9 @@ pub struct Decision {
     /// Who is meant when several people share one key or link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voter: Option<String>,
+    /// Who decided, in the client's own words. A claim: it counts for nothing but being shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_by: Option<String>,
     #[serde(default, skip_serializing_if = "Standing::is_plain")]
     pub standing: Standing,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,7 @@ mod id;
 mod interrupt;
 mod memory;
 mod model;
+mod nesting;
 mod pack;
 mod run;
 mod timer;
@@ -45,6 +46,7 @@ pub use model::{
     ModelRefusal, ModelRequest, ModelRetry, ModelRole, ModelStop, ModelUsage, RecoveryPath,
     RefusalDivergence,
 };
+pub use nesting::{MAX_NESTING, READABLE, map_nests_deeper, nests_deeper, value_nests_deeper};
 pub use pack::{PackAnswer, PackCall, PackLine, PackResult, is_reserved_type};
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,

@@ -247,4 +247,7 @@ pub struct Sensitivity {
     pub channels: BTreeSet<String>,
     /// Sensitive output ports by node.
     pub outputs: BTreeMap<NodeId, BTreeSet<String>>,
+    /// What kind of data its runs are about, where that is not just anything: `pii`, `phi`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
 }

@@ -86,6 +86,20 @@ pub struct ClosedInterrupt {
     pub outcome: String,
     pub by: Option<Principal>,
     pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// Nobody decided: time did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overdue: bool,
+}
+
+impl ClosedInterrupt {
+    /// Who decided, in a word; whoever came by a signed link has no other name.
+    pub fn decided_by(&self) -> Option<&str> {
+        let nobody = self.overdue || self.outcome == "cancelled";
+        let by = self.by.as_ref().map(Principal::as_str);
+        by.or_else(|| (!nobody).then_some("link"))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -42,6 +42,11 @@ pub struct Metrics {
     pub effect_seconds: Histogram,
     pub timer_late_seconds: Histogram,
     pub webhook_deliveries: Family<OutcomeLabel, Counter>,
+    pub node_seconds: Histogram,
+    pub effects_wanted: Counter,
+    pub questions_asked: Counter,
+    pub question_seconds: Histogram,
+    pub run_backlog_seconds: Histogram,
 }
 
 impl Default for Metrics {
@@ -55,6 +60,13 @@ impl Default for Metrics {
         let calls = [
             0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
         ];
+        let nodes = [
+            0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0,
+        ];
+        let people = [
+            60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 259_200.0, 604_800.0,
+        ];
+        let backlog = [0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0];
         Self {
             runs_created: Counter::default(),
             runs_ended: Family::default(),
@@ -71,6 +83,11 @@ impl Default for Metrics {
             effect_seconds: Histogram::new(calls),
             timer_late_seconds: Histogram::new(fast),
             webhook_deliveries: Family::default(),
+            node_seconds: Histogram::new(nodes),
+            effects_wanted: Counter::default(),
+            questions_asked: Counter::default(),
+            question_seconds: Histogram::new(people),
+            run_backlog_seconds: Histogram::new(backlog),
         }
     }
 }
@@ -150,6 +167,34 @@ impl Metrics {
             "Attempts to deliver to webhooks, by outcome: delivered, failed, dead",
             self.webhook_deliveries.clone(),
         );
+        r.register_with_unit(
+            "openwop_node_duration",
+            "From the start of a node to its completion",
+            Unit::Seconds,
+            self.node_seconds.clone(),
+        );
+        r.register(
+            "openwop_queue_enqueued",
+            "Effects that were to be performed",
+            self.effects_wanted.clone(),
+        );
+        r.register(
+            "openwop_interrupt_requested",
+            "Questions asked",
+            self.questions_asked.clone(),
+        );
+        r.register_with_unit(
+            "openwop_interrupt_duration",
+            "From a question to its answer",
+            Unit::Seconds,
+            self.question_seconds.clone(),
+        );
+        r.register_with_unit(
+            "openwop_run_backlog",
+            "From the creation of a run to the start of its first node",
+            Unit::Seconds,
+            self.run_backlog_seconds.clone(),
+        );
     }
 
     pub(crate) fn webhook_delivery(&self, outcome: &'static str) {
@@ -174,13 +219,28 @@ impl Metrics {
             self.runs_created.inc();
             self.runs_active.inc();
         }
+        self.effects_wanted.inc_by(decision.effects.len() as u64);
+        if let Some(waited_ms) = decision.run.waited_to_begin(&decision.events) {
+            self.run_backlog_seconds.observe(waited_ms as f64 / 1000.0);
+        }
         for recorded in &decision.events {
             match &recorded.event {
                 Event::NodeStarted { .. } => {
                     self.node_attempts.inc();
                 }
-                Event::NodeCompleted { .. } => {
+                Event::NodeCompleted { duration_ms, .. } => {
                     self.nodes_completed.inc();
+                    self.node_seconds.observe(*duration_ms as f64 / 1000.0);
+                }
+                Event::InterruptRequested { .. } => {
+                    self.questions_asked.inc();
+                }
+                Event::InterruptResolved { resolution, .. } => {
+                    let closed = decision.run.closed_question(&resolution.interrupt);
+                    if let Some(asked) = closed.and_then(|closed| closed.asked_at) {
+                        let open_ms = recorded.at.ms_since(asked);
+                        self.question_seconds.observe(open_ms as f64 / 1000.0);
+                    }
                 }
                 Event::CapBreached { kind, .. } => {
                     let kind = kind.as_str();

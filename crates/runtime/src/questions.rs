@@ -39,7 +39,7 @@ fn closing(run: &Run, id: &InterruptId) -> Closing {
     match run.closed_question(id) {
         Some(closed) => Closing {
             outcome: closed.outcome.clone(),
-            by: closed.by.as_ref().map(ToString::to_string),
+            by: closed.decided_by().map(str::to_owned),
             at: closed.at,
         },
         None => Closing {

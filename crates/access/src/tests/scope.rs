@@ -48,7 +48,7 @@ fn no_scope_implies_another() {
 
 #[test]
 fn a_set_survives_storage_and_an_unknown_name_grants_nothing() {
-    let all = ScopeSet::everything();
+    let all: ScopeSet = Scope::all().iter().copied().collect();
     assert_eq!(ScopeSet::from_stored(&all.to_stored()), all);
 
     let stored = ["runs:read".to_owned(), "runs:everything".to_owned()];

@@ -31,6 +31,8 @@ fn faults_tell_whether_waiting_helps_and_nothing_of_the_inside() {
         assert_eq!((problem.status(), &body["error"]), (status, &code.into()));
         assert!(body["details"]["correlationId"].is_string(), "{body}");
         assert!(!body.to_string().contains("inner"));
+        let waits = problem.retry_after.is_some();
+        assert_eq!(waits, status == 503, "{body}");
         assert_eq!(problem.stored(), None, "a retry may fare better");
     }
 }

@@ -8,6 +8,9 @@ use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthentic
 use tandem_record::{Denial, Principal};
 use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
+/// Seconds until a full disk is worth another try; somebody has to make room first.
+const FULL_SECONDS: u64 = 60;
+
 impl From<Unauthenticated> for Problem {
     fn from(why: Unauthenticated) -> Self {
         let code = match why {
@@ -60,6 +63,7 @@ impl From<Fault> for Problem {
                 "storage_full",
                 "The store is full; free space on the host's disk, then try again.",
             )
+            .after(FULL_SECONDS)
             .correlated();
         }
         if fault.retryable || fault.code == "closed" {
@@ -93,8 +97,8 @@ impl From<Refusal> for Problem {
                 Self::new(StatusCode::NOT_FOUND, "interrupt_not_found", message)
             }
             Refusal::AlreadyResolved(closed) => {
-                let by = closed.by.as_ref().map_or("link", |by| by.as_str());
-                Self::already_resolved(&closed.outcome, Some(by), closed.at)
+                let by = closed.decided_by();
+                Self::already_resolved(&closed.outcome, by, closed.at)
             }
             Refusal::InterruptGone => Self::new(StatusCode::GONE, "interrupt_gone", message),
             Refusal::RunOver { status } => Self::wrong_state(message, status, None),

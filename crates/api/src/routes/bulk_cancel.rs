@@ -2,6 +2,7 @@
 //! harmless, so the whole answer may be kept after the deed.
 
 use crate::api::{Doors, Shared};
+use crate::body::present;
 use crate::caller::{Caller, RunsCancel};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
@@ -24,7 +25,7 @@ const MAX_REASON_CHARS: usize = 512;
 #[schema(as = BulkCancel)]
 pub(super) struct Asked {
     run_ids: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     reason: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::api::{Doors, Shared};
 use crate::at::At;
+use crate::body::{present, present_word};
 use crate::caller::{Caller, RunsCancel};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
@@ -19,7 +20,7 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 #[schema(as = Reason)]
 pub(super) struct Reasoned {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     reason: Option<String>,
 }
 
@@ -27,10 +28,10 @@ pub(super) struct Reasoned {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = PauseRun)]
 pub(super) struct Pausing {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     reason: Option<String>,
     /// `drain-current-node` (the default) or `immediate`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present_word")]
     #[schema(value_type = Option<String>)]
     drain_policy: Option<DrainPolicy>,
 }

@@ -2,6 +2,7 @@
 
 use super::parent_claim;
 use crate::api::Shared;
+use crate::body::present;
 use crate::caller::{Caller, RunsCreate};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
@@ -27,30 +28,30 @@ const MAX_ID_CHARS: usize = 128;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = CreateRun)]
 pub(crate) struct Asked {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     workflow_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
     inputs: Option<Object>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     tenant_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     scope_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     callback_url: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
     configurable: Option<Object>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     tags: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
     metadata: Option<Object>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     mode: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     eval_suite_ref: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     agent_id: Option<String>,
 }
 
@@ -77,6 +78,10 @@ pub(super) async fn create_run(
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
     let mut new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    if let (Some(url), Some(courier)) = (&new.request.callback_url, doors.runtime.courier()) {
+        let vetted = courier.vet(url).await;
+        vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
+    }
     let metadata = new.request.options.metadata.as_ref();
     new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await;
     ticket.create(&doors, &caller, new, created).await

@@ -43,7 +43,9 @@ pub(super) async fn collect(
     max_events: Option<usize>,
 ) -> Result<Value, Problem> {
     let observed = observe(doors, caller, run).await?;
-    let extras = snapshot_extras(doors, caller, &observed).await?;
+    let mut extras = snapshot_extras(doors, caller, &observed).await?;
+    // A bundle is handed on, and whoever holds a link decides.
+    extras.link = None;
     let events = events_up_to(doors, run, None, observed.view.head).await?;
     let host = HostInfo {
         name: doors.host.name.clone(),

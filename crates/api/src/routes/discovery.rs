@@ -1,7 +1,8 @@
 //! `GET /.well-known/openwop`: what this host can do, generated from what is wired.
 //!
-//! Without a credential the public view; with one, the view of that key: families it has no scope
-//! for are left out, so a weaker key always sees a subset of a stronger one.
+//! What a host can do is no secret, so every key sees what the public sees, and on top of it where
+//! the key belongs and what it may do: whoever shows more never sees less. A credential that is no
+//! good is refused.
 
 use super::ancestry::vendor_kinds_url;
 use crate::api::{Doors, Shared};
@@ -12,9 +13,8 @@ use crate::problem::Problem;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tandem_access::{Scope, ScopeSet};
 use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Compaction, Models, Wired};
 use tandem_wire::v1::stream;
@@ -45,13 +45,22 @@ pub(super) async fn discover(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let (scopes, cache) = if parts.headers.contains_key(header::AUTHORIZATION) {
+    let mut document = document(&doors);
+    let cache = if parts.headers.contains_key(header::AUTHORIZATION) {
         let identity = caller::authenticate(&parts, &doors).await?;
-        (identity.scopes, "private, max-age=300")
+        let mut caller = json!({
+            "tenant": identity.tenant,
+            "scopes": identity.scopes.to_stored(),
+        });
+        if let Some(workspace) = &identity.workspace {
+            caller["workspace"] = json!(workspace);
+        }
+        document["extensions"]["caller"] = caller;
+        "private, max-age=300"
     } else {
-        (ScopeSet::everything(), "public, max-age=300")
+        "public, max-age=300"
     };
-    let body = document(&doors, scopes).to_string();
+    let body = document.to_string();
     let etag = format!("\"{}\"", &hex(&Sha256::digest(&body))[..32]);
     let known = matches(&parts.headers, &etag);
     let mut response = if known {
@@ -75,21 +84,12 @@ fn matches(headers: &HeaderMap, etag: &str) -> bool {
         .any(|tag| tag == etag || tag == "*")
 }
 
-fn document(doors: &Doors, scopes: ScopeSet) -> Value {
+fn document(doors: &Doors) -> Value {
     let limits = doors.runtime.limits();
-    let may = |scope: Scope| scopes.contains(scope);
-    let fixtures: &[String] = if may(Scope::RunsCreate) {
-        &doors.fixtures
-    } else {
-        &[]
-    };
     let policy = doors.runtime.agent_policy();
-    let mut kinds: Vec<&str> = Vec::new();
-    if may(Scope::ApprovalsRespond) {
-        kinds.extend(INTERRUPT_KINDS);
-        kinds.extend(policy.vendor_kind().map(|own| own.kind.as_str()));
-    }
-    let agents = may(Scope::RunsCreate).then(|| Agents {
+    let mut kinds: Vec<&str> = INTERRUPT_KINDS.to_vec();
+    kinds.extend(policy.vendor_kind().map(|own| own.kind.as_str()));
+    let agents = Agents {
         floor: policy.advertised_floor(),
         escalation_kind: policy.advertised_kind(),
         vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(doors)),
@@ -102,14 +102,13 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         mock_agent: tandem_runtime::node_type("core.conformance.mock-agent").is_some(),
         memory: true,
         // What forks in this mode do with models is the engine's law, whoever is configured.
-        replays_models: may(Scope::RunsRead) && FORK_MODES.contains(&"replay"),
+        replays_models: FORK_MODES.contains(&"replay"),
         turns: true,
         critics: true,
         rung_cap: policy.model_cap(),
-    });
+    };
     let providers = doors.runtime.providers();
-    let models = may(Scope::RunsCreate) && !providers.is_empty();
-    let models = models.then(|| Models {
+    let models = (!providers.is_empty()).then(|| Models {
         providers: providers.advertised().collect(),
         max_attempts: tandem_runtime::MAX_ATTEMPTS,
         budget_multiplier: tandem_runtime::BUDGET_MULTIPLIER,
@@ -129,11 +128,11 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         max_node_executions: limits.max_node_executions,
         max_run_duration_ms: limits.max_run_duration_ms,
         max_request_body_bytes: doors.settings.max_body_bytes,
-        fixtures,
-        pause_resume: may(Scope::RunsCancel),
-        debug_bundle: may(Scope::RunsRead),
+        fixtures: &doors.fixtures,
+        pause_resume: true,
+        debug_bundle: true,
         idempotency_seconds: doors.settings.idempotency_seconds,
-        audit_log: may(Scope::AuditRead).then(|| AuditLog {
+        audit_log: Some(AuditLog {
             public_key: doors.notary.public_key().to_spki(),
             checkpoint_entries: CHECKPOINT_ENTRIES,
             checkpoint_seconds: CHECKPOINT_SECONDS,
@@ -146,21 +145,17 @@ fn document(doors: &Doors, scopes: ScopeSet) -> Value {
         stream_modes: &stream::SUPPORTED,
         node_types,
         interrupt_kinds: &kinds,
-        webhooks: may(Scope::WebhooksManage) && doors.runtime.courier().is_some(),
+        webhooks: doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
-        memory_entry_bytes: may(Scope::RunsRead).then_some(tandem_runtime::MAX_ENTRY_BYTES),
+        memory_entry_bytes: Some(tandem_runtime::MAX_ENTRY_BYTES),
         compaction: tandem_runtime::sources_at_once(limits).map(|sources| Compaction {
             max_input_entries: sources,
             max_output_bytes: tandem_runtime::MAX_ENTRY_BYTES,
         }),
-        fork_modes: if may(Scope::RunsCreate) && may(Scope::RunsRead) {
-            &FORK_MODES
-        } else {
-            &[]
-        },
+        fork_modes: &FORK_MODES,
         models,
-        tools: may(Scope::RunsCreate) && tools,
-        agents,
-        packs: doors.packs.as_ref().filter(|_| may(Scope::RunsCreate)),
+        tools,
+        agents: Some(agents),
+        packs: doors.packs.as_ref(),
     })
 }

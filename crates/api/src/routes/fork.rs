@@ -2,6 +2,7 @@
 
 use crate::api::Shared;
 use crate::at::At;
+use crate::body::{present, present_object};
 use crate::caller::{Caller, RunsCreate};
 use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
@@ -28,7 +29,7 @@ pub(crate) struct Asked {
     #[schema(value_type = Option<u64>)]
     from_seq: Option<Value>,
     /// Options laid over the source's; for branches only.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present_object")]
     run_options_overlay: Option<Overlay>,
 }
 
@@ -36,12 +37,12 @@ pub(crate) struct Asked {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RunOptionsOverlay)]
 pub(crate) struct Overlay {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
     configurable: Option<Object>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     tags: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
     metadata: Option<Object>,
 }

@@ -36,6 +36,9 @@ pub(super) struct Wanted {
     /// out.
     #[serde(default)]
     principal: Option<String>,
+    /// The caller's own, which is also the default: keys do not reach into other tenants.
+    #[serde(default)]
+    tenant: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
     /// RFC 3339; never, when left out.
@@ -161,6 +164,10 @@ impl Wanted {
     fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
+        }
+        let elsewhere = |tenant: &String| tenant != caller.tenant.as_str();
+        if self.tenant.as_ref().is_some_and(elsewhere) {
+            return Err(Problem::tenant_membership_required());
         }
         if let Some(name) = &self.principal {
             if !(1..=MAX_NAME_CHARS).contains(&name.chars().count()) {

@@ -7,7 +7,7 @@ use super::interrupts::Answer;
 use crate::api::{Doors, Shared};
 use crate::at::At;
 use crate::deciding::{Given, decide_by_link};
-use crate::mutation::Mutation;
+use crate::mutation::{Begun, Mutation};
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -17,6 +17,7 @@ use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
 use tandem_record::{InterruptView, RunId, Timestamp};
 use tandem_runtime::InterruptRow;
 use tandem_wire::v1::project::Link;
+use tandem_wire::v1::question::asked;
 use tandem_wire::v1::time::rfc3339;
 
 /// A link lives for one to two of these, and stays the same within one.
@@ -31,13 +32,14 @@ pub(super) async fn inspect(
     State(doors): State<Shared>,
     At(token): At<String>,
 ) -> Result<Json<Value>, Problem> {
-    let (claims, row) = open(&doors, &token).await?;
+    let (claims, row) = known(&doors, &token).await?;
+    check_open(&doors, &claims, &row)?;
     let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let mut body = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
         "key": shown["key"],
-        "data": shown["data"],
+        "data": asked(&row.kind, &shown["data"]),
         "digest": shown["digest"],
         "requestedAt": rfc3339(row.created_at),
         "expiresAt": rfc3339(claims.expires_at),
@@ -54,7 +56,8 @@ pub(super) async fn inspect(
 
 #[utoipa::path(
     post, path = "/v1/interrupts/{token}", tag = "interrupts", operation_id = "answerInterrupt",
-    params(("token" = String, Path)), security(()), request_body = Answer,
+    params(("token" = String, Path), ("Idempotency-Key" = Option<String>, Header)), security(()),
+    request_body = Answer,
     responses((status = 200, description = "Decided, or a vote counted", body = Value))
 )]
 pub(super) async fn answer(
@@ -62,7 +65,14 @@ pub(super) async fn answer(
     At(token): At<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let (claims, row) = open(&doors, &token).await?;
+    let (claims, row) = known(&doors, &token).await?;
+    // The link is the credential, and its question's tenant the one keys are kept for. An answer
+    // given before comes first: by now the question is decided.
+    let ticket = match request.begin_for(&doors, &row.tenant).await? {
+        Begun::Now(ticket) => ticket,
+        Begun::Before(answer) => return Ok(answer),
+    };
+    check_open(&doors, &claims, &row)?;
     if claims.intent != LinkIntent::Resolve {
         return Err(Problem::forbidden("This link may look, but not decide."));
     }
@@ -76,11 +86,11 @@ pub(super) async fn answer(
         value: answer.resume_value,
         acting_for: None,
     };
-    decide_by_link(&doors, row.tenant, row.run_id, given).await
+    decide_by_link(&doors, ticket, row.tenant, row.run_id, given).await
 }
 
-/// The question a token stands for, if it may still be looked at.
-async fn open(doors: &Doors, token: &str) -> Result<(LinkClaims, InterruptRow), Problem> {
+/// The question a token stands for.
+async fn known(doors: &Doors, token: &str) -> Result<(LinkClaims, InterruptRow), Problem> {
     let claims = doors
         .links
         .verify(token)
@@ -92,19 +102,21 @@ async fn open(doors: &Doors, token: &str) -> Result<(LinkClaims, InterruptRow), 
         .question(&run.row.tenant, &claims.interrupt_id)
         .await?;
     let row = found.ok_or_else(Problem::interrupt_not_found)?;
+    Ok((claims, row))
+}
+
+/// A link is dead once its question is, however that came about.
+fn check_open(doors: &Doors, claims: &LinkClaims, row: &InterruptRow) -> Result<(), Problem> {
     if let Some(outcome) = &row.closed {
-        if outcome == "cancelled" {
-            return Err(Problem::interrupt_gone());
-        }
         let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
         let by = shown["decidedBy"].as_str();
         let at = Timestamp(shown["decidedAt"].as_i64().unwrap_or_default());
-        return Err(Problem::already_resolved(outcome, by.or(Some("link")), at));
+        return Err(Problem::already_resolved(outcome, by, at));
     }
     if doors.now() >= claims.expires_at {
         return Err(Problem::link_expired());
     }
-    Ok((claims, row))
+    Ok(())
 }
 
 /// A link to the question a run waits for. A reader who may not answer gets one that only shows.

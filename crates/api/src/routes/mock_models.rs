@@ -2,6 +2,7 @@
 //! the operator opened the test seams, like the model itself.
 
 use crate::api::Shared;
+use crate::body::Closed;
 use crate::caller::{Caller, Test};
 use crate::mutation::Mutation;
 use crate::problem::Problem;
@@ -23,7 +24,7 @@ pub(super) struct Told {
     node_id: String,
     /// What they are answered, call by call.
     #[schema(value_type = Vec<Object>)]
-    program: Vec<MockEntry>,
+    program: Vec<Closed<MockEntry>>,
 }
 
 #[utoipa::path(
@@ -45,6 +46,7 @@ pub(super) async fn program(
         let message = format!("must have at most {MAX_PROGRAM} entries");
         return Err(Problem::invalid("/program", message));
     }
+    let program: Vec<MockEntry> = program.into_iter().map(|Closed(entry)| entry).collect();
     let entries = program.len();
     let node = NodeId::new(&node_id);
     doors

@@ -20,6 +20,14 @@ async fn a_create_body_is_closed_and_exact() {
         json!({"workflowId": "w", "bogus": 1}),
         json!({"workflowId": "w", "inputs": [1]}),
         json!({"workflowId": "w", "configurable": "fast"}),
+        json!({"workflowId": "w", "inputs": null}),
+        json!({"workflowId": "w", "configurable": null}),
+        json!({"workflowId": "w", "tags": null}),
+        json!({"workflowId": "w", "metadata": null}),
+        json!({"workflowId": "w", "scopeId": null}),
+        json!({"workflowId": "w", "callbackUrl": null}),
+        json!(["w"]),
+        json!(["w", {}]),
         json!({"workflowId": "w", "configurable": {"recursionLimit": 0}}),
         json!({"workflowId": "w", "tags": vec!["t"; 101]}),
         json!({"workflowId": "w", "tags": ["t".repeat(257)]}),
@@ -52,6 +60,69 @@ async fn a_create_body_is_closed_and_exact() {
     let wrong_type = stage.post("/v1/runs", json!({"workflowId": "w", "tags": ["ok", 7]}));
     let details = wrong_type.await.refused(400, "validation_error");
     assert_eq!(details["errors"][0]["path"], "/tags/1");
+}
+
+#[tokio::test]
+async fn a_callback_leads_where_webhooks_may_lead() {
+    let stage = Stage::new().await;
+    stage.register("w", &[noop("a")]).await;
+    let body = json!({"workflowId": "w", "callbackUrl": "http://10.0.0.1/x"});
+    let details = stage.post("/v1/runs", body).await;
+    let details = details.refused(400, "webhook_url_rejected");
+    assert!(details["reason"].is_string());
+}
+
+#[tokio::test]
+async fn a_list_is_no_body_at_any_door() {
+    let stage = Stage::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
+    let run = stage.start("g", &[gate]).await;
+    let asked = stage.get("/v1/host/tandem/interrupts").await.ok(200);
+    let id = asked["interrupts"][0]["interruptId"].as_str().unwrap();
+    let snapshot = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+    let token = snapshot["interrupt"]["interruptToken"].as_str().unwrap();
+    let accept = json!({"action": "accept"});
+    let tried = [
+        (format!("/v1/runs/{run}/interrupts/gate"), json!([accept])),
+        (format!("/v1/interrupts/{token}"), json!([accept])),
+        (
+            format!("/v1/host/tandem/interrupts/{id}:resolve"),
+            json!([accept]),
+        ),
+        (format!("/v1/runs/{run}:pause"), json!(["why", "immediate"])),
+        (format!("/v1/runs/{run}:pause"), json!([])),
+        (
+            format!("/v1/runs/{run}:pause"),
+            json!({"drainPolicy": {"immediate": null}}),
+        ),
+        (format!("/v1/runs/{run}:resume"), json!([])),
+        (format!("/v1/runs/{run}/cancel"), json!([])),
+        ("/v1/runs:bulk-cancel".to_owned(), json!([[run]])),
+        (format!("/v1/runs/{run}:fork"), json!(["replay"])),
+        (
+            format!("/v1/runs/{run}:fork"),
+            json!({"mode": "branch", "fromSeq": 1, "runOptionsOverlay": [{"a": 1}]}),
+        ),
+        (
+            "/v1/webhooks".to_owned(),
+            json!(["https://example.com/x", ["run.completed"]]),
+        ),
+        (
+            "/v1/host/tandem/keys".to_owned(),
+            json!(["k", ["runs:read"]]),
+        ),
+        (
+            "/v1/host/sample/test/mock-ai/program".to_owned(),
+            json!({"nodeId": "n", "program": [["text"]]}),
+        ),
+    ];
+    for (path, body) in tried {
+        let reply = stage.post(&path, body.clone()).await;
+        assert_eq!(reply.status.as_u16(), 400, "{path} {body}: {reply:?}");
+        reply.refused(400, "validation_error");
+    }
+    let after = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(after["status"], "waiting-approval");
 }
 
 #[tokio::test]

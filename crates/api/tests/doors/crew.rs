@@ -155,3 +155,42 @@ async fn agents_are_heard_on_a_host_that_says_it_has_them() {
     let told = stage.get("/.well-known/openwop").await.json();
     assert_eq!(told["agents"]["supported"], true);
 }
+
+#[tokio::test]
+async fn an_unsure_agent_is_told_in_the_protocols_closed_shape() {
+    let stage = Stage::new().await;
+    let config = json!({"mockConfidence": 0.2});
+    let agent = json!({"id": "ask", "typeId": "core.conformance.mock-agent", "config": config});
+    let data = json!({"agentId": "core.unsure", "threshold": 0.7, "observed": 0.3});
+    let config = json!({"kind": "low-confidence", "data": data});
+    let asking = json!({"id": "ask", "typeId": "core.interrupt", "config": config});
+    for node in [agent, asking] {
+        let run = stage.start("conformance-unsure", &[node]).await;
+        let snapshot = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+        assert_eq!(snapshot["status"], "waiting-approval");
+        let link = snapshot["interrupt"]["callbackUrl"].as_str().unwrap();
+        let looked = stage.call_as("", "GET", link, &[], "").await.ok(200);
+        let log = stage.log(&run).await;
+        let of_type = |name: &str| {
+            let mut events = log["events"].as_array().unwrap().iter();
+            let found = events.find(|event| event["type"] == name);
+            found.unwrap_or_else(|| panic!("no {name} in {log}"))["payload"].clone()
+        };
+        let told = of_type("interrupt.requested");
+        for data in [
+            &snapshot["interrupt"]["data"],
+            &looked["data"],
+            &told["data"],
+        ] {
+            for name in data.as_object().unwrap().keys() {
+                let known = ["agentId", "threshold", "observed", "decision"];
+                assert!(known.contains(&name.as_str()), "{name} in {data}");
+            }
+        }
+        let suspended = of_type("node.suspended");
+        assert_eq!(suspended["reason"], "low-confidence");
+        for name in ["agentId", "threshold", "observed"] {
+            assert_eq!(suspended[name], told["data"][name], "{name}");
+        }
+    }
+}

@@ -32,18 +32,21 @@ async fn the_public_view_is_cacheable_and_validated() {
 }
 
 #[tokio::test]
-async fn a_weaker_key_sees_a_subset() {
+async fn whoever_shows_more_never_sees_less() {
     let stage = Stage::new().await;
+    let public = stage.call_as("", "GET", WELL_KNOWN, &[], "").await;
     let strong = stage.get(WELL_KNOWN).await;
     assert_eq!(strong.header("cache-control"), "private, max-age=300");
     assert_eq!(strong.header("vary"), "Authorization");
     let weak_key = stage.new_key("default", &[Scope::ManifestRead]).await;
     let weak = stage.call_as(&weak_key, "GET", WELL_KNOWN, &[], "").await;
-    let (weak, strong) = (families(&weak.ok(200)), families(&strong.ok(200)));
-    assert!(
-        weak.is_subset(&strong) && weak != strong,
-        "{weak:?} {strong:?}"
-    );
+    let of_weak = weak.json()["extensions"]["caller"].clone();
+    let expected = serde_json::json!({"tenant": "default", "scopes": ["manifest:read"]});
+    assert_eq!(of_weak, expected, "the view is the key's own");
+    assert!(public.json()["extensions"]["caller"].is_null());
+    let [public, weak, strong] = [public, weak, strong].map(|view| families(&view.ok(200)));
+    assert!(public.is_subset(&weak), "{public:?} {weak:?}");
+    assert!(weak.is_subset(&strong), "{weak:?} {strong:?}");
     stage
         .call_as("wrong", "GET", WELL_KNOWN, &[], "")
         .await

@@ -109,6 +109,30 @@ async fn only_members_decide_whichever_door_they_take() {
 }
 
 #[tokio::test]
+async fn a_name_in_the_body_is_shown_where_anybody_may_decide_and_replaces_nobody() {
+    let stage = Stage::new().await;
+    let ana = person(&stage, "ana", &[]).await;
+    let said = json!({"resumeValue": {"action": "accept", "decidedBy": "the board"}});
+    let run = stage.start("open", &[gate(json!({}))]).await;
+    by_node(&stage, &ana, &run, said.clone()).await.ok(200);
+    let received = &payloads(&stage, &run, "approval.received").await[0];
+    assert_eq!(received["decidedBy"], "the board");
+    let resolved = &payloads(&stage, &run, "interrupt.resolved").await[0];
+    assert_eq!(resolved["resolvedBy"], "ana");
+
+    let bound = gate(json!({"approversList": ["ana"]}));
+    let run = stage.start("bound", &[bound]).await;
+    by_node(&stage, &ana, &run, said).await.ok(200);
+    let received = &payloads(&stage, &run, "approval.received").await[0];
+    assert_eq!(received["decidedBy"], "ana");
+
+    let run = stage.start("open", &[gate(json!({}))]).await;
+    let long = json!({"resumeValue": {"action": "accept", "decidedBy": "x".repeat(300)}});
+    let refused = by_node(&stage, &ana, &run, long).await;
+    refused.refused(400, "validation_error");
+}
+
+#[tokio::test]
 async fn membership_is_that_of_the_moment() {
     let stage = Stage::new().await;
     let ana = person(&stage, "ana", &["clerk"]).await;

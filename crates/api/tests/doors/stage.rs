@@ -139,7 +139,7 @@ impl Stage {
             stopping: seen,
             test_seams: true,
             console: true,
-            otel: false,
+            otel: None,
             links: LinkSigner::new(vec![b"secret".to_vec()]),
             notary: notary.clone(),
             groups: Default::default(),

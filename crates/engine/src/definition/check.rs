@@ -444,6 +444,7 @@ fn sensitivity(doc: &Document) -> Sensitivity {
     let config = doc.metadata.compliance_config.as_ref();
     Sensitivity {
         mode: config.and_then(|c| c.masking_mode).unwrap_or_default(),
+        class: doc.metadata.compliance_class.clone(),
         variables: doc
             .variables
             .iter()

@@ -2,7 +2,7 @@
 //! models are known to wrap it, each bounded.
 
 use serde_json::Value;
-use tandem_record::RecoveryPath;
+use tandem_record::{MAX_NESTING, RecoveryPath, nests_deeper};
 
 /// Places an object may begin at that are tried before giving up.
 const MAX_STARTS: usize = 32;
@@ -11,19 +11,27 @@ const MAX_STARTS: usize = 32;
 pub(super) type Found = (Value, Option<(RecoveryPath, u64)>);
 
 pub(super) fn parse(text: &str) -> Option<Found> {
-    if let Ok(value) = serde_json::from_str(text) {
+    if let Some(value) = read(text) {
         return Some((value, None));
     }
     let fenced = fences(text).find_map(|(offset, inner)| {
-        let value = serde_json::from_str(inner).ok()?;
+        let value = read(inner)?;
         Some((value, Some((RecoveryPath::MarkdownFence, offset as u64))))
     });
     fenced.or_else(|| {
         objects(text).find_map(|(offset, inner)| {
-            let value = serde_json::from_str(inner).ok()?;
+            let value = read(inner)?;
             Some((value, Some((RecoveryPath::BraceWalker, offset as u64))))
         })
     })
+}
+
+/// JSON that can be kept: what nests too deep for that is as good as none.
+fn read(text: &str) -> Option<Value> {
+    if nests_deeper(text.as_bytes(), MAX_NESTING) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
 }
 
 /// What lies between fences, without the language that may follow the first, top to bottom.

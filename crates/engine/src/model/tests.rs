@@ -6,8 +6,8 @@ use super::recover::parse;
 use super::refusal::without_prompt;
 use serde_json::{Value, json};
 use tandem_record::{
-    EnvelopeFault, ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole, ModelStop,
-    RecoveryPath,
+    EnvelopeFault, MAX_NESTING, ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole,
+    ModelStop, RecoveryPath,
 };
 
 fn said(role: ModelRole, content: &str) -> ModelMessage {
@@ -136,6 +136,12 @@ fn json_is_found_where_models_put_it() {
         );
     }
     assert!(parse(&"{".repeat(1 << 20)).is_none(), "and it ends");
+    let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(parse(&nested(MAX_NESTING)).is_some());
+    assert!(
+        parse(&nested(MAX_NESTING + 1)).is_none(),
+        "it could not be kept"
+    );
 }
 
 fn verdict(answer: &ModelAnswer) -> String {

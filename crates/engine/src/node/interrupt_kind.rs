@@ -2,7 +2,7 @@
 //! one, and what an answer to one may be. A kind of this host's own is `x-host-<host>-<kind>`.
 
 use serde_json::Value;
-use tandem_record::RunStatus;
+use tandem_record::{Doubt, RunStatus};
 
 /// The run's status while a question of this kind is what it waits for.
 pub(crate) fn waiting_status(kind: &str) -> RunStatus {
@@ -63,6 +63,18 @@ impl Shape {
             Self::Object => "an object",
         }
     }
+}
+
+/// Which agent is unsure of what, when that is the question.
+pub(crate) fn doubt(kind: &str, data: &Value) -> Option<Doubt> {
+    if kind != "low-confidence" {
+        return None;
+    }
+    Some(Doubt {
+        agent_id: data["agentId"].as_str()?.to_owned(),
+        threshold: data["threshold"].as_f64()?,
+        observed: data["observed"].as_f64()?,
+    })
 }
 
 /// What `data` must hold for a question any node may ask; `None` for kinds that have a gate of their

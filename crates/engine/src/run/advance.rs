@@ -17,7 +17,7 @@ impl Turn<'_> {
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
             self.go_on_with_workers();
-            if self.run.state.phase != Phase::Running {
+            if self.run.state.phase != Phase::Running || self.fail_if_too_deep() {
                 return;
             }
             if self.run.state.draining.is_some() {

@@ -76,6 +76,7 @@ impl Turn<'_> {
         if let Some(event) = older {
             self.emit(event, Some(cause));
         }
+        let doubt = interrupt_kind::doubt(&question.kind, &data);
         let suspended = self.emit(
             Event::NodeSuspended {
                 node: node.id.clone(),
@@ -88,7 +89,7 @@ impl Turn<'_> {
                 key,
                 mirrors: None,
                 child: None,
-                doubt: question.doubt,
+                doubt: question.doubt.or(doubt),
             },
             Some(cause),
         );

@@ -283,12 +283,15 @@ impl Run {
             Event::InterruptResolved { node, resolution } => {
                 self.use_up_event(resolution);
                 let outcome = resolution.outcome.clone();
+                let asked_at = self.asked_at(node);
                 self.state.closed.push(ClosedInterrupt {
                     interrupt: resolution.interrupt.clone(),
                     node: node.clone(),
                     outcome: outcome.unwrap_or_else(|| "resolved".to_owned()),
                     by: resolution.by.clone(),
                     at,
+                    asked_at,
+                    overdue: resolution.reason.as_deref() == Some("timeout"),
                 });
             }
             Event::NodeResumed {
@@ -433,6 +436,8 @@ impl Run {
                 outcome: "cancelled".to_owned(),
                 by: None,
                 at,
+                asked_at: Some(open.interrupt.requested_at),
+                overdue: false,
             };
             self.state.closed.push(closed);
         }

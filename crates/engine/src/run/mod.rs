@@ -18,6 +18,7 @@ mod foresee;
 mod fork;
 mod limits;
 mod model;
+mod nesting;
 mod options;
 mod pack;
 mod questions;

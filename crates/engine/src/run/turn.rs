@@ -5,6 +5,7 @@ use super::agents::AgentPolicy;
 use super::birth::Birth;
 use super::limits::Limits;
 use super::model::Asked;
+use super::nesting;
 use super::refusal::{Need, Undecided};
 use super::remember::Memory;
 use super::state::Run;
@@ -88,6 +89,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) read_at: Seq,
     /// Where the turn of a supervisor's loop began, if that node is part of one.
     pub(crate) turn_view: Option<Seq>,
+    /// A fact whose value nests too deep to be built upon.
+    pub(crate) too_deep: Option<Seq>,
 }
 
 impl<'a> Turn<'a> {
@@ -112,6 +115,7 @@ impl<'a> Turn<'a> {
             ahead: Vec::new(),
             read_at: Seq(0),
             turn_view: None,
+            too_deep: None,
         }
     }
 
@@ -139,6 +143,9 @@ impl<'a> Turn<'a> {
     pub(crate) fn adopt(&mut self, recorded: Recorded) -> Seq {
         self.run.evolve(&recorded);
         let seq = recorded.seq;
+        if nesting::too_deep(&recorded.event) {
+            self.too_deep = Some(seq);
+        }
         self.events.push(recorded);
         seq
     }

@@ -2,8 +2,8 @@
 
 use super::state::Run;
 use tandem_record::{
-    ArtifactView, ChildView, ClosedInterrupt, InterruptId, InterruptView, NodeId, NodeStatus,
-    NodeView, Object, RunView, Seq,
+    ArtifactView, ChildView, ClosedInterrupt, Event, InterruptId, InterruptView, NodeId,
+    NodeStatus, NodeView, Object, Recorded, RunView, Seq, Timestamp,
 };
 
 impl Run {
@@ -110,6 +110,24 @@ impl Run {
     }
 
     /// How a question ended, if it did.
+    /// When the open question of a node was asked.
+    pub(super) fn asked_at(&self, node: &NodeId) -> Option<Timestamp> {
+        let ix = self.def.index(node)?;
+        let open = self.state.nodes[ix].suspended.as_ref()?;
+        Some(open.interrupt.requested_at)
+    }
+
+    /// How long the run waited for its first node, if that is among `events`, its newest.
+    pub fn waited_to_begin(&self, events: &[Recorded]) -> Option<u64> {
+        let starts = || {
+            let starts = events.iter();
+            starts.filter(|r| matches!(r.event, Event::NodeStarted { .. }))
+        };
+        let first = starts().next()?;
+        let all = starts().count() as u64 == self.state.executions;
+        all.then(|| first.at.ms_since(self.begun_at()))
+    }
+
     pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
         self.state.closed.iter().rev().find(|c| c.interrupt == *id)
     }

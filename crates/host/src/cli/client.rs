@@ -123,6 +123,14 @@ Exit codes:
   0  they do not differ
   1  they differ, or could not be compared")]
     Diff(DiffArgs),
+    /// Show which run started a run, and which started that one
+    #[command(after_help = "\
+Examples:
+  tandem runs ancestry RUN
+  tandem runs ancestry RUN --json | jq -r '.ancestors[-1].runId'
+
+A parent on another host is named, with where to ask for it; its own parents are known there.")]
+    Ancestry(OneRunArgs),
 }
 
 #[derive(Args)]
@@ -227,6 +235,14 @@ impl StreamMode {
 #[derive(Subcommand)]
 pub(crate) enum KeysCommand {
     /// Make a key and print its secret, once
+    #[command(after_help = "\
+Examples:
+  tandem keys create ci --scope runs:create --scope runs:read
+  tandem keys create ana --scope all --principal ana --workspace north
+  tandem keys create admin --scope all --tenant acme --store sqlite:tandem.db
+
+A key makes keys of its own tenant only. The first key of another tenant is made by whoever
+has the store, with --store.")]
     Create(NewKeyArgs),
     /// List keys; secrets are not stored and cannot be shown
     List(KeyListArgs),
@@ -257,6 +273,12 @@ pub(crate) struct NewKeyArgs {
     /// Who acts through it, as groups and approver lists name them
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
+    /// Tenant it belongs to; through a server that is the tenant of the key you use
+    #[arg(long, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+    /// Make it in this store, while no server uses it: the way to the first key of a tenant
+    #[arg(long, value_name = "STORE", requires = "tenant")]
+    pub(crate) store: Option<String>,
     /// Workspace it is bound to
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,

@@ -13,8 +13,8 @@ mod tests;
 
 pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
-    ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, RunArgs,
-    RunsCommand, StreamMode,
+    ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, OneRunArgs,
+    RunArgs, RunsCommand, StreamMode,
 };
 pub(crate) use groups::GroupsCommand;
 pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
@@ -59,7 +59,7 @@ enum Command {
     Dev(DevArgs),
     Serve(ServeArgs),
     Run(RunArgs),
-    /// Work with runs on a server: list, show, events, cancel, pause, resume
+    /// Work with runs on a server: list, show, events, cancel, pause, resume, fork, diff, ancestry
     #[command(
         subcommand,
         after_help = "\

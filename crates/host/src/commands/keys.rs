@@ -1,5 +1,6 @@
 //! `tandem keys`: API keys of the caller's tenant.
 
+use super::first_key;
 use super::table::table;
 use crate::cli::{KeysCommand, NewKeyArgs};
 use crate::client::{Client, segment};
@@ -13,8 +14,13 @@ const KEYS: &str = "/v1/host/tandem/keys";
 pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
     match command {
         KeysCommand::Create(args) => {
-            let client = Client::connect(&args.connection)?;
-            let made = client.post(KEYS, &wish(&args)).await?;
+            let made = match &args.store {
+                Some(store) => first_key::make(&args, store, &scopes(&args)).await?,
+                None => {
+                    let client = Client::connect(&args.connection)?;
+                    client.post(KEYS, &wish(&args)).await?
+                }
+            };
             show_secret(&made, args.connection.json)?;
         }
         KeysCommand::List(args) => {
@@ -56,14 +62,20 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wish(args: &NewKeyArgs) -> Value {
-    let every = || Scope::all().iter().map(|scope| scope.as_str().to_owned());
-    let scopes: Vec<String> = if args.scopes.iter().any(|scope| scope == "all") {
-        every().collect()
+fn scopes(args: &NewKeyArgs) -> Vec<String> {
+    if args.scopes.iter().any(|scope| scope == "all") {
+        let every = Scope::all().iter();
+        every.map(|scope| scope.as_str().to_owned()).collect()
     } else {
         args.scopes.clone()
-    };
-    let mut body = json!({"name": args.name, "scopes": scopes});
+    }
+}
+
+fn wish(args: &NewKeyArgs) -> Value {
+    let mut body = json!({"name": args.name, "scopes": scopes(args)});
+    if let Some(tenant) = &args.tenant {
+        body["tenant"] = json!(tenant);
+    }
     if !args.roles.is_empty() {
         body["roles"] = json!(args.roles);
     }

@@ -1,7 +1,9 @@
 //! Commands that are not a server.
 
+mod ancestry;
 pub(crate) mod audit;
 pub(crate) mod check;
+mod first_key;
 mod forks;
 mod given;
 pub(crate) mod groups;

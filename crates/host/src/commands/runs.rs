@@ -1,8 +1,8 @@
 //! `tandem runs`: looking at runs and steering them.
 
-use super::forks;
 use super::table::{table, unlabelled};
 use super::timeline::{Timeline, fault, seconds};
+use super::{ancestry, forks};
 use crate::cli::{EventsArgs, ListArgs, RunsCommand, StreamMode};
 use crate::client::{Client, Follower, Frame, segment};
 use crate::output::{self, Style, harmless};
@@ -44,6 +44,7 @@ pub(crate) async fn runs(command: RunsCommand) -> anyhow::Result<ExitCode> {
         }
         RunsCommand::Fork(args) => forks::fork(args).await?,
         RunsCommand::Diff(args) => return forks::diff(args).await,
+        RunsCommand::Ancestry(args) => ancestry::show(args).await?,
         RunsCommand::Resume(args) => {
             let client = Client::connect(&args.connection)?;
             let path = format!("{}:resume", run_path(&args.run));

@@ -92,6 +92,15 @@ pub(crate) enum OtelProtocol {
     Json,
 }
 
+impl OtelProtocol {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Protobuf => "http/protobuf",
+            Self::Json => "http/json",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {

@@ -65,7 +65,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         stopping,
         test_seams: settings.test_seams,
         console: true,
-        otel: settings.otel.is_some(),
+        otel: settings.otel.as_ref().map(|otel| otel.protocol.as_str()),
         links: link_signer(opened).await?,
         notary: Arc::clone(&opened.notary),
         groups: Groups::from_names(&settings.groups),

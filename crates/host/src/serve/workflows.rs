@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use tandem_record::{DefinitionHash, TenantId};
+use tandem_record::{DefinitionHash, MAX_NESTING, TenantId, nests_deeper};
 use tandem_runtime::{Permissions, RegisterError, Registration, Runtime};
 
 /// Registrations under way at once; the store writes them together.
@@ -87,6 +87,11 @@ pub(crate) async fn register(runtime: &Runtime, sources: Vec<Source>) -> anyhow:
     let mut origins: HashMap<String, String> = HashMap::new();
     let mut changed = Vec::new();
     for source in sources {
+        if nests_deeper(source.text.as_bytes(), MAX_NESTING) {
+            let reason = format!("nests deeper than {MAX_NESTING} levels");
+            refuse(&mut loaded, &source.origin, &reason);
+            continue;
+        }
         let document: Value = match serde_json::from_str(&source.text) {
             Ok(document) => document,
             Err(error) => {

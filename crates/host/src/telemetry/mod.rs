@@ -180,8 +180,18 @@ impl Export {
         if trace.is_some_and(|trace| !convert::is_sampled(&trace.traceparent)) {
             return Ok(Vec::new());
         }
-        let spans = spans(run, workflow_id, &events);
+        let class = self.class_of(run).await?;
+        let spans = spans(run, workflow_id, class.as_deref(), &events);
         Ok(spans.into_iter().filter_map(convert::span_data).collect())
+    }
+
+    /// What the run's workflow says its data is about.
+    async fn class_of(&self, run: &RunId) -> Result<Option<String>, Fault> {
+        let Some(stored) = self.runtime.find_any_run(run).await? else {
+            return Ok(None);
+        };
+        let unfolded = self.runtime.unfolded(&stored).await?;
+        Ok(unfolded.0.definition().sensitivity.class.clone())
     }
 
     async fn flush(&mut self) {

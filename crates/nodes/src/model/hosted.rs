@@ -14,7 +14,9 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{EffectId, ErrorInfo, ModelAnswer, ModelRequest, TraceContext};
+use tandem_record::{
+    EffectId, ErrorInfo, MAX_NESTING, ModelAnswer, ModelRequest, TraceContext, nests_deeper,
+};
 use url::Url;
 
 /// Which language a provider speaks.
@@ -137,6 +139,10 @@ impl HostedModel {
             Ok(Body::Cut(_)) => return Err(failure::too_large(provider, limit)),
             Err(error) => return Err(self.no_answer(provider, &error)),
         };
+        // What nests too deep to be kept is no answer.
+        if nests_deeper(&bytes, MAX_NESTING) {
+            return Ok(None);
+        }
         let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
             return Ok(None);
         };

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::{EffectId, ErrorInfo, ModelAnswer, ModelRequest, ModelRole, ModelStop};
+use tandem_record::{
+    EffectId, ErrorInfo, MAX_NESTING, ModelAnswer, ModelRequest, ModelRole, ModelStop, nests_deeper,
+};
 
 /// Answers of one script.
 const MAX_ANSWERS: usize = 1_000;
@@ -67,6 +69,10 @@ pub struct ScriptError(String);
 
 impl Script {
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        if nests_deeper(text.as_bytes(), MAX_NESTING) {
+            let message = format!("a script nests at most {MAX_NESTING} levels deep");
+            return Err(ScriptError(message));
+        }
         let script: Self = serde_json::from_str(text).map_err(|e| ScriptError(e.to_string()))?;
         if script.answers.len() > MAX_ANSWERS {
             let message = format!("a script has at most {MAX_ANSWERS} answers");

@@ -3,7 +3,9 @@
 use super::server::{Answer, Server};
 use crate::{Guard, HttpCaller, Limits};
 use serde_json::{Value, json};
-use tandem_record::{EffectId, EffectOutcome, ErrorInfo, HttpRequest, Object, TraceContext};
+use tandem_record::{
+    EffectId, EffectOutcome, ErrorInfo, HttpRequest, MAX_NESTING, Object, TraceContext,
+};
 
 pub(super) fn caller() -> HttpCaller {
     let guard = Guard {
@@ -200,4 +202,15 @@ async fn a_credential_that_comes_back_is_masked() {
         outputs["body"],
         json!({"headers": {"authorization": "[REDACTED]"}, "token": "[REDACTED]"})
     );
+}
+
+#[tokio::test]
+async fn an_answer_too_deep_to_be_kept_is_given_as_text() {
+    for (levels, is_text) in [(MAX_NESTING, false), (MAX_NESTING + 1, true)] {
+        let nested = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let server = Server::answering(Answer::json("200 OK", &nested)).await;
+        let get = request("GET", &server.url);
+        let outputs = done(caller().call(&get, &effect(), None).await);
+        assert_eq!(outputs["body"].is_string(), is_text, "{levels}");
+    }
 }

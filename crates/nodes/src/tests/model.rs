@@ -9,8 +9,8 @@ use crate::{
 };
 use serde_json::{Value, json};
 use tandem_record::{
-    Effect, EffectId, EffectKind, EffectOutcome, ModelAnswer, ModelMessage, ModelRequest,
-    ModelRole, ModelStop, TraceContext,
+    Effect, EffectId, EffectKind, EffectOutcome, MAX_NESTING, ModelAnswer, ModelMessage,
+    ModelRequest, ModelRole, ModelStop, TraceContext,
 };
 use url::Url;
 
@@ -430,4 +430,15 @@ fn a_program_is_taken_entry_by_entry_and_a_repeated_call_gets_its_own_again() {
         (Some("{\"ok\":true}"), ModelStop::MaxTokens)
     );
     assert_eq!(take("e4"), None);
+}
+
+#[tokio::test]
+async fn an_answer_too_deep_to_be_kept_is_none() {
+    let nested = (0..MAX_NESTING).fold(json!(1), |value, _| json!([value]));
+    let reply = json!({"content": [{"type": "tool_use", "name": "answer", "input": nested}],
+                       "stop_reason": "tool_use"});
+    let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
+    let performer = hosted(Speaks::Anthropic, &server.url, SchemaMode::Native);
+    let error = failed(perform(&performer, asked(Some(object()))).await);
+    assert_eq!(error.code, "provider_unavailable");
 }

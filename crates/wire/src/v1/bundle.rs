@@ -20,6 +20,18 @@ const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 /// Shorter texts would blank out ordinary words.
 const MIN_ECHO_CHARS: usize = 4;
 const MASK: &str = "[REDACTED]";
+/// Members whose values are the run's own data, of whatever shape.
+const OF_THE_RUN: [&str; 9] = [
+    "outputs",
+    "value",
+    "previous",
+    "next",
+    "resumeValue",
+    "answers",
+    "content",
+    "artifactData",
+    "editedArtifactData",
+];
 
 pub fn debug_bundle(
     host: &HostInfo,
@@ -30,7 +42,7 @@ pub fn debug_bundle(
     now: Timestamp,
     max_events: Option<usize>,
 ) -> Value {
-    let echoes = echoes(&view.inputs);
+    let echoes = Echoes::of(&view.inputs);
     let mut run = project::snapshot(view, sensitivity, extras);
     for key in ["inputs", "variables", "channels", "outputs"] {
         if let Some(Value::Object(values)) = run.get_mut(key) {
@@ -40,7 +52,7 @@ pub fn debug_bundle(
     if run.get("error").is_none() {
         run["error"] = Value::Null;
     }
-    scrub(&mut run, &echoes);
+    echoes.scrub(&mut run, false);
 
     let mut shown = Vec::new();
     let mut bytes = 0;
@@ -51,7 +63,7 @@ pub fn debug_bundle(
             break;
         }
         let mut event = project::event(&view.run_id, recorded, sensitivity);
-        scrub(&mut event, &echoes);
+        echoes.scrub(&mut event, false);
         bytes += event.to_string().len();
         if bytes > MAX_EVENT_BYTES {
             truncated = Some("events_truncated_to_size_cap");
@@ -72,7 +84,7 @@ pub fn debug_bundle(
             "openwopCost": null,
         },
         "events": shown,
-        "spans": span_documents(view, events),
+        "spans": span_documents(view, sensitivity, events),
         "redactionApplied": true,
         "redactionMode": "mask",
     });
@@ -92,8 +104,9 @@ fn host_document(host: &HostInfo) -> Value {
 }
 
 /// Spans in the bundle's shape.
-pub fn span_documents(view: &RunView, events: &[Recorded]) -> Vec<Value> {
-    spans::spans(&view.run_id, &view.workflow_id, events)
+fn span_documents(view: &RunView, sensitivity: &Sensitivity, events: &[Recorded]) -> Vec<Value> {
+    let class = sensitivity.class.as_deref();
+    spans::spans(&view.run_id, &view.workflow_id, class, events)
         .into_iter()
         .map(|span| {
             let mut status = json!({"code": span.status.as_str()});
@@ -115,39 +128,63 @@ pub fn span_documents(view: &RunView, events: &[Recorded]) -> Vec<Value> {
         .collect()
 }
 
-/// Every text a caller sent, at any depth.
-fn echoes(inputs: &Object) -> BTreeSet<String> {
-    fn collect(value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::String(text) if text.chars().count() >= MIN_ECHO_CHARS => {
-                found.insert(text.clone());
-            }
-            Value::Array(items) => items.iter().for_each(|v| collect(v, found)),
-            Value::Object(map) => map.values().for_each(|v| collect(v, found)),
-            _ => {}
-        }
-    }
-    let mut found = BTreeSet::new();
-    inputs.values().for_each(|v| collect(v, &mut found));
-    found
+/// What a caller sent, to be known again.
+#[derive(Default)]
+struct Echoes<'a> {
+    /// Texts long enough to be looked for within others.
+    texts: BTreeSet<&'a str>,
+    /// Every single value, at any depth.
+    values: Vec<&'a Value>,
 }
 
-/// Blanks out inputs wherever they come back, and whatever stands under `inputs`.
-fn scrub(value: &mut Value, echoes: &BTreeSet<String>) {
-    match value {
-        Value::String(text) => {
-            if echoes.iter().any(|echo| text.contains(echo.as_str())) {
-                *text = MASK.to_owned();
+impl<'a> Echoes<'a> {
+    fn of(inputs: &'a Object) -> Self {
+        let mut echoes = Self::default();
+        inputs.values().for_each(|value| echoes.add(value));
+        echoes
+    }
+
+    fn add(&mut self, value: &'a Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|v| self.add(v)),
+            Value::Object(map) => map.values().for_each(|v| self.add(v)),
+            Value::Null => {}
+            single => {
+                let long = single.as_str();
+                let long = long.filter(|text| text.chars().count() >= MIN_ECHO_CHARS);
+                self.texts.extend(long);
+                self.values.push(single);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|v| scrub(v, echoes)),
-        Value::Object(map) => {
-            if let Some(Value::Object(inputs)) = map.get_mut("inputs") {
-                inputs.values_mut().for_each(|v| *v = Value::from(MASK));
+    }
+
+    /// Blanks out inputs wherever they come back, and whatever stands under `inputs`. Numbers and
+    /// short texts are echoes only where values of the run stand: elsewhere they are counts,
+    /// names and states of the host's own.
+    fn scrub(&self, value: &mut Value, among_values: bool) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|v| self.scrub(v, among_values)),
+            Value::Object(map) => {
+                for (name, value) in map {
+                    match (name.as_str(), value) {
+                        ("inputs", Value::Object(inputs)) => {
+                            inputs.values_mut().for_each(|v| *v = Value::from(MASK));
+                        }
+                        (name, value) => {
+                            self.scrub(value, among_values || OF_THE_RUN.contains(&name));
+                        }
+                    }
+                }
             }
-            map.values_mut().for_each(|v| scrub(v, echoes));
+            Value::Null => {}
+            single => {
+                let text = single.as_str();
+                let within = text.is_some_and(|t| self.texts.iter().any(|echo| t.contains(echo)));
+                if within || (among_values && self.values.contains(&&*single)) {
+                    *single = Value::from(MASK);
+                }
+            }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -158,10 +195,13 @@ mod tests {
     #[test]
     fn inputs_never_come_back() {
         let inputs = json!({"secret": {"deep": ["CANARY-1234"]}, "n": 7});
-        let echoes = echoes(inputs.as_object().unwrap());
+        let echoes = Echoes::of(inputs.as_object().unwrap());
+        let outputs = json!({"x": "say CANARY-1234!", "sum": [7, 8]});
         let mut event =
-            json!({"payload": {"inputs": {"a": 1}, "outputs": {"x": "say CANARY-1234!"}}});
-        scrub(&mut event, &echoes);
+            json!({"payload": {"inputs": {"a": 1}, "outputs": outputs, "durationMs": 7}});
+        echoes.scrub(&mut event, false);
+        assert_eq!(event["payload"]["outputs"]["sum"], json!(["[REDACTED]", 8]));
+        assert_eq!(event["payload"]["durationMs"], 7);
         assert!(!event.to_string().contains("CANARY"));
         assert_eq!(event["payload"]["inputs"]["a"], "[REDACTED]");
     }

@@ -34,7 +34,8 @@ pub struct Wired<'a> {
     pub auth_scoped: bool,
     pub sub_workflow_input_mapping: bool,
     /// Span export is configured and compiled in.
-    pub otel: bool,
+    /// How spans are sent, where they are.
+    pub otel: Option<&'static str>,
     pub metrics: &'a [&'a str],
     pub stream_modes: &'a [&'a str],
     pub node_types: Vec<&'a str>,
@@ -435,6 +436,8 @@ fn observability(wired: &Wired<'_>) -> Value {
             "openwop.run",
             "openwop.node.<typeId>",
             "openwop.node.<typeId>.attempt",
+            "openwop.activity.<provider>",
+            "openwop.interrupt",
         ],
     );
     out.set(
@@ -447,13 +450,18 @@ fn observability(wired: &Wired<'_>) -> Value {
             "openwop.node_type",
             "openwop.node_attempt",
             "openwop.event_seq",
+            "openwop.interrupt_kind",
+            "openwop.interrupt_id",
+            "openwop.interrupt_count",
+            "openwop.compliance_class",
+            "openwop.pii_present",
         ],
     );
-    if wired.otel {
+    if let Some(protocol) = wired.otel {
         let protocols = ["http/protobuf", "http/json"];
         out.set(
             "otel",
-            json!({"supported": true, "protocol": protocols[0], "exportProtocols": protocols}),
+            json!({"supported": true, "protocol": protocol, "exportProtocols": protocols}),
         );
     }
     out.set(

@@ -9,7 +9,7 @@ mod mask;
 mod model;
 mod payload;
 pub mod project;
-mod question;
+pub mod question;
 mod recorded;
 pub mod spans;
 pub mod stream;

@@ -3,7 +3,7 @@
 use super::agent;
 use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
 use super::model::{answer_name, envelope_name, model_payload};
-use super::question::{question_payload, standing};
+use super::question::{asked, question_payload, standing};
 use super::recorded::{forked_from, memory_payload, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
@@ -218,7 +218,7 @@ fn node_payload(
             out.set("interruptId", &interrupt.id);
             out.set("kind", &interrupt.kind);
             out.set("key", &interrupt.key);
-            out.set("data", &interrupt.data);
+            out.set("data", asked(&interrupt.kind, &interrupt.data));
             out.opt("resumeSchema", interrupt.resume_schema.as_ref());
             out.opt("timeoutMs", interrupt.timeout_ms);
             out.set("requestedAt", rfc3339(interrupt.requested_at));

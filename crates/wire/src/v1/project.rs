@@ -3,6 +3,7 @@
 use super::agent;
 use super::mask::{masked_entries, masked_run_outputs};
 use super::payload::{Fields, payload, type_name};
+use super::question::asked;
 use super::recorded::{forked_from, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
@@ -194,7 +195,7 @@ fn interrupt(open: &InterruptView, link: Option<&Link>) -> Value {
     out.set("kind", &open.interrupt.kind);
     out.set("nodeId", &open.node);
     out.set("key", &open.interrupt.key);
-    out.set("data", &open.interrupt.data);
+    out.set("data", asked(&open.interrupt.kind, &open.interrupt.data));
     out.opt("resumeSchema", open.interrupt.resume_schema.as_ref());
     out.opt("deadline", open.deadline.map(rfc3339));
     out.opt("priority", open.interrupt.priority);

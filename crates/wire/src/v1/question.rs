@@ -4,7 +4,23 @@
 
 use super::payload::Fields;
 use super::time::rfc3339;
+use serde_json::Value;
 use tandem_record::{Event, Standing, Timestamp};
+
+/// The data of a question as the protocol's closed shapes have it. What the host notes beside that
+/// is for its own inbox.
+pub fn asked(kind: &str, data: &Value) -> Value {
+    let known: &[&str] = match kind {
+        "low-confidence" => &["agentId", "threshold", "observed", "decision"],
+        "clarification" => &["questions", "contextType"],
+        _ => return data.clone(),
+    };
+    let members = data.as_object().into_iter().flatten();
+    let members = members.filter(|(name, _)| known.contains(&name.as_str()));
+    members
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
 
 pub(super) fn question_payload(event: &Event, at: Timestamp, out: &mut Fields) {
     match event {
@@ -47,8 +63,8 @@ pub(super) fn question_payload(event: &Event, at: Timestamp, out: &mut Fields) {
         Event::ApprovalReceived { node, decision, .. } => {
             out.node(node);
             out.set("action", &decision.action);
-            let voter = decision.voter.clone();
-            let by = voter.or_else(|| decision.by.as_ref().map(ToString::to_string));
+            let claimed = decision.said_by.clone().or_else(|| decision.voter.clone());
+            let by = claimed.or_else(|| decision.by.as_ref().map(ToString::to_string));
             let silent = decision.action == "timeout";
             let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
             out.opt("decidedBy", by);

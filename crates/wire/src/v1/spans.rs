@@ -7,7 +7,8 @@ use super::payload::Fields;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tandem_record::{
-    Event, NodeId, Object, ParentLink, Recorded, RunId, RunRequest, Seq, Timestamp, WorkflowId,
+    Event, Interrupt, NodeId, Object, ParentLink, Recorded, RunId, RunRequest, Seq, Timestamp,
+    Work, WorkflowId,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +45,17 @@ impl SpanStatus {
     }
 }
 
-/// Spans of a run: the run, each node, each attempt.
-pub fn spans(run: &RunId, workflow: &WorkflowId, events: &[Recorded]) -> Vec<Span> {
+/// The class of data that needs no care.
+const ANYTHING: &str = "public";
+
+/// Spans of a run: the run, each node, each attempt, each call to the outside, each question.
+/// `class` is what its workflow says its data is about.
+pub fn spans(
+    run: &RunId,
+    workflow: &WorkflowId,
+    class: Option<&str>,
+    events: &[Recorded],
+) -> Vec<Span> {
     let Some(first) = events.first() else {
         return Vec::new();
     };
@@ -55,8 +65,10 @@ pub fn spans(run: &RunId, workflow: &WorkflowId, events: &[Recorded]) -> Vec<Spa
     let mut tracer = Tracer {
         run,
         workflow,
+        class,
         trace_id: trace_id(run, request),
         nodes: BTreeMap::new(),
+        questions: 0,
         finished: Vec::new(),
     };
     let mut root = tracer.root(first.at, request);
@@ -66,8 +78,9 @@ pub fn spans(run: &RunId, workflow: &WorkflowId, events: &[Recorded]) -> Vec<Spa
     let mut spans = vec![root];
     spans.append(&mut tracer.finished);
     for open in tracer.nodes.into_values() {
-        spans.push(open.node);
-        spans.push(open.attempt);
+        spans.extend([open.node, open.attempt]);
+        spans.extend(open.activity);
+        spans.extend(open.question);
     }
     spans
 }
@@ -75,14 +88,21 @@ pub fn spans(run: &RunId, workflow: &WorkflowId, events: &[Recorded]) -> Vec<Spa
 struct Tracer<'a> {
     run: &'a RunId,
     workflow: &'a WorkflowId,
+    class: Option<&'a str>,
     trace_id: String,
     nodes: BTreeMap<NodeId, OpenNode>,
+    /// Questions the run asked so far.
+    questions: u32,
     finished: Vec<Span>,
 }
 
 struct OpenNode {
     node: Span,
     attempt: Span,
+    /// A call to the outside under way.
+    activity: Option<Span>,
+    /// A question nobody has answered yet.
+    question: Option<Span>,
 }
 
 impl Tracer<'_> {
@@ -92,6 +112,7 @@ impl Tracer<'_> {
         attributes.set("openwop.workflow_id", self.workflow);
         attributes.set("openwop.protocol_version", "1.0");
         attributes.set("openwop.event_seq", began);
+        attributes.opt("openwop.compliance_class", self.class);
         Span {
             trace_id: self.trace_id.clone(),
             span_id: span_id(self.run, began, salt),
@@ -111,6 +132,9 @@ impl Tracer<'_> {
         let mut attributes = Fields(std::mem::take(&mut span.attributes));
         attributes.set("openwop.tenant_id", &request.owner.tenant);
         attributes.opt("openwop.scope_id", request.scope_id.as_ref());
+        if self.class.is_some_and(|class| class != ANYTHING) {
+            attributes.set("openwop.pii_present", true);
+        }
         for (i, tag) in request.options.tags.iter().flatten().enumerate() {
             attributes.set(&format!("openwop.run.tag.{i}"), tag);
         }
@@ -139,8 +163,21 @@ impl Tracer<'_> {
                 node,
                 type_id,
                 attempt,
+                work,
                 ..
-            } => self.start(node, type_id, *attempt, recorded.seq, at),
+            } => {
+                self.start(node, type_id, *attempt, recorded.seq, at);
+                self.call(node, work.as_ref(), recorded.seq, at);
+            }
+            Event::ModelAskedAgain(again) => {
+                self.call(&again.node, Some(&again.work), recorded.seq, at);
+            }
+            Event::InterruptRequested { node, interrupt } => {
+                self.ask(node, interrupt, recorded.seq, at);
+            }
+            Event::InterruptResolved { node, resolution } => {
+                self.answer(node, resolution.outcome.clone(), at);
+            }
             Event::NodeCompleted { node, cost, .. } => {
                 let cost = cost.clone().unwrap_or_default();
                 self.end(node, at, SpanStatus::Ok, None, cost);
@@ -148,6 +185,11 @@ impl Tracer<'_> {
             Event::ModelAnswered(told) => {
                 if let Some(open) = self.nodes.get_mut(&told.node) {
                     add_usage(told, &mut open.node.attributes);
+                    if let Some(mut activity) = open.activity.take() {
+                        add_usage(told, &mut activity.attributes);
+                        close(&mut activity, at, SpanStatus::Ok, None);
+                        self.finished.push(activity);
+                    }
                 }
             }
             Event::NodeFailed { node, error, .. } => {
@@ -165,6 +207,11 @@ impl Tracer<'_> {
                     open.attempt.ended_at = Some(at);
                     open.attempt.status = SpanStatus::Error;
                     open.attempt.message = Some(last_error.code.clone());
+                    if let Some(mut activity) = open.activity.take() {
+                        let message = Some(last_error.code.clone());
+                        close(&mut activity, at, SpanStatus::Error, message);
+                        self.finished.push(activity);
+                    }
                 }
             }
             Event::CapBreached {
@@ -219,8 +266,52 @@ impl Tracer<'_> {
         let open = OpenNode {
             node: node_span,
             attempt: this_attempt,
+            activity: None,
+            question: None,
         };
         self.nodes.insert(node.clone(), open);
+    }
+
+    /// A call to the outside, within the attempt that makes it.
+    fn call(&mut self, node: &NodeId, work: Option<&Work>, seq: Seq, at: Timestamp) {
+        let provider = match work {
+            Some(Work::Http { .. }) => "http",
+            Some(Work::Model { request, .. }) => request.provider.as_str(),
+            _ => return,
+        };
+        let mut span = self.span(format!("openwop.activity.{provider}"), seq, "activity", at);
+        span.kind = "client";
+        let mut attributes = Fields(std::mem::take(&mut span.attributes));
+        attributes.set("openwop.node_id", node);
+        span.attributes = attributes.0;
+        if let Some(open) = self.nodes.get_mut(node) {
+            span.parent_span_id = Some(open.attempt.span_id.clone());
+            open.activity = Some(span);
+        }
+    }
+
+    /// A question, open until it is answered or its node ends.
+    fn ask(&mut self, node: &NodeId, interrupt: &Interrupt, seq: Seq, at: Timestamp) {
+        self.questions += 1;
+        let mut span = self.span("openwop.interrupt".to_owned(), seq, "interrupt", at);
+        let mut attributes = Fields(std::mem::take(&mut span.attributes));
+        attributes.set("openwop.node_id", node);
+        attributes.set("openwop.interrupt_kind", &interrupt.kind);
+        attributes.set("openwop.interrupt_id", &interrupt.id);
+        attributes.set("openwop.interrupt_count", self.questions);
+        span.attributes = attributes.0;
+        if let Some(open) = self.nodes.get_mut(node) {
+            span.parent_span_id = Some(open.node.span_id.clone());
+            open.question = Some(span);
+        }
+    }
+
+    fn answer(&mut self, node: &NodeId, outcome: Option<String>, at: Timestamp) {
+        let open = self.nodes.get_mut(node);
+        if let Some(mut question) = open.and_then(|open| open.question.take()) {
+            close(&mut question, at, SpanStatus::Ok, outcome);
+            self.finished.push(question);
+        }
     }
 
     fn end(
@@ -236,9 +327,12 @@ impl Tracer<'_> {
         };
         open.node.attributes.extend(cost);
         close(&mut open.node, at, status, message.clone());
-        close(&mut open.attempt, at, status, message);
-        self.finished.push(open.node);
-        self.finished.push(open.attempt);
+        close(&mut open.attempt, at, status, message.clone());
+        self.finished.extend([open.node, open.attempt]);
+        for mut inner in open.activity.into_iter().chain(open.question) {
+            close(&mut inner, at, status, message.clone());
+            self.finished.push(inner);
+        }
     }
 }
 

@@ -12,6 +12,9 @@ use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use tandem_record::{Decision, ErrorInfo, Event, NodeStatus, Object, Seq};
 
+/// Characters of the name a client says decided.
+const MAX_NAME_CHARS: usize = 256;
+
 /// Reads an approval answer, in today's words or an older client's.
 fn read_decision(
     gate: &ApprovalGate,
@@ -63,6 +66,10 @@ fn read_decision(
             return Err(Refusal::Invalid(problems));
         }
     }
+    if text("decidedBy").is_some_and(|by| !(1..=MAX_NAME_CHARS).contains(&by.chars().count())) {
+        let message = format!("must have 1 to {MAX_NAME_CHARS} characters");
+        return invalid("/decidedBy", message);
+    }
     Ok(Decision {
         refine: refine.filter(|_| action == "refine"),
         edited: edited.filter(|_| action == "edit-accept"),
@@ -70,6 +77,7 @@ fn read_decision(
         by: answer.by.clone(),
         // Where it matters who decides, the name in the body is only a claim.
         voter: text("voter").filter(|_| !identity_bound),
+        said_by: text("decidedBy").filter(|_| !identity_bound),
         standing: answer.standing.clone(),
         feedback,
     })

@@ -186,6 +186,7 @@ fn record_approval(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &st
             action: action.to_owned(),
             by: answer.by.clone(),
             voter: text("voter"),
+            said_by: text("decidedBy"),
             standing: answer.standing.clone(),
             feedback: text("feedback"),
             refine: None,

@@ -101,6 +101,8 @@ pub(super) fn lapsed(turn: &Turn<'_>, ix: usize) -> Option<ClosedInterrupt> {
         outcome: outcome.to_owned(),
         by: None,
         at: due,
+        asked_at: Some(open.interrupt.requested_at),
+        overdue: true,
     })
 }
 
@@ -135,6 +137,7 @@ fn reject(turn: &mut Turn<'_>, ix: usize, cause: Seq) {
             action: "timeout".to_owned(),
             by: None,
             voter: None,
+            said_by: None,
             standing: Standing::default(),
             feedback: None,
             refine: None,

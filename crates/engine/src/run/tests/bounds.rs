@@ -144,3 +144,28 @@ fn bounds_must_be_positive_whole_numbers() {
         assert_eq!(problems[0].path, format!("/configurable/{key}"));
     }
 }
+
+#[test]
+fn a_loop_that_wraps_its_own_result_ends_before_the_log_cannot_tell_it() {
+    let wrapped = json!({"type": "expression", "expression": "variables"});
+    let wrapping = flow("wrapping")
+        .node("loop", "core.loop", json!({"times": 200}))
+        .node("wrap", "core.setVariable", json!({"name": "v"}))
+        .port("value", wrapped)
+        .variable("v", json!({"type": "object"}))
+        .path("loop wrap loop");
+    let mut run = Stage::started(wrapping);
+    while run.status() == tandem_record::RunStatus::Running {
+        run.when(tandem_record::Command::Continue);
+    }
+    let last = run.log().last().unwrap();
+    let tandem_record::Event::RunFailed { error, .. } = &last.event else {
+        panic!("{last:?}");
+    };
+    assert_eq!(error.code, "value_too_deep");
+    for recorded in run.log() {
+        let told = serde_json::to_string(recorded).unwrap();
+        let read: Result<tandem_record::Recorded, _> = serde_json::from_str(&told);
+        assert_eq!(read.unwrap(), *recorded);
+    }
+}

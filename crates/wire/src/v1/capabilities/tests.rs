@@ -39,7 +39,7 @@ fn told(agents: Agents<'_>) -> Value {
         audit_log: None,
         auth_scoped: false,
         sub_workflow_input_mapping: true,
-        otel: false,
+        otel: None,
         metrics: &[],
         stream_modes: &[],
         node_types: Vec::new(),

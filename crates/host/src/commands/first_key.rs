@@ -1,0 +1,44 @@
+//! `tandem keys create --store`: a key made in the store itself. Keys made through a server belong
+//! to the tenant of the key that made them; the first of a tenant comes from whoever has the store.
+
+use super::operate::trouble;
+use crate::cli::NewKeyArgs;
+use crate::config;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_access::{Keyring, NewKey, Scope};
+use tandem_record::{Actor, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_store_sqlite::{Options, SqliteStore};
+
+/// What a server would answer.
+pub(super) async fn make(
+    args: &NewKeyArgs,
+    store: &str,
+    scopes: &[String],
+) -> anyhow::Result<Value> {
+    let path = config::sqlite_path(store)?;
+    let opened = SqliteStore::open(&path, Options::default());
+    let opened = opened.map_err(|fault| trouble("make a key", &fault, "Check the path."))?;
+    let keyring = Keyring::new(Arc::new(opened));
+    let at = |time: jiff::Timestamp| Timestamp(time.as_millisecond());
+    let new = NewKey {
+        name: args.name.clone(),
+        tenant: TenantId::from(args.tenant.clone().unwrap_or_default()),
+        workspace: args.workspace.clone().map(WorkspaceId::from),
+        principal: args.principal.clone().map(Principal::from),
+        scopes: scopes
+            .iter()
+            .filter_map(|name| Scope::parse(name))
+            .collect(),
+        roles: args.roles.clone(),
+        expires_at: args.expires_at.map(at),
+        test: args.test,
+    };
+    let now = at(jiff::Timestamp::now());
+    let (record, secret) = keyring.mint(new, &Actor::host(), now).await?;
+    Ok(json!({
+        "keyId": record.key_id,
+        "tenant": record.tenant,
+        "secret": secret.expose(),
+    }))
+}
