@@ -6,7 +6,10 @@ use crate::load::{Pack, PackNode};
 use crate::sandbox::{Broken, Sandbox, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tandem_record::{EffectId, ErrorInfo, NodeId, Object, PackAnswer, PackCall, PackResult, RunId};
+use tandem_record::{
+    EffectId, ErrorInfo, MAX_NESTING, NodeId, Object, PackAnswer, PackCall, PackResult, RunId,
+    nests_deeper,
+};
 use wasmi::Val;
 
 /// Characters of a code a node may fail with.
@@ -173,6 +176,9 @@ fn understand(node: &PackNode, response: Result<Vec<u8>, String>) -> PackResult 
         Ok(bytes) => bytes,
         Err(why) => return invalid(why),
     };
+    if nests_deeper(&bytes, MAX_NESTING) {
+        return invalid(format!("it nests deeper than {MAX_NESTING} levels"));
+    }
     match serde_json::from_slice::<Response>(&bytes) {
         Err(error) => invalid(error.to_string()),
         Ok(Response::Completed { output }) => {

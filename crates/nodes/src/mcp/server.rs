@@ -19,7 +19,7 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{EffectId, ErrorInfo, ToolRequest, TraceContext};
+use tandem_record::{EffectId, ErrorInfo, MAX_NESTING, ToolRequest, TraceContext, nests_deeper};
 use url::Url;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -192,6 +192,10 @@ impl Server {
     ) -> Result<Value, ErrorInfo> {
         let credentials = Credentials::sent_in(sent);
         let read = |bytes: &[u8]| -> Option<Value> {
+            // What nests too deep to be kept is no answer.
+            if nests_deeper(bytes, MAX_NESTING) {
+                return None;
+            }
             let text = credentials.mask(std::str::from_utf8(bytes).ok()?);
             serde_json::from_str(&text).ok()
         };

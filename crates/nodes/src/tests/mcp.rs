@@ -257,7 +257,7 @@ async fn a_tools_own_error_is_a_result() {
 #[tokio::test]
 async fn each_way_to_fail_has_its_code() {
     type Case = (&'static str, bool, fn(&Value) -> Answer);
-    let cases: [Case; 16] = [
+    let cases: [Case; 17] = [
         ("mcp_tool_error", false, |sent| {
             let error = json!({"code": -32602, "message": "secret words"});
             json_answer("200 OK", &reply(sent, json!({"error": error})))
@@ -295,6 +295,11 @@ async fn each_way_to_fail_has_its_code() {
         ("mcp_protocol_error", false, |sent| {
             let both = json!({"result": {"content": []}, "error": {"code": 1}});
             json_answer("200 OK", &reply(sent, both))
+        }),
+        ("mcp_protocol_error", false, |sent| {
+            let deep = (0..64).fold(json!(1), |value, _| json!([value]));
+            let result = json!({"content": [], "structuredContent": {"deep": deep}});
+            json_answer("200 OK", &reply(sent, json!({"result": result})))
         }),
         ("mcp_protocol_error", false, |_| stream("data: {}\n\n")),
         ("response_too_large", false, |sent| {

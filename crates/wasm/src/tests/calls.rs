@@ -40,6 +40,10 @@ fn the_response_decides() {
         let answer = answer_of(&Module::saying(response), json!({}));
         assert_eq!(shown(&answer), want, "{response}");
     }
+    let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
+    let response = format!(r#"{{"outcome":"completed","output":{deep}}}"#);
+    let answer = answer_of(&Module::saying(&response), json!({}));
+    assert_eq!(shown(&answer), "pack_response_invalid", "too deep to keep");
 }
 
 #[test]
