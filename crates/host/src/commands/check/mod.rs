@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tandem_record::{MAX_NESTING, nests_deeper};
 use tandem_runtime::{Definition, Permissions};
 
 /// What is wrong with a file, or will be when a run is started.
@@ -124,6 +125,10 @@ impl Report {
 
 /// Everything to be said about one document. `ids` remembers which file brought which workflow.
 fn examine(file: &Path, text: &str, ids: &mut HashMap<String, PathBuf>) -> Vec<Finding> {
+    if nests_deeper(text.as_bytes(), MAX_NESTING) {
+        let what = format!("nests deeper than {MAX_NESTING} levels of arrays and objects");
+        return vec![Finding::error(file, what)];
+    }
     let document: Value = match serde_json::from_str(text) {
         Ok(document) => document,
         Err(error) => {
