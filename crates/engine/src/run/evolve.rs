@@ -423,26 +423,6 @@ impl Run {
         }
     }
 
-    /// A question dies with its node.
-    fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
-        let Some(ix) = self.def.index(node) else {
-            return;
-        };
-        let open = self.state.nodes[ix].suspended.as_ref();
-        if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
-            let closed = ClosedInterrupt {
-                interrupt: open.interrupt.id.clone(),
-                node: node.clone(),
-                outcome: "cancelled".to_owned(),
-                by: None,
-                at,
-                asked_at: Some(open.interrupt.requested_at),
-                overdue: false,
-            };
-            self.state.closed.push(closed);
-        }
-    }
-
     pub(super) fn note_child_run(&mut self, child: &RunId, status: RunStatus) {
         let children = self.state.children.iter_mut().rev();
         if let Some(known) = children.into_iter().find(|c| c.run_id == *child) {

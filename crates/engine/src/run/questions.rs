@@ -4,8 +4,8 @@
 use super::state::{EarlyEvent, NodeState, Run, Suspension};
 use crate::node::OnTimeout;
 use tandem_record::{
-    Decision, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus, Recorded, Resolution, Seq,
-    Timestamp, Vote,
+    ClosedInterrupt, Decision, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus, Recorded,
+    Resolution, Seq, Timestamp, Vote,
 };
 
 fn accepts(vote: &Vote) -> bool {
@@ -148,6 +148,26 @@ impl Run {
                 feedback: decision.feedback.clone(),
             });
         });
+    }
+
+    /// A question dies with its node.
+    pub(super) fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
+        let Some(ix) = self.def.index(node) else {
+            return;
+        };
+        let open = self.state.nodes[ix].suspended.as_ref();
+        if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
+            let closed = ClosedInterrupt {
+                interrupt: open.interrupt.id.clone(),
+                node: node.clone(),
+                outcome: "cancelled".to_owned(),
+                by: None,
+                at,
+                asked_at: Some(open.interrupt.requested_at),
+                overdue: false,
+            };
+            self.state.closed.push(closed);
+        }
     }
 
     fn with_open(&mut self, node: &NodeId, change: impl FnOnce(&mut Suspension)) {

@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tandem_record::{MAX_NESTING, nests_deeper};
 use tandem_runtime::{Brought, Definition, PackTypes, Permissions};
 
 /// What is wrong with a file, or will be when a run is started.
@@ -134,6 +135,10 @@ fn examine(
     packs: &PackTypes,
     ids: &mut HashMap<String, PathBuf>,
 ) -> Vec<Finding> {
+    if nests_deeper(text.as_bytes(), MAX_NESTING) {
+        let what = format!("nests deeper than {MAX_NESTING} levels of arrays and objects");
+        return vec![Finding::error(file, what)];
+    }
     let document: Value = match serde_json::from_str(text) {
         Ok(document) => document,
         Err(error) => {

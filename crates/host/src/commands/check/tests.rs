@@ -68,6 +68,15 @@ fn text_that_is_not_json_is_shown_where_it_breaks() {
 }
 
 #[test]
+fn what_a_server_would_refuse_for_its_depth_is_refused() {
+    let found = examined(&"[".repeat(100));
+    assert_eq!(
+        found,
+        ["w.json: error: nests deeper than 64 levels of arrays and objects"]
+    );
+}
+
+#[test]
 fn a_type_that_is_not_served_is_a_warning() {
     let found = examined(&GOOD.replace("core.noop", "core.openwop.governance.approvalGate"));
     assert_eq!(found.len(), 1);
