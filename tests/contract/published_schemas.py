@@ -17,6 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from host import ROOT, SHARED, Host, Tally, chain, eventually, node  # noqa: E402
 import families  # noqa: E402
+import tools  # noqa: E402
+import packs  # noqa: E402
 from openapi import complaints as openapi_complaints  # noqa: E402
 
 try:
@@ -42,6 +44,8 @@ RUNS = [
     ("conformance-message-reducer", {}, {}),
     ("conformance-capability-missing", {}, {}),
     ("conformance-model-capability-insufficient", {}, {}),
+    ("conformance-wasm-pack-roundtrip", {"name": "openwop"}, {}),
+    ("conformance-wasm-pack-memory-cap-breach", {}, {}),
 ]
 
 # Notes under one name before the oldest are collapsed.
@@ -352,6 +356,7 @@ def main():
     tally = Tally()
     folders = [folder for folder in (FIXTURES, EXAMPLES) if folder.exists()]
     os.environ["TANDEM_MEMORY_COMPACT_ABOVE"] = str(KEPT_APART)
+    os.environ["TANDEM_MCP_SERVERS"], outside = tools.server()
     host = Host(a.binary, folders).start()
     try:
         openapi(host, tally)
@@ -369,6 +374,8 @@ def main():
             critics(host, published, tally)
             models(host, published, tally)
             families.all_of_them(host, tally)
+            tools.all_of_them(host, published, tally, outside)
+            packs.all_of_them(host, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
             audit(host, published, tally)

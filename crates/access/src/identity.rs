@@ -12,6 +12,7 @@ pub struct Identity {
     pub key_id: Arc<str>,
     /// Shared by every key of one rotation, so that who acts outlives a key.
     pub principal: Principal,
+    /// Whose data it may touch.
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
     pub scopes: ScopeSet,
@@ -34,17 +35,35 @@ pub struct Denied {
 pub(crate) const LIVE_ID: &str = "key_live_";
 pub(crate) const TEST_ID: &str = "key_test_";
 
+/// What a tenant's name ends in on the side of its test keys. Everything is kept by tenant, so a
+/// name of its own keeps the two sides apart and shows on everything made there.
+const TEST_SIDE: &str = "~test";
+
 impl Identity {
     pub fn of_key(record: &KeyRecord) -> Self {
+        let test_key = record.key_id.starts_with(TEST_ID);
+        let tenant = match test_key {
+            true => TenantId::from(format!("{}{TEST_SIDE}", record.tenant)),
+            false => record.tenant.clone(),
+        };
         Self {
             key_id: Arc::from(record.key_id.as_str()),
             principal: record.principal.clone(),
-            tenant: record.tenant.clone(),
+            tenant,
             workspace: record.workspace.clone(),
             scopes: ScopeSet::from_stored(&record.scopes),
             roles: record.roles.clone().into(),
-            test_key: record.key_id.starts_with(TEST_ID),
+            test_key,
             expires_at: record.expires_at,
+        }
+    }
+
+    /// The tenant that has the key itself, whichever side the key is for.
+    pub fn home(&self) -> TenantId {
+        let side = self.tenant.as_str().strip_suffix(TEST_SIDE);
+        match side.filter(|_| self.test_key) {
+            Some(home) => TenantId::from(home),
+            None => self.tenant.clone(),
         }
     }
 

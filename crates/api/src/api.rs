@@ -14,6 +14,7 @@ use tandem_access::{
 use tandem_record::{Object, RunId, Timestamp};
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{Runtime, StoredRun};
+use tandem_wire::v1::capabilities::WasmPacks;
 use tokio::sync::{Semaphore, watch};
 
 /// Everything the host hands over to open the doors.
@@ -42,6 +43,8 @@ pub struct Api {
     pub notary: Arc<Notary>,
     /// Groups of approvers every tenant has; a tenant's own stand over them.
     pub groups: Groups,
+    /// How nodes of packs are run, where packs are taken; for discovery.
+    pub packs: Option<WasmPacks>,
 }
 
 /// Who this host says it is.
@@ -101,6 +104,7 @@ pub(crate) struct Doors {
     pub(crate) links: LinkSigner,
     pub(crate) notary: Arc<Notary>,
     pub(crate) groups: Groups,
+    pub(crate) packs: Option<WasmPacks>,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
@@ -129,6 +133,7 @@ impl Doors {
             links: api.links,
             notary: api.notary,
             groups: api.groups,
+            packs: api.packs,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),

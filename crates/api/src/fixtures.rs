@@ -2,13 +2,16 @@
 //! must be true.
 
 use tandem_record::TenantId;
-use tandem_runtime::{Definition, Fault, Runtime};
+use tandem_runtime::{Definition, Fault, PackTypes, Runtime, ToolServers};
 
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
 const PROBES_OF_PACKS: &str = "conformance-agent-pack-";
 /// Wants prose of a model turned into JSON by one more call, which this host does not do.
 const PROBE_OF_COERCION: &str = "conformance-envelope-nl-to-format-engaged";
+
+/// Asks for the revision of MCP that knows `server/discover`, which this host does not speak.
+const PROBE_OF_DISCOVERY: &str = "conformance-mcp-client";
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -22,33 +25,67 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        if definition.is_some_and(|d| is_served(&d)) {
+        if definition.is_some_and(|d| is_served(&d, runtime.tools(), runtime.packs())) {
             fixtures.push(id.to_string());
         }
     }
     Ok(fixtures)
 }
 
-fn is_served(definition: &Definition) -> bool {
+fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) -> bool {
     let id = definition.id().as_str();
-    let probes = id.starts_with(PROBES_OF_PACKS) || id == PROBE_OF_COERCION;
-    definition.gated().is_none() && !probes
+    let probes =
+        id.starts_with(PROBES_OF_PACKS) || [PROBE_OF_COERCION, PROBE_OF_DISCOVERY].contains(&id);
+    let mut foreign = definition.pack_types();
+    let brought = foreign.all(|type_id| packs.get(type_id).is_some());
+    definition.gated().is_none() && !probes && brought && tools.serve(definition)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use tandem_runtime::Permissions;
+    use tandem_runtime::{Brought, Permissions};
 
     fn served(id: &str, type_id: &str, config: Value) -> bool {
+        served_with(&[], id, type_id, config)
+    }
+
+    fn served_with(tools: &[&str], id: &str, type_id: &str, config: Value) -> bool {
         let document = json!({
             "id": id, "name": id, "version": "1.0", "metadata": {}, "settings": {},
             "triggers": [], "variables": [], "edges": [],
             "nodes": [{"id": "n", "typeId": type_id, "name": "n", "position": {"x": 0, "y": 0},
                        "config": config, "inputs": {}}],
         });
-        is_served(&Definition::compile(&document, Permissions::default()).expect("compiles"))
+        let permissions = Permissions {
+            // As documents are that were registered once.
+            packs: Brought::Once,
+            ..Permissions::default()
+        };
+        let packs = [(
+            "vendor.openwop.rust-hello.greet",
+            "vendor.openwop.rust-hello@1.0.0",
+        )];
+        let definition = Definition::compile(&document, permissions).expect("compiles");
+        let tools = tools.iter().map(|id| (*id).to_owned()).collect();
+        is_served(&definition, &tools, &PackTypes::from_iter(packs))
+    }
+
+    #[test]
+    fn a_fixture_that_calls_a_tool_is_named_where_there_is_a_server() {
+        let (id, call) = ("conformance-mcp-tool-roundtrip", "core.ai.callPrompt");
+        let config = json!({"mcp": {"tool": "echo", "arguments": {}}});
+        for (tools, named) in [(&[][..], false), (&["any"], true), (&["a", "b"], false)] {
+            assert_eq!(served_with(tools, id, call, config.clone()), named);
+        }
+        let client = "core.conformance.mcp-client";
+        assert!(!served_with(
+            &["any"],
+            "conformance-mcp-client",
+            client,
+            json!({})
+        ));
     }
 
     #[test]
@@ -71,6 +108,24 @@ mod tests {
             "core.identity",
             json!({})
         ));
+        for (id, type_id, whole) in [
+            (
+                "conformance-wasm-pack-roundtrip",
+                "vendor.openwop.rust-hello.greet",
+                true,
+            ),
+            (
+                "conformance-wasm-pack-memory-cap-breach",
+                "vendor.openwop.misbehaving.memory-bomb",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                served(id, type_id, json!({})),
+                whole,
+                "{id}: only what is loaded"
+            );
+        }
         let asks = json!({"provider": "mock", "model": "m", "outputSchema": {}});
         for (id, whole) in [
             ("conformance-envelope-refusal", true),

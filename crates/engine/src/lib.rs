@@ -12,7 +12,9 @@ mod graph;
 mod ids;
 pub mod model;
 mod node;
+pub mod pack;
 pub mod run;
+pub mod tool;
 
 pub use definition::{Definition, Problem};
 pub use ids::{NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id};

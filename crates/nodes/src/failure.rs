@@ -6,6 +6,7 @@
 
 use crate::guard::Rejected;
 use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::json;
 use std::error::Error;
 use tandem_record::ErrorInfo;
@@ -83,4 +84,18 @@ fn innermost(error: &reqwest::Error) -> String {
         Some(cause) => cause.to_string(),
         None => "the connection failed".to_owned(),
     }
+}
+
+/// How long a service wants to be left alone. Seconds; a date is left to the author's own backoff.
+pub(crate) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    let seconds: f64 = text.trim().parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded right before"
+    )]
+    (0.0..=86_400.0)
+        .contains(&seconds)
+        .then_some((seconds * 1000.0) as u64)
 }

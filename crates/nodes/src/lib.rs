@@ -1,5 +1,5 @@
-//! What the host does to the world: HTTP calls of nodes, calls of models, deliveries to webhooks,
-//! and proving that a secret can be resolved.
+//! What the host does to the world: HTTP calls of nodes, calls of models, of tools and of nodes that
+//! packs bring, deliveries to webhooks, and proving that a secret can be resolved.
 //!
 //! An effect arrives already recorded under an id that never changes; this crate attempts it once
 //! and says how it went. It decides nothing about retries, writes nothing to any log of a run, and
@@ -12,7 +12,7 @@
 //! - Every call carries the effect's id as `Idempotency-Key`, so that a second attempt can be
 //!   recognised by whoever is called.
 //! - No credential reaches an error or a log: not from a header, not from a URL, not echoed back
-//!   in a response. Where a model provider is reached reaches neither.
+//!   in a response. Where a model provider or a tool server is reached reaches neither.
 
 mod address;
 mod client;
@@ -20,7 +20,9 @@ mod credentials;
 mod failure;
 mod guard;
 mod http;
+mod mcp;
 mod model;
+mod pack;
 mod perform;
 mod request;
 mod response;
@@ -34,10 +36,12 @@ mod tests;
 pub use client::{ClientError, GuardedResolver, guarded_client};
 pub use guard::{Guard, Rejected};
 pub use http::{HttpCaller, Limits};
+pub use mcp::{McpServer, McpServers};
 pub use model::{
     Hosted, MAX_PROGRAM, MockEntry, MockProgram, Models, SchemaMode, Script, ScriptError, Speaks,
     done as answered,
 };
+pub use pack::PackCaller;
 pub use perform::Performer;
 pub use secrets::Secrets;
 pub use trace::outgoing;

@@ -1,6 +1,6 @@
 //! The door the runtime's outbox workers come through.
 
-use crate::{HttpCaller, Models, Secrets};
+use crate::{HttpCaller, McpServers, Models, PackCaller, Secrets};
 use std::time::Duration;
 use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, TraceContext};
 
@@ -8,6 +8,8 @@ pub struct Performer {
     http: HttpCaller,
     secrets: Secrets,
     models: Models,
+    tools: McpServers,
+    packs: Option<PackCaller>,
 }
 
 impl Performer {
@@ -16,12 +18,24 @@ impl Performer {
             http,
             secrets,
             models: Models::default(),
+            tools: McpServers::default(),
+            packs: None,
         }
     }
 
     /// With models that may be called.
     pub fn with_models(self, models: Models) -> Self {
         Self { models, ..self }
+    }
+
+    /// With tool servers that may be called.
+    pub fn with_tools(self, tools: McpServers) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// With packs whose nodes may be called.
+    pub fn with_packs(self, packs: Option<PackCaller>) -> Self {
+        Self { packs, ..self }
     }
 
     pub fn secrets(&self) -> &Secrets {
@@ -41,6 +55,17 @@ impl Performer {
                 let timeout = Duration::from_millis(*timeout_ms);
                 self.models.call(request, timeout, &effect.id, trace).await
             }
+            EffectKind::Tool { request, .. } => self.tools.ask(request, &effect.id, trace).await,
+            EffectKind::Pack {
+                node,
+                attempt,
+                call,
+            } => match &self.packs {
+                Some(packs) => packs.call(effect, node, *attempt, call).await,
+                None => EffectOutcome::Failed {
+                    error: ErrorInfo::new("pack_unavailable", "This host has no packs any more."),
+                },
+            },
             EffectKind::SecretEcho {
                 secret_id, reveal, ..
             } if *reveal => self.secrets.reveal(secret_id),

@@ -1,6 +1,6 @@
 //! What agents say and decide, and how work is handed from a supervisor to its workers.
 
-use crate::{ErrorInfo, NodeId, Object, RunId, Seq, Work, WorkflowId};
+use crate::{ErrorInfo, NodeId, Object, Principal, RunId, Seq, ToolTransport, Work, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,6 +32,12 @@ pub enum Said {
             skip_serializing_if = "Option::is_none"
         )]
         inputs: Option<Value>,
+        /// Absent where nobody was asked. What was sent outside is told by its hash alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transport: Option<ToolTransport>,
+        /// On whose behalf.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
     },
     ToolReturned {
         tool: String,
@@ -46,6 +52,9 @@ pub enum Said {
         error: Option<ErrorInfo>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
+        /// It came from outside: data, never authority.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
     /// Work passes from `agent_id` to another agent.
     HandedOff {
@@ -165,6 +174,9 @@ pub enum HandoffStep {
         /// The variables its mapping asks for, until they are harvested.
         #[serde(default, skip_serializing_if = "Object::is_empty")]
         variables: Object,
+        /// Those of them that come from a tool server.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        untrusted: Vec<String>,
     },
     ChildFailed {
         child: RunId,

@@ -1,7 +1,9 @@
 //! What may be asked of a run, and what it answers. A command is a wish: the engine turns it into
 //! events or refuses it.
 
-use crate::{Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, Principal, RunStatus};
+use crate::{
+    Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, PackAnswer, Principal, RunStatus,
+};
 use crate::{RunId, Standing, TimerKey, Timestamp, Vote};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,8 +77,14 @@ pub enum DrainPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum EffectOutcome {
-    Done { outputs: Object },
-    Failed { error: ErrorInfo },
+    Done {
+        outputs: Object,
+    },
+    Failed {
+        error: ErrorInfo,
+    },
+    /// What a pack's node answered.
+    Pack(Box<PackAnswer>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +107,9 @@ pub enum ChildOutcome {
         status: RunStatus,
         /// The variables the parent asked for, if the child completed and has them.
         variables: Object,
+        /// Those of them that come from a tool server.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        untrusted: Vec<String>,
         error: Option<ErrorInfo>,
     },
 }

@@ -1,7 +1,7 @@
 //! What a run asks of the world. An effect is written to the outbox in the commit that decided
 //! it, under an id that never changes, and only then attempted.
 
-use crate::{ChildOutcome, EffectId, ModelRequest, NodeId, Object, RunId};
+use crate::{ChildOutcome, EffectId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,6 +27,18 @@ pub enum EffectKind {
         attempt: u32,
         request: Box<ModelRequest>,
         timeout_ms: u64,
+    },
+    /// One question to a tool server; its answer returns as a command.
+    Tool {
+        node: NodeId,
+        attempt: u32,
+        request: Box<ToolRequest>,
+    },
+    /// One call of a node that a pack brings; its answer returns as a command.
+    Pack {
+        node: NodeId,
+        attempt: u32,
+        call: Box<PackCall>,
     },
     /// A test-only node proves it can resolve a secret without ever showing it.
     SecretEcho {
@@ -56,6 +68,8 @@ impl EffectKind {
         match self {
             Self::Http { .. } => "http",
             Self::Model { .. } => "model",
+            Self::Tool { .. } => "tool",
+            Self::Pack { .. } => "pack",
             Self::SecretEcho { .. } => "secret_echo",
             Self::NotifyParent { .. } => "notify_parent",
             Self::CancelChild { .. } => "cancel_child",

@@ -117,6 +117,9 @@ pub enum Event {
         /// How the node's child run ended, if it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
+        /// The outputs come from a tool server, or from what came from one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
     NodeFailed {
         node: NodeId,
@@ -305,6 +308,9 @@ pub enum Event {
         next: Option<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
+        /// The value comes from a tool server, or from what came from one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
     ChannelWritten {
         channel: String,
@@ -321,6 +327,9 @@ pub enum Event {
         /// Whether the channel also shows among the variables.
         #[serde(default)]
         mirrored: bool,
+        /// As for variables.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        untrusted: bool,
     },
     CapBreached {
         kind: CapKind,

@@ -18,8 +18,10 @@ mod interrupt;
 mod memory;
 mod model;
 mod nesting;
+mod pack;
 mod run;
 mod timer;
+mod tool;
 mod view;
 mod webhook;
 mod work;
@@ -45,11 +47,13 @@ pub use model::{
     RefusalDivergence,
 };
 pub use nesting::{MAX_NESTING, READABLE, map_nests_deeper, nests_deeper, value_nests_deeper};
+pub use pack::{PackAnswer, PackCall, PackLine, PackResult, is_reserved_type};
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,
 };
 pub use timer::TimerKey;
+pub use tool::{ToolAsk, ToolRequest, ToolTransport};
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };

@@ -93,6 +93,9 @@ pub struct RunRequest {
     /// Keys whose declared default must not apply: the parent mapped an unset variable onto them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erased_defaults: Vec<String>,
+    /// Inputs a parent got from a tool server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted_inputs: Vec<String>,
     #[serde(default)]
     pub options: RunOptions,
     #[serde(default, skip_serializing_if = "Option::is_none")]

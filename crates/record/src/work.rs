@@ -1,6 +1,8 @@
 //! What a started node is waiting for, and which bound a run met.
 
-use crate::{EffectId, HttpRequest, ModelRequest, RunId, Timestamp, WorkflowId};
+use crate::{
+    EffectId, HttpRequest, ModelRequest, Object, RunId, Timestamp, ToolRequest, WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a started node is waiting for. A node without work ended in the same decision.
@@ -30,12 +32,26 @@ pub enum Work {
         corrected: bool,
         request: Box<ModelRequest>,
     },
+    /// One question to a tool server under the effect's id.
+    Tool {
+        effect: EffectId,
+        /// Ties the answer to the call in what is told of both; each attempt has its own.
+        call: String,
+        request: Box<ToolRequest>,
+    },
     SecretEcho {
         effect: EffectId,
         secret_id: String,
         /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reveal: bool,
+    },
+    /// One call of a node that a pack brings. Its configuration stays in the pinned definition.
+    Pack {
+        effect: EffectId,
+        /// Whose code it is: `name@version`.
+        pack: String,
+        inputs: Object,
     },
     /// A child run. `outputs` maps parent variable to child variable.
     Child {
@@ -57,6 +73,10 @@ pub enum CapKind {
     OrchestratorIterations,
     /// Attempts to get an answer of the wanted shape from a model.
     Schema,
+    /// What a pack's node may use.
+    WasmMemory,
+    WasmFuel,
+    WasmExecutionTime,
 }
 
 impl CapKind {
@@ -68,6 +88,9 @@ impl CapKind {
             Self::DispatchIterations => "dispatch-iterations",
             Self::OrchestratorIterations => "orchestrator-iterations",
             Self::Schema => "schema",
+            Self::WasmMemory => "wasm-memory",
+            Self::WasmFuel => "wasm-fuel",
+            Self::WasmExecutionTime => "wasm-execution-time",
         }
     }
 }

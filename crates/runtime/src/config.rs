@@ -7,7 +7,9 @@ use crate::webhooks::Courier;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_engine::model::Providers;
+use tandem_engine::pack::PackTypes;
 use tandem_engine::run::{AgentPolicy, Limits};
+use tandem_engine::tool::ToolServers;
 use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, TraceContext};
 use tandem_store::Store;
@@ -36,6 +38,10 @@ pub struct RuntimeConfig {
     pub agents: AgentPolicy,
     /// Models nodes may ask; the performer knows how.
     pub providers: Providers,
+    /// Tool servers nodes may call; the performer knows how.
+    pub tools: ToolServers,
+    /// Node types packs bring; the performer knows how they are called.
+    pub packs: PackTypes,
     pub redactor: Redactor,
     /// This process among others on the same store.
     pub owner: String,
@@ -60,6 +66,8 @@ impl RuntimeConfig {
             limits: Limits::default(),
             agents: AgentPolicy::default(),
             providers: Providers::default(),
+            tools: ToolServers::default(),
+            packs: PackTypes::default(),
             redactor: Redactor::default(),
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
             alone: true,

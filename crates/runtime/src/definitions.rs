@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::definition::Permissions;
+use tandem_engine::pack::Brought;
 use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalled, Reheard};
 use tandem_record::{DefinitionHash, EffectId, TenantId, WorkflowId};
 use tandem_store::{Fault, Store};
@@ -70,6 +71,7 @@ impl CompiledDefinitions {
         // It was checked when it came in; who registered it no longer matters.
         let trusted = Permissions {
             conformance_role: true,
+            packs: Brought::Once,
         };
         let definition = Definition::compile(&parsed, trusted)
             .map(Arc::new)

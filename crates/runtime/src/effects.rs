@@ -19,6 +19,8 @@ use tokio::task::AbortHandle;
 
 /// A holder that shows no sign of life for this long has lost its effect.
 pub(crate) const LEASE_MS: u64 = 60_000;
+/// Calls of packs wait for a processor, one behind the other, each with a time limit.
+const PACK_QUEUE_MS: u64 = 30 * 60_000;
 /// Longest pause between two attempts to record a result.
 const MAX_BACKOFF_MS: u64 = 30_000;
 
@@ -146,6 +148,8 @@ fn lease_ms(kind: &EffectKind) -> u64 {
     match kind {
         EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
         EffectKind::Model { timeout_ms, .. } => timeout_ms + LEASE_MS,
+        EffectKind::Tool { request, .. } => request.timeout_ms + LEASE_MS,
+        EffectKind::Pack { .. } => PACK_QUEUE_MS + LEASE_MS,
         _ => LEASE_MS,
     }
 }
@@ -238,7 +242,11 @@ impl Runtime {
             ..Delivery::default()
         };
         match &effect.kind {
-            EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. } => {
+            EffectKind::Http { .. }
+            | EffectKind::Model { .. }
+            | EffectKind::Tool { .. }
+            | EffectKind::Pack { .. }
+            | EffectKind::SecretEcho { .. } => {
                 let outcome = match said {
                     Some(outcome) => outcome.clone(),
                     None => said.insert(self.ask_world(effect).await?).clone(),

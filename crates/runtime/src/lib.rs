@@ -66,10 +66,12 @@ pub use tandem_engine::model::{
     BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, NODE_TYPES as MODEL_NODE_TYPES, Provider,
     Providers, content_key,
 };
+pub use tandem_engine::pack::{Brought, PackType, PackTypes};
 pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
     sources_at_once,
 };
+pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};
 pub use tandem_engine::{
     ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,
     MAX_FAN_OUT, Problem, advertised_types, node_type,

@@ -4,6 +4,7 @@ use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::definition::Permissions;
+use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
 use tandem_record::{Object, TenantId, WorkflowId};
 use tandem_store::{
@@ -31,9 +32,13 @@ impl Runtime {
         &self,
         tenant: Option<&TenantId>,
         document: &Value,
-        permissions: Permissions,
+        permissions: Permissions<'_>,
     ) -> Result<Registration, RegisterError> {
-        let definition = Definition::compile(document, permissions)
+        let permissions = Permissions {
+            packs: Brought::By(self.packs()),
+            ..permissions
+        };
+        let definition = Definition::admit(document, permissions)
             .map(Arc::new)
             .map_err(RegisterError::Invalid)?;
         let problems = self.providers().check(&definition);

@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_engine::model::Providers;
+use tandem_engine::pack::PackTypes;
 use tandem_engine::run::{AgentPolicy, Limits};
+use tandem_engine::tool::ToolServers;
 use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
 use tokio::sync::{Notify, broadcast, watch};
@@ -147,6 +149,14 @@ impl Runtime {
 
     pub fn providers(&self) -> &Providers {
         &self.inner.config.providers
+    }
+
+    pub fn tools(&self) -> &ToolServers {
+        &self.inner.config.tools
+    }
+
+    pub fn packs(&self) -> &PackTypes {
+        &self.inner.config.packs
     }
 
     /// The store, for reads that are not about runs (keys, settings, readiness).

@@ -102,6 +102,8 @@ impl Runtime {
                 }
                 EffectKind::Http { .. }
                 | EffectKind::Model { .. }
+                | EffectKind::Tool { .. }
+                | EffectKind::Pack { .. }
                 | EffectKind::SecretEcho { .. }
                 | EffectKind::NotifyParent { .. }
                 | EffectKind::CancelChild { .. }

@@ -266,7 +266,9 @@ impl Runtime {
             definitions: seen,
             memory: seen,
             providers: self.providers(),
+            packs: self.packs(),
             asked: seen,
+            tools: self.tools(),
         }
     }
 

@@ -21,6 +21,7 @@ async fn restore(house: &House, history: &Value) -> RunId {
     let document = &history["document"];
     let permissions = Permissions {
         conformance_role: true,
+        ..Permissions::default()
     };
     let registered = house
         .runtime
@@ -104,7 +105,7 @@ async fn every_recorded_log_still_means_the_same() {
         assert_eq!(summary(&house, &run).await, history["expect"], "{path:?}");
         folded += 1;
     }
-    assert!(folded >= 7, "only {folded} histories");
+    assert!(folded >= 8, "only {folded} histories");
 }
 
 #[test(start_paused = true)]
@@ -212,6 +213,23 @@ async fn record_models() {
     let run = house.create("conformance-models", json!({})).await;
     house.ended(&run).await;
     record("models", &house, models(), &run).await;
+}
+
+#[test(start_paused = true)]
+#[ignore = "writes tests/histories"]
+async fn record_tools() {
+    recorded("tools", Plan::default(), tools, json!({})).await;
+}
+
+fn tools() -> Flow {
+    let call = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": "hi"}});
+    let heard = "nodes.look.outputs.result.content[0].text";
+    wf("tools")
+        .variable("note", json!(""))
+        .node("look", "core.mcp.toolCall", call)
+        .node("keep", "core.setVariable", json!({"name": "note"}))
+        .port("value", json!({"type": "expression", "expression": heard}))
+        .path("look keep")
 }
 
 fn models() -> Flow {

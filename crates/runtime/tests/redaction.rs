@@ -134,6 +134,22 @@ async fn credentials_in_headers_are_not_in_the_log() {
 }
 
 #[test(start_paused = true)]
+async fn a_tool_is_called_with_what_is_in_the_log() {
+    let house = house().await;
+    let config = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": SECRET}});
+    house
+        .register(wf("call").node("call", "core.mcp.toolCall", config))
+        .await;
+    let run = house.create("call", json!({})).await;
+    assert_eq!(house.ended(&run).await, RunStatus::Completed);
+    let log = stored(&house, &run).await;
+    assert!(
+        !log.contains(SECRET) && log.contains("[REDACTED:db]"),
+        "{log}"
+    );
+}
+
+#[test(start_paused = true)]
 async fn a_secret_in_pieces_is_not_stored_either() {
     let house = house().await;
     let (head, tail) = SECRET.split_at(9);

@@ -11,8 +11,8 @@ use tandem_record::{
     RunRequest, RunStatus, Seq, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, Permissions, Provider, Providers,
-    Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError,
+    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes, Permissions, Provider,
+    Providers, Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError, ToolServers,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -36,6 +36,7 @@ pub struct Plan {
     pub retention: Retention,
     pub limits: Limits,
     pub providers: Providers,
+    pub packs: PackTypes,
     /// Which process this is on its store; each gives its own ids.
     pub life: u64,
     pub max_effects: usize,
@@ -58,6 +59,7 @@ impl Default for Plan {
             retention: Retention::default(),
             limits: Limits::default(),
             providers: providers(),
+            packs: packs(),
             life: 1,
             max_effects: 256,
             cached_runs: 2048,
@@ -80,6 +82,8 @@ impl Plan {
         config.retention = self.retention;
         config.limits = self.limits;
         config.providers = self.providers;
+        config.tools = tools();
+        config.packs = self.packs;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         House {
@@ -105,6 +109,18 @@ pub fn providers() -> Providers {
     Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
 }
 
+/// A tool server the world answers for.
+pub fn tools() -> ToolServers {
+    ToolServers::from_iter(["docs".to_owned()])
+}
+
+/// A type the world answers for as a pack would.
+pub const PACK_TYPE: &str = "vendor.acme.tools.act";
+
+pub fn packs() -> PackTypes {
+    PackTypes::from_iter([(PACK_TYPE, "vendor.acme.tools@1.0.0")])
+}
+
 pub fn tenant() -> TenantId {
     TenantId::new("acme")
 }
@@ -123,6 +139,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             },
             inputs,
             erased_defaults: Vec::new(),
+            untrusted_inputs: Vec::new(),
             options: RunOptions::default(),
             scope_id: None,
             callback_url: None,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, ModelRequest, Object, RunId,
-    TraceContext,
+    CapKind, Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, ModelRequest, Object,
+    PackAnswer, PackLine, PackResult, RunId, TraceContext,
 };
 use tandem_runtime::Perform;
 
@@ -77,6 +77,13 @@ impl ScriptedWorld {
             failed(ErrorInfo::new("external_call_failed", "for good"))
         } else if let EffectKind::Model { request, .. } = kind {
             answered(request)
+        } else if let EffectKind::Tool { .. } = kind {
+            let result = json!({"content": [{"type": "text", "text": "done"}]});
+            EffectOutcome::Done {
+                outputs: Object::from_iter([("result".to_owned(), result)]),
+            }
+        } else if let EffectKind::Pack { .. } = kind {
+            acted(roll)
         } else {
             // Whoever asks for a verdict finds one.
             let verdict = ["pass", "pass", "pass", "revise", "fail"][roll as usize % 5];
@@ -89,6 +96,28 @@ impl ScriptedWorld {
         };
         (ms, outcome)
     }
+}
+
+/// A pack's node that now and then wants too much.
+fn acted(roll: u32) -> EffectOutcome {
+    let result = if roll.is_multiple_of(8) {
+        PackResult::Breached {
+            kind: CapKind::WasmFuel,
+            limit: 1,
+            observed: 2,
+            error: ErrorInfo::new("sandbox_fuel_exceeded", "too much"),
+        }
+    } else {
+        PackResult::Completed {
+            outputs: Object::new(),
+        }
+    };
+    let line = PackLine {
+        level: "info".to_owned(),
+        message: "acting".to_owned(),
+    };
+    let said = vec![line];
+    EffectOutcome::Pack(Box::new(PackAnswer { result, said }))
 }
 
 /// A model that agrees to everything.
@@ -112,6 +141,8 @@ impl Perform for ScriptedWorld {
         let attempt = match &effect.kind {
             EffectKind::Http { attempt, .. }
             | EffectKind::Model { attempt, .. }
+            | EffectKind::Tool { attempt, .. }
+            | EffectKind::Pack { attempt, .. }
             | EffectKind::SecretEcho { attempt, .. } => *attempt,
             other => panic!("{} is no call of the world", other.name()),
         };

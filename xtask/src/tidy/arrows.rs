@@ -12,7 +12,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tandem-store", &["tandem-record"]),
     ("tandem-store-sqlite", &["tandem-record", "tandem-store"]),
     ("tandem-access", &["tandem-record", "tandem-store"]),
-    ("tandem-nodes", &["tandem-record"]),
+    // Interprets what packs bring, and nothing else uses what it needs for that.
+    ("tandem-wasm", &["tandem-record"]),
+    ("tandem-nodes", &["tandem-record", "tandem-wasm"]),
     (
         "tandem-runtime",
         &[
@@ -48,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-runtime",
             "tandem-console",
             "tandem-api",
+            "tandem-wasm",
         ],
     ),
     (

@@ -154,6 +154,9 @@ impl From<RegisterError> for Problem {
         let first = problems.first().cloned();
         let errors = problems.into_iter().map(|p| (p.path, p.message)).collect();
         let mut problem = Self::validation(errors);
+        if first.as_ref().is_some_and(|p| p.capability.is_some()) {
+            problem.code = "capability_required";
+        }
         // What the protocol wants named when one thing is to blame.
         if let Some(first) = first {
             let node = first.node.map(|n| n.to_string());

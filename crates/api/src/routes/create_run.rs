@@ -150,6 +150,7 @@ impl Asked {
                 owner: caller.owner(),
                 inputs: self.inputs.unwrap_or_default(),
                 erased_defaults: Vec::new(),
+                untrusted_inputs: Vec::new(),
                 options: RunOptions {
                     configurable: self.configurable,
                     tags: self.tags,

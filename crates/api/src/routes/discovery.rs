@@ -103,10 +103,14 @@ fn document(doors: &Doors) -> Value {
         max_attempts: tandem_runtime::MAX_ATTEMPTS,
         budget_multiplier: tandem_runtime::BUDGET_MULTIPLIER,
     });
+    let tools = !doors.runtime.tools().is_empty();
     let of_use = |type_id: &&str| {
         let asks = tandem_runtime::MODEL_NODE_TYPES.contains(type_id);
-        !asks || providers.advertised().next().is_some()
+        let calls = tandem_runtime::TOOL_NODE_TYPES.contains(type_id);
+        (!asks || providers.advertised().next().is_some()) && (!calls || tools)
     };
+    let mut node_types: Vec<&str> = tandem_runtime::advertised_types().filter(of_use).collect();
+    node_types.extend(doors.runtime.packs().ids());
     capabilities::document(&Wired {
         host_version: doors.host.version,
         host_id: &doors.host.host_id,
@@ -129,7 +133,7 @@ fn document(doors: &Doors) -> Value {
         otel: doors.otel,
         metrics: &ADVERTISED,
         stream_modes: &stream::SUPPORTED,
-        node_types: tandem_runtime::advertised_types().filter(of_use).collect(),
+        node_types,
         interrupt_kinds: &kinds,
         webhooks: doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
@@ -140,6 +144,8 @@ fn document(doors: &Doors) -> Value {
         }),
         fork_modes: &FORK_MODES,
         models,
+        tools,
         agents: Some(agents),
+        packs: doors.packs.as_ref(),
     })
 }

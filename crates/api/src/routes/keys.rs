@@ -165,8 +165,8 @@ impl Wanted {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
         }
-        let elsewhere = |tenant: &String| tenant != caller.tenant.as_str();
-        if self.tenant.as_ref().is_some_and(elsewhere) {
+        let home = caller.home();
+        if self.tenant.as_ref().is_some_and(|t| t != home.as_str()) {
             return Err(Problem::tenant_membership_required());
         }
         if let Some(name) = &self.principal {
@@ -196,7 +196,7 @@ impl Wanted {
         }
         Ok(NewKey {
             name: self.name,
-            tenant: caller.tenant.clone(),
+            tenant: home,
             workspace: workspace.or_else(|| caller.workspace.clone()),
             principal: self.principal.map(Principal::from),
             scopes,
@@ -219,7 +219,10 @@ fn check_grant(caller: &Identity, scopes: ScopeSet, test: bool) -> Result<(), Pr
 
 /// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.
 async fn reachable(doors: &Doors, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
-    let mut keys = doors.keyring.list(Some(&caller.tenant)).await?;
+    let mut keys = doors.keyring.list(Some(&caller.home())).await?;
+    if caller.test_key {
+        keys.retain(|key| Identity::of_key(key).test_key);
+    }
     if caller.workspace.is_some() {
         keys.retain(|key| key.workspace == caller.workspace);
     }

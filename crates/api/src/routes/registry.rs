@@ -133,6 +133,7 @@ async fn register(
 ) -> Result<Response, Problem> {
     let permissions = Permissions {
         conformance_role: caller.has_role("conformance"),
+        ..Permissions::default()
     };
     let workflow_id = document["id"].clone();
     let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());

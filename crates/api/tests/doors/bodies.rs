@@ -1,6 +1,6 @@
 //! Bodies are closed, bounded and exact.
 
-use crate::stage::{Stage, noop};
+use crate::stage::{Stage, chain, noop};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
@@ -168,6 +168,17 @@ async fn test_only_features_are_refused_by_name() {
     );
     new.test = true;
     let test_key = stage.mint(new).await;
+    let document = chain("w", &[noop("a")]).to_string();
+    stage
+        .call_as(
+            &test_key,
+            "PUT",
+            "/v1/host/tandem/workflows/w",
+            &[],
+            document,
+        )
+        .await
+        .ok(201);
     for (version, status) in [("1", 201), ("2", 400), ("x", 400)] {
         let headers = [("x-force-engine-version", version)];
         let reply = stage.call_as(&test_key, "POST", "/v1/runs", &headers, w.to_string());

@@ -143,6 +143,7 @@ impl Stage {
             links: LinkSigner::new(vec![b"secret".to_vec()]),
             notary: notary.clone(),
             groups: Default::default(),
+            packs: None,
         };
         let mut stage = Self {
             router: router(api),

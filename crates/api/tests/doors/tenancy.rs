@@ -1,6 +1,6 @@
 //! Who sees what: credentials, scopes, tenants, workspaces, rates.
 
-use crate::stage::{Stage, hour, noop};
+use crate::stage::{Stage, chain, hour, noop};
 use serde_json::json;
 use std::net::SocketAddr;
 use tandem_access::{NewKey, Scope};
@@ -95,6 +95,36 @@ async fn another_tenants_run_is_like_none() {
         stage.get(&format!("/v1/runs/{run}")).await.ok(200)["status"],
         "running"
     );
+}
+
+#[tokio::test]
+async fn test_keys_and_live_keys_do_not_touch_each_others_data() {
+    let stage = Stage::new().await;
+    let live = stage.start("w", &[noop("a")]).await;
+    let mut new = NewKey::new("t", "default".into(), Scope::all().iter().copied());
+    new.test = true;
+    let test_key = stage.mint(new).await;
+    let key = &test_key;
+    let ask =
+        async |method, path: &str, body: String| stage.call_as(key, method, path, &[], body).await;
+    let document = chain("w", &[noop("a")]).to_string();
+    ask("PUT", "/v1/host/tandem/workflows/w", document)
+        .await
+        .ok(201);
+    let made = json!({"workflowId": "w"}).to_string();
+    let made = ask("POST", "/v1/runs", made).await.ok(201);
+    let tested = made["runId"].as_str().expect("an id").to_owned();
+    let shown = ask("GET", &format!("/v1/runs/{tested}"), String::new()).await;
+    assert_eq!(shown.ok(200)["owner"]["tenant"], "default~test");
+    let across = ask("GET", &format!("/v1/runs/{live}"), String::new()).await;
+    across.refused(404, "not_found");
+    let back = stage.get(&format!("/v1/runs/{tested}")).await;
+    back.refused(404, "not_found");
+    // Both kinds of key belong to the tenant; only live ones see them all.
+    let count = |keys: serde_json::Value| keys["keys"].as_array().map(Vec::len);
+    let all = stage.get("/v1/host/tandem/keys").await.ok(200);
+    let own = ask("GET", "/v1/host/tandem/keys", String::new()).await;
+    assert_eq!((count(all), count(own.ok(200))), (Some(2), Some(1)));
 }
 
 #[tokio::test]

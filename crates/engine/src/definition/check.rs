@@ -1,6 +1,6 @@
 //! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
 
-use super::document::{Document, PortValue};
+use super::document::{Document, Node, PortValue};
 use super::topology::{self, Topology};
 use super::{
     ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
@@ -17,7 +17,7 @@ use tandem_record::{NodeId, Sensitivity};
 /// Nodes a single document may have before quadratic checks would hurt.
 pub(super) fn compile(
     source: &Value,
-    permissions: Permissions,
+    permissions: Permissions<'_>,
 ) -> Result<Definition, Vec<Problem>> {
     let problems = schema::check(source);
     if !problems.is_empty() {
@@ -206,7 +206,7 @@ struct Built {
 fn build(
     doc: &Document,
     topology: &Topology,
-    permissions: Permissions,
+    permissions: Permissions<'_>,
     problems: &mut Vec<Problem>,
 ) -> Built {
     let mut place = vec![0_usize; doc.nodes.len()];
@@ -317,7 +317,7 @@ fn include_inner_bodies(nodes: &mut [CompiledNode]) {
 fn compile_node(
     doc: &Document,
     d: usize,
-    permissions: Permissions,
+    permissions: Permissions<'_>,
     problems: &mut Vec<Problem>,
 ) -> CompiledNode {
     let node = &doc.nodes[d];
@@ -353,6 +353,7 @@ fn compile_node(
         node: &node.id,
         conformance: is_conformance(doc.id.as_str()),
         conformance_role: permissions.conformance_role,
+        packs: permissions.packs,
         problems,
     };
     let kind = node::parse(&node.type_id, &node.config, &mut context).unwrap_or(Kind::Passthrough);
@@ -460,14 +461,33 @@ fn sensitivity(doc: &Document) -> Sensitivity {
         outputs: doc
             .nodes
             .iter()
-            .map(|n| {
-                let ports = n.output_sensitivity.iter().filter(|(_, on)| **on);
-                (
-                    n.id.clone(),
-                    ports.map(|(port, _)| port.clone()).collect::<BTreeSet<_>>(),
-                )
-            })
+            .map(|n| (n.id.clone(), sensitive_ports(doc, n)))
             .filter(|(_, ports)| !ports.is_empty())
             .collect(),
     }
+}
+
+/// The output ports its author marked, and those through which it passes a marked variable on.
+fn sensitive_ports(doc: &Document, node: &Node) -> BTreeSet<String> {
+    let marked = |name: &str| {
+        let variable = doc.variables.iter().any(|v| v.sensitive && v.name == name);
+        let channel = doc.channels.iter().flatten();
+        variable || channel.into_iter().any(|(n, c)| c.sensitive && n == name)
+    };
+    let ports = node.output_sensitivity.iter().filter(|(_, on)| **on);
+    let mut ports: BTreeSet<String> = ports.map(|(port, _)| port.clone()).collect();
+    match node.type_id.as_str() {
+        "core.setVariable" | "core.getVariable" => {
+            let name = node.config.get("name").and_then(Value::as_str);
+            ports.extend(name.filter(|name| marked(name)).map(|_| "value".to_owned()));
+        }
+        "core.identity" | "core.noop" => {
+            let bound = node.inputs.iter().filter(|(_, value)| {
+                matches!(value, PortValue::Variable { variable_name, .. } if marked(variable_name))
+            });
+            ports.extend(bound.map(|(port, _)| port.clone()));
+        }
+        _ => {}
+    }
+    ports
 }

@@ -1,6 +1,7 @@
 //! A workflow document, checked and made ready to run. Owns every rule about what may be
 //! registered; a [`Definition`] that exists is sound, so the run machine never re-checks it.
 
+mod admission;
 mod check;
 pub mod document;
 pub(crate) mod schema;
@@ -10,6 +11,7 @@ mod topology;
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
 use crate::node::Kind;
+use crate::pack::Brought;
 use document::{Document, TriggerRule};
 use jsonschema::Validator;
 use serde_json::Value;
@@ -49,11 +51,13 @@ impl Problem {
     }
 }
 
-/// Who registers, as far as it changes what is allowed.
+/// Who registers where, as far as it changes what is allowed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Permissions {
+pub struct Permissions<'a> {
     /// The caller may use test-only node types outside `conformance-` workflows.
     pub conformance_role: bool,
+    /// Node types besides the host's own.
+    pub packs: Brought<'a>,
 }
 
 #[derive(Debug)]
@@ -126,7 +130,7 @@ pub(crate) struct ChannelTrigger {
 
 impl Definition {
     /// Checks a document and prepares it, or lists what is wrong with it.
-    pub fn compile(document: &Value, permissions: Permissions) -> Result<Self, Vec<Problem>> {
+    pub fn compile(document: &Value, permissions: Permissions<'_>) -> Result<Self, Vec<Problem>> {
         check::compile(document, permissions)
     }
 
@@ -149,6 +153,13 @@ impl Definition {
             Kind::Gated { capability } => Some((&n.id, n.type_id.as_str(), capability)),
             _ => None,
         })
+    }
+
+    /// Types that packs have to bring.
+    pub fn pack_types(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.nodes.iter();
+        let foreign = nodes.filter(|n| matches!(n.kind, Kind::Pack));
+        foreign.map(|n| n.type_id.as_str())
     }
 
     /// Complaints of the workflow's own schema about a run's `configurable`.

@@ -1,8 +1,10 @@
 //! What may be registered: each check with the place and the reason it reports.
 
 use super::{Definition, Permissions, Problem};
+use crate::pack::{Brought, PackType, PackTypes};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A sound document, to be broken in one place.
 fn sound() -> Value {
@@ -228,6 +230,50 @@ fn reasons_are_named_where_the_protocol_names_them() {
 }
 
 #[test]
+fn what_this_host_does_not_do_is_refused_when_it_comes_in_and_read_when_it_is_here() {
+    let schedule = json!({"id": "daily", "type": "schedule", "config": {"cron": "0 9 * * *"}});
+    let child = json!({"id": "d", "typeId": "core.subWorkflow", "name": "d",
+        "position": {"x": 0, "y": 0}, "inputs": {},
+        "config": {"workflowId": "child", "outputMapping": {"c": "x"}}});
+    for (at, value, place, capability) in [
+        ("/triggers/-", schedule, "/triggers/1", Some("scheduling")),
+        ("/nodes/-", child, "/nodes/3/config/outputMapping/c", None),
+    ] {
+        let document = with(sound(), at, value);
+        let refused = Definition::admit(&document, Permissions::default()).expect_err("refused");
+        assert_eq!(refused[0].path, place);
+        assert_eq!(refused[0].capability, capability);
+        assert_eq!(problems(&document), []);
+    }
+}
+
+#[test]
+fn a_marked_variable_is_marked_wherever_a_node_passes_it_on() {
+    let gets = json!({"id": "gets", "typeId": "core.getVariable", "name": "d",
+        "position": {"x": 0, "y": 0}, "inputs": {}, "config": {"name": "v"}});
+    let passes = json!({"id": "passes", "typeId": "core.identity", "name": "d",
+        "position": {"x": 0, "y": 0}, "config": {},
+        "inputs": {"p": {"type": "variable", "variableName": "v"},
+                   "q": {"type": "static", "value": 1}}});
+    let document = with(sound(), "/variables/0/sensitive", json!(true));
+    let document = with(with(document, "/nodes/-", gets), "/nodes/-", passes);
+    let compiled = Definition::compile(&document, Permissions::default()).expect("sound");
+    let marked: Vec<(&str, Vec<&String>)> = compiled
+        .sensitivity
+        .outputs
+        .iter()
+        .map(|(node, ports)| (node.as_str(), ports.iter().collect()))
+        .collect();
+    assert_eq!(
+        marked,
+        [
+            ("gets", vec![&"value".to_owned()]),
+            ("passes", vec![&"p".to_owned()])
+        ]
+    );
+}
+
+#[test]
 fn test_only_types_are_for_conformance_workflows_and_keys() {
     let emits = with(
         sound(),
@@ -239,6 +285,7 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
     assert_eq!(problems(&named), []);
     let role = Permissions {
         conformance_role: true,
+        ..Permissions::default()
     };
     assert!(Definition::compile(&emits, role).is_ok());
 }
@@ -313,4 +360,57 @@ fn published_workflows_compile_or_name_a_type_this_host_lacks() {
         compiled += usize::from(found.is_empty());
     }
     assert!(compiled > 20, "only {compiled} compile");
+}
+
+#[test]
+fn packs_bring_types_but_never_the_hosts_own() {
+    let types = PackTypes::from_iter([("vendor.acme.act", "a@1.0.0"), ("core.acted", "a@1.0.0")]);
+    let compiles = |type_id: &str, packs| {
+        let document = with(sound(), "/nodes/0/typeId", json!(type_id));
+        let permissions = Permissions {
+            packs,
+            ..Permissions::default()
+        };
+        Definition::compile(&document, permissions).is_ok()
+    };
+    for (type_id, nothing, brought, once) in [
+        ("vendor.acme.act", false, true, true),
+        ("vendor.acme.gone", false, false, true),
+        ("core.acted", false, false, false),
+        ("vendor.tandem.acted", false, false, false),
+        ("conformance.acted", false, false, false),
+        ("core.noop", true, true, true),
+    ] {
+        assert_eq!(compiles(type_id, Brought::Nothing), nothing, "{type_id}");
+        assert_eq!(compiles(type_id, Brought::By(&types)), brought, "{type_id}");
+        // A document that was accepted still means what it meant.
+        assert_eq!(compiles(type_id, Brought::Once), once, "{type_id}");
+    }
+}
+
+#[test]
+fn configuration_a_pack_does_not_understand_is_refused_at_its_place() {
+    let shape = json!({"required": ["tone"], "properties": {"tone": {"enum": ["kind"]}}});
+    let known = PackType {
+        pack: "a@1.0.0".to_owned(),
+        config: Some(Arc::new(
+            jsonschema::validator_for(&shape).expect("a schema"),
+        )),
+    };
+    let types = PackTypes::from_iter([("vendor.acme.act".to_owned(), known)]);
+    let acts = with(sound(), "/nodes/0/typeId", json!("vendor.acme.act"));
+    let permissions = Permissions {
+        packs: Brought::By(&types),
+        ..Permissions::default()
+    };
+    for (config, place) in [
+        (json!({"tone": "kind"}), None),
+        (json!({"tone": "gruff"}), Some("/nodes/0/config/tone")),
+        (json!({}), Some("/nodes/0/config")),
+    ] {
+        let document = with(acts.clone(), "/nodes/0/config", config);
+        let found = Definition::compile(&document, permissions).err();
+        let found = found.map(|problems| problems[0].path.clone());
+        assert_eq!(found.as_deref(), place);
+    }
 }

@@ -6,6 +6,24 @@ mod eval;
 mod lexer;
 mod parser;
 
+fn below<'a>(node: &'a Node, root: &str, names: &mut Vec<Option<&'a str>>) {
+    match node {
+        Node::Literal(_) => {}
+        Node::Path(steps) => match steps.as_slice() {
+            [Step::Key(first), rest @ ..] if first == root => names.push(match rest.first() {
+                Some(Step::Key(name)) => Some(name),
+                _ => None,
+            }),
+            _ => {}
+        },
+        Node::Not(inner) => below(inner, root, names),
+        Node::Binary(_, left, right) => {
+            below(left, root, names);
+            below(right, root, names);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -61,6 +79,13 @@ pub(crate) trait Scope {
 impl Expression {
     pub(crate) fn parse(text: &str) -> Result<Self, SyntaxError> {
         parser::parse(text).map(Self)
+    }
+
+    /// The names read right below `root`; `None` among them stands for all of it.
+    pub(crate) fn read_below<'a>(&'a self, root: &str) -> Vec<Option<&'a str>> {
+        let mut names = Vec::new();
+        below(&self.0, root, &mut names);
+        names
     }
 
     pub(crate) fn evaluate(&self, scope: &dyn Scope) -> Value {

@@ -86,11 +86,7 @@ impl Run {
                 variable_name,
                 optional,
             } => {
-                if let Some(channel) = self.def.channels.get(variable_name) {
-                    let node = &self.def.nodes[ix];
-                    let (id, kind) = (node.id.as_str(), node.type_id.as_str());
-                    check_access(variable_name, &channel.declared, Side::Readers, id, kind)?;
-                }
+                self.may_read(ix, variable_name)?;
                 let declared = || {
                     let variables = self.def.document.variables.iter();
                     variables.map(|v| &v.name).any(|name| name == variable_name)
@@ -118,10 +114,32 @@ impl Run {
                 }
             }
             PortValue::Expression { .. } => {
-                let expression = self.def.nodes[ix].expressions.get(port);
-                Ok(expression.map(|e| e.evaluate(&RunScope::new(self))))
+                let Some(expression) = self.def.nodes[ix].expressions.get(port) else {
+                    return Ok(None);
+                };
+                for name in expression.read_below("channels") {
+                    match name {
+                        Some(name) => self.may_read(ix, name)?,
+                        None => self
+                            .def
+                            .channels
+                            .keys()
+                            .try_for_each(|name| self.may_read(ix, name))?,
+                    }
+                }
+                Ok(Some(expression.evaluate(&RunScope::new(self))))
             }
         }
+    }
+
+    /// Whether a node may see what goes by this name: everything but a channel that keeps it out.
+    pub(crate) fn may_read(&self, ix: usize, name: &str) -> Result<(), ErrorInfo> {
+        let Some(channel) = self.def.channels.get(name) else {
+            return Ok(());
+        };
+        let node = &self.def.nodes[ix];
+        let (id, kind) = (node.id.as_str(), node.type_id.as_str());
+        check_access(name, &channel.declared, Side::Readers, id, kind)
     }
 }
 

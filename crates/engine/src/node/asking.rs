@@ -3,6 +3,8 @@
 //! under `config.tandem`, where an unknown key is a fault, because a misspelt rule guards nothing.
 
 use super::ParseContext;
+use crate::definition::{Problem, schema};
+use jsonschema::Validator;
 use serde_json::Value;
 use tandem_record::{DecisionPolicy, Object, Principal};
 
@@ -29,6 +31,35 @@ pub(crate) struct Asking {
     no_self_approval: bool,
     timeout_ms: Option<u64>,
     pub(crate) on_timeout: OnTimeout,
+    /// What an answer has to look like, if its author says so.
+    pub(crate) answer: Option<AnswerSchema>,
+}
+
+/// `resumeSchema`.
+#[derive(Debug)]
+pub(crate) struct AnswerSchema {
+    pub(crate) document: Value,
+    validator: Validator,
+}
+
+impl AnswerSchema {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Self>> {
+        let Some(document) = config.get("resumeSchema") else {
+            return Some(None);
+        };
+        match jsonschema::validator_for(document) {
+            Ok(validator) => Some(Some(Self {
+                document: document.clone(),
+                validator,
+            })),
+            Err(e) => cx.bad("resumeSchema", format!("not a JSON Schema: {e}")),
+        }
+    }
+
+    /// What is wrong with an answer that sits at `at`.
+    pub(crate) fn problems(&self, value: &Value, at: &str) -> Vec<Problem> {
+        schema::problems(&self.validator, value, at)
+    }
 }
 
 /// Those who may decide. Nobody named means anybody who may answer at all.
@@ -119,6 +150,16 @@ impl Asking {
             Some(_) => return cx.bad("tandem/onTimeout", "must be an object with a policy"),
         };
         Some(asking)
+    }
+
+    pub(crate) fn answer_document(&self) -> Option<Value> {
+        self.answer.as_ref().map(|answer| answer.document.clone())
+    }
+
+    /// Why an answer is not what the author asked for.
+    pub(crate) fn refuses(&self, value: &Value) -> Vec<Problem> {
+        let answer = self.answer.as_ref();
+        answer.map_or_else(Vec::new, |answer| answer.problems(value, "/resumeValue"))
     }
 
     /// Who may decide after the question was handed on `level` times.

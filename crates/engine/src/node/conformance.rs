@@ -1,6 +1,6 @@
 //! Test-only types of the protocol's conformance workflows. Registration lets them in only there.
 
-use super::{Kind, ParseContext};
+use super::{Kind, ParseContext, ToolNode};
 use serde_json::Value;
 use tandem_record::Object;
 
@@ -49,6 +49,8 @@ pub(super) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             content: config.get("content").cloned().unwrap_or(Value::Null),
         }),
         "core.conformance.side-effect" => Some(Kind::SideEffect),
+        "core.conformance.mcp-client" => ToolNode::client(config, cx).map(Kind::Tool),
+        "core.conformance.mcp-invoke" => ToolNode::prompt(config, cx).map(Kind::Tool),
         other => unreachable!("{other} is not in the catalog of test-only types"),
     }
 }

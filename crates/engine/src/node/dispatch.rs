@@ -134,6 +134,12 @@ impl Dispatch {
         self.input.of(worker)
     }
 
+    /// Every parent variable some worker's result goes into.
+    pub(crate) fn harvested_into(&self) -> impl Iterator<Item = &String> {
+        let own = self.output.own.values().flatten();
+        self.output.every.iter().chain(own).map(|(to, _)| to)
+    }
+
     /// Parent variable ← child variable.
     pub(crate) fn outputs(&self, worker: &WorkflowId) -> &[(String, String)] {
         self.output.of(worker)

@@ -1,7 +1,7 @@
 //! Nodes that ask: approvals, questions, events from outside.
 
 use super::ParseContext;
-use super::asking::{Asking, Known, People, Unfit, names};
+use super::asking::{AnswerSchema, Asking, Known, People, Unfit, names};
 use super::interrupt_kind;
 use crate::definition::{Problem, schema};
 use jsonschema::Validator;
@@ -85,6 +85,8 @@ impl ApprovalGate {
             people,
             auth_required: cx.text(config, "profile")?.as_deref() == Some(AUTH_REQUIRED),
         };
+        let mut asking = Asking::parse(config, known, never_approves, cx)?;
+        asking.answer = AnswerSchema::parse(config, cx)?;
         Some(Self {
             title: cx
                 .text(config, "title")?
@@ -96,7 +98,7 @@ impl ApprovalGate {
             required: u32::try_from(required).unwrap_or(u32::MAX),
             majority,
             audience,
-            asking: Asking::parse(config, known, never_approves, cx)?,
+            asking,
             max_loopbacks: loopbacks.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         })
     }
@@ -213,7 +215,8 @@ impl ClarificationGate {
                 None => Ok(()),
             }
         };
-        let asking = Asking::parse(config, Known::default(), fits, cx)?;
+        let mut asking = Asking::parse(config, Known::default(), fits, cx)?;
+        asking.answer = AnswerSchema::parse(config, cx)?;
         Some(Self {
             context: cx.text(config, "contextType")?,
             asking,
@@ -277,8 +280,6 @@ fn never_approves(value: &Value) -> Result<(), Unfit> {
 pub(crate) struct OpenInterrupt {
     pub(crate) kind: String,
     pub(crate) data: Value,
-    schema: Option<Validator>,
-    pub(crate) schema_document: Option<Value>,
     pub(crate) asking: Asking,
 }
 
@@ -301,41 +302,32 @@ impl OpenInterrupt {
                 }
             }
         }
-        let schema = match config.get("resumeSchema").map(jsonschema::validator_for) {
-            None => None,
-            Some(Ok(schema)) => Some(schema),
-            Some(Err(e)) => return cx.bad("resumeSchema", format!("not a JSON Schema: {e}")),
-        };
-        let complaints = |value: &Value| complaints(&kind, schema.as_ref(), value, "");
+        let answer = AnswerSchema::parse(config, cx)?;
+        let complaints = |value: &Value| complaints(&kind, answer.as_ref(), value, "");
         let fits = |value: &Value| match complaints(value).into_iter().next() {
             Some(problem) => Err((problem.path, problem.message)),
             None => Ok(()),
         };
-        let asking = Asking::parse(config, Known::default(), fits, cx)?;
+        let mut asking = Asking::parse(config, Known::default(), fits, cx)?;
+        asking.answer = answer;
         if kind == "external-event" && asking.names_anybody() {
             return cx.bad(
                 "tandem",
                 "an event is nobody's decision: it has no approvers",
             );
         }
-        Some(Self {
-            kind,
-            data,
-            schema,
-            schema_document: config.get("resumeSchema").cloned(),
-            asking,
-        })
+        Some(Self { kind, data, asking })
     }
 
     /// What is wrong with an answer that sits at `at`, apart from its correlation.
     pub(crate) fn complaints(&self, value: &Value, at: &str) -> Vec<Problem> {
-        complaints(&self.kind, self.schema.as_ref(), value, at)
+        complaints(&self.kind, self.asking.answer.as_ref(), value, at)
     }
 }
 
-fn complaints(kind: &str, schema: Option<&Validator>, value: &Value, at: &str) -> Vec<Problem> {
+fn complaints(kind: &str, schema: Option<&AnswerSchema>, value: &Value, at: &str) -> Vec<Problem> {
     if let Some(why) = interrupt_kind::refuses(kind, value) {
         return vec![Problem::new(at, why)];
     }
-    schema.map_or_else(Vec::new, |schema| schema::problems(schema, value, at))
+    schema.map_or_else(Vec::new, |schema| schema.problems(value, at))
 }

@@ -9,19 +9,23 @@ mod dispatch;
 mod flow;
 mod gate;
 mod http;
+pub(crate) mod interrupt;
 pub(crate) mod interrupt_kind;
 mod memory;
 mod mock_agent;
 mod model;
 mod sub_workflow;
 mod supervisor;
+mod tool;
 mod verifier;
 
 use crate::definition::Problem;
+use crate::definition::schema::problems;
+use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 
-pub(crate) use asking::{Asking, OnTimeout};
+pub(crate) use asking::{Asking, Level, OnTimeout};
 pub(crate) use conformance::allowed_cost;
 pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
@@ -36,6 +40,7 @@ pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
+pub(crate) use tool::ToolNode;
 pub(crate) use verifier::{Critic, Opinion, Verifier};
 
 /// What a node does, with its configuration understood.
@@ -62,9 +67,12 @@ pub(crate) enum Kind {
     Loop(LoopConfig),
     Http(HttpConfig),
     Model(ModelNode),
+    Tool(ToolNode),
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     OpenInterrupt(OpenInterrupt),
+    /// What it does is in a pack.
+    Pack,
     Memory(MemoryConfig),
     /// Test only: acts on memory the way a fixture wants to see it.
     MemoryHook(MemoryHook),
@@ -115,6 +123,8 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
     Served,
+    /// Only in the form this host serves, refused in every other: nothing to count on.
+    InPart,
     /// Refused when a run is created, naming the capability.
     Gated(&'static str),
     /// Only inside the protocol's own test workflows.
@@ -131,6 +141,13 @@ const fn served(type_id: &'static str) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::Served,
+    }
+}
+
+const fn in_part(type_id: &'static str) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::InPart,
     }
 }
 
@@ -174,6 +191,9 @@ const CATALOG: &[NodeType] = &[
     served("core.dispatch"),
     served("core.ai.structuredOutput"),
     served("core.llm.chat"),
+    served("core.mcp.toolCall"),
+    // A call of one tool; prompts as such are not served.
+    in_part("core.ai.callPrompt"),
     served("vendor.tandem.http"),
     served("vendor.tandem.memory"),
     gated("core.openwop.governance.approvalGate", "authorization"),
@@ -184,6 +204,8 @@ const CATALOG: &[NodeType] = &[
     test_only("conformance.cost.emit"),
     test_only("conformance.artifact.emit"),
     test_only("core.conformance.side-effect"),
+    test_only("core.conformance.mcp-client"),
+    test_only("core.conformance.mcp-invoke"),
 ];
 
 pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
@@ -206,10 +228,36 @@ pub(crate) struct ParseContext<'a> {
     /// The document is one of the protocol's test workflows.
     pub(crate) conformance: bool,
     pub(crate) conformance_role: bool,
+    /// Node types besides the host's own.
+    pub(crate) packs: Brought<'a>,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
 impl ParseContext<'_> {
+    /// The type is none of this host's, or not in the form it is used.
+    pub(crate) fn no_such_type<T>(&mut self, type_id: &str) -> Option<T> {
+        self.problems.push(Problem {
+            type_id: Some(type_id.to_owned()),
+            node: Some(self.node.clone()),
+            ..Problem::new(
+                format!("{}/typeId", self.path),
+                format!("{type_id:?} is not a node type of this host"),
+            )
+        });
+        None
+    }
+
+    /// A setting that is not one must not be silently without effect.
+    pub(crate) fn closed(&mut self, config: &Object, known: &[&str]) -> Option<()> {
+        match config.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => {
+                let message = format!("is no setting of this node; it has {}", known.join(", "));
+                self.bad(key, message)
+            }
+            None => Some(()),
+        }
+    }
+
     /// Notes a fault at `config/<key>` (or the whole config) and gives up on this node.
     pub(crate) fn bad<T>(&mut self, key: &str, message: impl Into<String>) -> Option<T> {
         let at = if key.is_empty() {
@@ -280,6 +328,8 @@ impl Kind {
             Self::Delay { .. }
             | Self::SubWorkflow(_)
             | Self::Http(_)
+            | Self::Tool(_)
+            | Self::Pack
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
             | Self::OpenInterrupt(_)
@@ -297,18 +347,33 @@ impl Kind {
     }
 }
 
+/// A node whose type a pack brings, with the configuration its author promised to understand.
+fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    let Some(shape) = cx.packs.config(type_id) else {
+        return Some(Kind::Pack);
+    };
+    let found = problems(
+        shape,
+        &Value::Object(config.clone()),
+        &format!("{}/config", cx.path),
+    );
+    if found.is_empty() {
+        return Some(Kind::Pack);
+    }
+    cx.problems.extend(found.into_iter().map(|problem| Problem {
+        node: Some(cx.node.clone()),
+        ..problem
+    }));
+    None
+}
+
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
-        cx.problems.push(Problem {
-            type_id: Some(type_id.to_owned()),
-            node: Some(cx.node.clone()),
-            ..Problem::new(
-                format!("{}/typeId", cx.path),
-                format!("{type_id:?} is not a node type of this host"),
-            )
-        });
-        return None;
+        if cx.packs.has(type_id) {
+            return pack(type_id, config, cx);
+        }
+        return cx.no_such_type(type_id);
     };
     match known.availability {
         Availability::Gated(capability) => return Some(Kind::Gated { capability }),
@@ -327,7 +392,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             });
             return None;
         }
-        Availability::TestOnly | Availability::Served => {}
+        Availability::TestOnly | Availability::Served | Availability::InPart => {}
     }
     match type_id {
         "core.identity" => flow::identity(config, cx),
@@ -343,12 +408,17 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             ClarificationGate::parse(config, cx).map(Kind::ClarificationGate)
         }
         "core.conversationGate" => ConversationGate::parse(config, cx).map(Kind::ConversationGate),
-        "core.interrupt" => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
+        "core.interrupt" => interrupt::interrupt(config, cx),
         "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
         "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
         "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
         "core.ai.structuredOutput" => ModelNode::structured(config, cx).map(Kind::Model),
         "core.llm.chat" => ModelNode::chat(config, cx).map(Kind::Model),
+        "core.mcp.toolCall" => ToolNode::call(config, cx).map(Kind::Tool),
+        "core.ai.callPrompt" if config.contains_key("mcp") => {
+            ToolNode::prompt(config, cx).map(Kind::Tool)
+        }
+        "core.ai.callPrompt" => cx.no_such_type(type_id),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {

@@ -52,7 +52,7 @@ pub(crate) struct Shape {
 
 impl ModelNode {
     pub(super) fn structured(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        closed(config, &STRUCTURED_KEYS, cx)?;
+        cx.closed(config, &STRUCTURED_KEYS)?;
         let schema = match config.get("outputSchema") {
             Some(schema @ Value::Object(_)) => schema.clone(),
             _ => return cx.bad("outputSchema", "must be a JSON Schema"),
@@ -80,7 +80,7 @@ impl ModelNode {
     }
 
     pub(super) fn chat(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        closed(config, &CHAT_KEYS, cx)?;
+        cx.closed(config, &CHAT_KEYS)?;
         let (system, user) = (
             cx.text(config, "systemPrompt")?,
             cx.text(config, "userPrompt")?,
@@ -162,17 +162,6 @@ impl ModelNode {
             return Err(too_long(format!("{MAX_PROMPT_BYTES} bytes of prompt")));
         }
         Ok(messages)
-    }
-}
-
-/// A setting that is not one must not be silently without effect.
-fn closed(config: &Object, known: &[&str], cx: &mut ParseContext<'_>) -> Option<()> {
-    match config.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => {
-            let message = format!("is no setting of this node; it has {}", known.join(", "));
-            cx.bad(key, message)
-        }
-        None => Some(()),
     }
 }
 

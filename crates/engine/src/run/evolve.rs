@@ -42,6 +42,7 @@ impl Run {
                 let state = &mut self.state;
                 state.phase = Phase::Running;
                 state.created_at = at;
+                state.untrusted = request.untrusted_inputs.iter().cloned().collect();
                 state.request = Some(request.clone());
                 state.engine_version = *engine_version;
                 state.variables = variables.clone();
@@ -150,11 +151,15 @@ impl Run {
                 outputs,
                 cost,
                 child,
+                untrusted,
                 ..
             } => {
                 self.note_child(node, *child);
                 self.settle(node, NodeStatus::Completed, at);
-                self.with_node(node, |n| n.outputs = Some(Arc::new(outputs.clone())));
+                self.with_node(node, |n| {
+                    n.outputs = Some(Arc::new(outputs.clone()));
+                    n.untrusted = *untrusted;
+                });
                 for (name, value) in cost.iter().flatten() {
                     self.add_cost(name, value);
                 }
@@ -292,14 +297,18 @@ impl Run {
             Event::NodeResumed {
                 node, interrupt, ..
             } => self.resume(node, interrupt.as_ref()),
-            Event::VariableChanged { name, next, .. } => match next {
-                Some(value) => {
-                    self.state.variables.insert(name.clone(), value.clone());
-                }
-                None => {
-                    self.state.variables.remove(name);
-                }
-            },
+            Event::VariableChanged {
+                name,
+                next,
+                untrusted,
+                ..
+            } => {
+                self.mark(name, *untrusted);
+                match next {
+                    Some(value) => self.state.variables.insert(name.clone(), value.clone()),
+                    None => self.state.variables.remove(name),
+                };
+            }
             Event::ChannelWritten {
                 channel,
                 value,
@@ -307,6 +316,7 @@ impl Run {
                 ttl_ms,
                 max_size,
                 mirrored,
+                untrusted,
                 ..
             } => {
                 let current = self.channel_value(channel);
@@ -319,6 +329,7 @@ impl Run {
                 });
                 slot.value = folded;
                 slot.mirrored |= *mirrored;
+                self.mark(channel, *untrusted);
             }
             Event::ArtifactCreated {
                 artifact_id,
@@ -419,15 +430,7 @@ impl Run {
         };
         let open = self.state.nodes[ix].suspended.as_ref();
         if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
-            let closed = ClosedInterrupt {
-                interrupt: open.interrupt.id.clone(),
-                node: node.clone(),
-                outcome: "cancelled".to_owned(),
-                by: None,
-                at,
-                asked_at: Some(open.interrupt.requested_at),
-                overdue: false,
-            };
+            let closed = ClosedInterrupt::died(&open.interrupt, node, at);
             self.state.closed.push(closed);
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Done {
     pub(super) outputs: Object,
     pub(super) cost: Option<Object>,
     pub(super) child: Option<RunStatus>,
+    /// The outputs are a tool server's.
+    pub(super) untrusted: bool,
 }
 
 impl Done {
@@ -35,6 +37,7 @@ impl Turn<'_> {
     pub(super) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
+        let untrusted = done.untrusted || self.run.passes_on_untrusted(ix);
         self.emit(
             Event::NodeCompleted {
                 node,
@@ -42,6 +45,7 @@ impl Turn<'_> {
                 duration_ms: self.now.ms_since(started),
                 cost: done.cost,
                 child: done.child,
+                untrusted,
             },
             Some(cause),
         );
@@ -274,7 +278,7 @@ impl Turn<'_> {
         let Some(parent) = self.run.request().parent.clone() else {
             return;
         };
-        let variables = match self.run.state.phase {
+        let variables: Object = match self.run.state.phase {
             Phase::Completed => parent
                 .harvest
                 .iter()
@@ -282,9 +286,11 @@ impl Turn<'_> {
                 .collect(),
             _ => Object::new(),
         };
+        let marked = |name: &&String| self.run.state.untrusted.contains(*name);
         let outcome = ChildOutcome::Ended {
             child: self.run.id().clone(),
             status: self.run.status(),
+            untrusted: variables.keys().filter(marked).cloned().collect(),
             variables,
             error: self.run.state.error.clone(),
         };

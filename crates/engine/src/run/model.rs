@@ -134,7 +134,8 @@ impl Turn<'_> {
         if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
             return Ok(unfinished.clone());
         }
-        let request = self.model_request(config, inputs, then)?;
+        let inputs = self.fenced(ix, inputs);
+        let request = self.model_request(config, &inputs, then)?;
         Ok(Work::Model {
             effect: self.run.call_id(ix, execution, 1),
             key: content_key(&request),

@@ -4,9 +4,13 @@
 use super::state::{EarlyEvent, NodeState, Run, Suspension};
 use crate::node::OnTimeout;
 use tandem_record::{
-    Decision, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus, Recorded, Resolution,
+    Decision, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus, Recorded, Resolution, Seq,
     Timestamp, Vote,
 };
+
+fn accepts(vote: &Vote) -> bool {
+    matches!(vote.action.as_str(), "accept" | "edit-accept")
+}
 
 impl Run {
     /// What the open question of a node demands of whoever decides it; `None` when the node has no
@@ -22,6 +26,14 @@ impl Run {
         let own = state.status == NodeStatus::Suspended && open.mirrors.is_none();
         let meant = interrupt.is_none_or(|wanted| *wanted == open.interrupt.id);
         (own && meant).then(|| self.policy_at(ix, open))
+    }
+
+    /// The event that opened the node's question.
+    pub(super) fn asked_by(&self, ix: usize) -> Option<Seq> {
+        self.state.nodes[ix]
+            .suspended
+            .as_ref()
+            .map(|open| open.since)
     }
 
     pub(super) fn policy_at(&self, ix: usize, open: &Suspension) -> DecisionPolicy {
@@ -123,6 +135,11 @@ impl Run {
                     .any(|name| ours.contains(&Some(*name)))
             };
             open.votes.retain(|vote| !same(vote));
+            if let Some(edited) = &decision.edited {
+                // Who accepted before accepted something else.
+                open.votes.retain(|vote| !accepts(vote));
+                open.interrupt.data["artifactData"] = edited.clone();
+            }
             open.votes.push(Vote {
                 voter,
                 delegate,

@@ -163,11 +163,14 @@ impl Turn<'_> {
     /// Has the child born, with what the parent's variables hold now.
     pub(super) fn start_child(&mut self, new: NewChild<'_>) {
         let mut inputs = new.given;
-        let mut erased_defaults = Vec::new();
+        let (mut erased_defaults, mut untrusted_inputs) = (Vec::new(), Vec::new());
         for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {
                 Some(value) => {
                     inputs.insert(theirs.clone(), value);
+                    if self.run.state.untrusted.contains(ours) {
+                        untrusted_inputs.push(theirs.clone());
+                    }
                 }
                 // An unset variable erases the child's default instead of leaving it.
                 None => erased_defaults.push(theirs.clone()),
@@ -186,6 +189,7 @@ impl Turn<'_> {
                 owner: request.owner.clone(),
                 inputs,
                 erased_defaults,
+                untrusted_inputs,
                 options: RunOptions::default(),
                 scope_id: None,
                 callback_url: None,
@@ -220,6 +224,7 @@ impl Turn<'_> {
                 child: child.clone(),
                 status: RunStatus::Failed,
                 variables: Object::new(),
+                untrusted: Vec::new(),
                 error: Some(ErrorInfo::new("child_refused", refusal.to_string())),
             },
         };

@@ -135,6 +135,7 @@ impl Turn<'_> {
             Step::Wait(Work::Child {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
+            Step::Wait(Work::Tool { .. }) => self.tell_call(ix, started),
             Step::Wait(_) | Step::Underway => {}
             Step::Ask(question) => {
                 let cause = self.run.state.nodes[ix].last.unwrap_or(started);
@@ -224,6 +225,14 @@ impl Turn<'_> {
                 }
                 Ok(Some(call))
             }
+            Kind::Tool(config) => {
+                let call = self.tool_call(ix, config, inputs, execution, attempt)?;
+                Ok(Some(call))
+            }
+            Kind::Pack => {
+                let call = self.pack_work(ix, effect(self, "tandem:pack"), inputs)?;
+                Ok(Some(call))
+            }
             Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
                 effect: effect(self, "tandem:secret"),
                 secret_id: secret_id.clone(),
@@ -276,6 +285,9 @@ impl Turn<'_> {
                 Step::Complete(Object::from_iter(value.map(|v| ("value".to_owned(), v))))
             }
             Kind::GetVariable { name } => {
+                if let Err(denied) = self.run.may_read(ix, name) {
+                    return Step::Fail(denied);
+                }
                 let value = self.run.variable(name).unwrap_or(Value::Null);
                 Step::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
@@ -305,7 +317,7 @@ impl Turn<'_> {
             Kind::ApprovalGate(gate) => Step::Ask(Box::new(Question {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs),
-                resume_schema: None,
+                resume_schema: gate.asking.answer_document(),
                 timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
@@ -313,7 +325,7 @@ impl Turn<'_> {
             Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
                 data: gate.data(),
-                resume_schema: None,
+                resume_schema: gate.asking.answer_document(),
                 timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
@@ -321,7 +333,7 @@ impl Turn<'_> {
             Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
                 kind: open.kind.clone(),
                 data: open.data.clone(),
-                resume_schema: open.schema_document.clone(),
+                resume_schema: open.asking.answer_document(),
                 timeout_ms: open.asking.rejects_after_ms(),
                 status: None,
                 doubt: None,
@@ -348,6 +360,8 @@ impl Turn<'_> {
             Kind::Loop(_)
             | Kind::Http(_)
             | Kind::Model(_)
+            | Kind::Tool(_)
+            | Kind::Pack
             | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
             | Kind::Gated { .. }
@@ -365,6 +379,20 @@ impl Turn<'_> {
         node: &NodeId,
         cause: Seq,
     ) -> Seq {
+        let ix = self.run.def.index(node);
+        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix));
+        self.set_marked(name, next, node, untrusted, cause)
+    }
+
+    /// Sets a variable to a value of known origin.
+    pub(super) fn set_marked(
+        &mut self,
+        name: &str,
+        next: Option<Value>,
+        node: &NodeId,
+        untrusted: bool,
+        cause: Seq,
+    ) -> Seq {
         let previous = self.run.state.variables.get(name).cloned();
         self.emit(
             Event::VariableChanged {
@@ -372,6 +400,7 @@ impl Turn<'_> {
                 previous,
                 next,
                 node: Some(node.clone()),
+                untrusted,
             },
             Some(cause),
         )

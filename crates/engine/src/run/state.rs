@@ -59,6 +59,9 @@ pub struct State {
     /// Events from outside that nobody waited for yet, in the order they came.
     #[serde(default)]
     pub(crate) early: Vec<EarlyEvent>,
+    /// Variables and channels that hold something a tool server said.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) untrusted: BTreeSet<String>,
     /// Ids of every event from outside, so that a repetition is known.
     #[serde(default)]
     pub(crate) event_ids: BTreeSet<String>,
@@ -181,6 +184,9 @@ pub(crate) struct NodeState {
     pub(crate) verifying: Option<Box<Verifying>>,
     /// Why it was skipped.
     pub(crate) skipped: Option<String>,
+    /// What it put out comes from a tool server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) untrusted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -246,6 +252,7 @@ impl NodeState {
             dispatching: None,
             verifying: None,
             skipped: None,
+            untrusted: false,
         }
     }
 
@@ -365,6 +372,7 @@ impl Run {
                 agents: Agents::default(),
                 cost: Object::new(),
                 early: Vec::new(),
+                untrusted: BTreeSet::new(),
                 event_ids: BTreeSet::new(),
             },
         }

@@ -12,6 +12,8 @@ use super::state::Run;
 use super::wants::{TimerWish, wanted_effects, wanted_timers};
 use crate::definition::Definition;
 use crate::model::Providers;
+use crate::pack::PackTypes;
+use crate::tool::ToolServers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
@@ -27,7 +29,9 @@ pub struct Context<'a> {
     pub definitions: &'a dyn Definitions,
     pub memory: &'a dyn Memory,
     pub providers: &'a Providers,
+    pub packs: &'a PackTypes,
     pub asked: &'a dyn Asked,
+    pub tools: &'a ToolServers,
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.

@@ -119,6 +119,17 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                     timeout_ms: CALL_TIMEOUT_MS,
                 },
             ),
+            Some(Work::Tool {
+                effect, request, ..
+            }) => (
+                effect,
+                EffectKind::Tool {
+                    node: id,
+                    attempt: node.attempt,
+                    request: request.clone(),
+                },
+            ),
+            Some(Work::Pack { effect, inputs, .. }) => (effect, run.pack_effect(ix, inputs)),
             Some(Work::SecretEcho {
                 effect,
                 secret_id,

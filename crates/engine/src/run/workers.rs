@@ -31,6 +31,9 @@ pub(crate) struct WorkerState {
     pub(crate) last: Seq,
     /// What it leaves to its parent, until the join.
     pub(crate) variables: Object,
+    /// Those of them that come from a tool server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) untrusted: Vec<String>,
     pub(crate) error: Option<ErrorInfo>,
     /// What the critic said about its output, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

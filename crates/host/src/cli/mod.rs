@@ -133,12 +133,16 @@ Examples:
 Examples:
   tandem check order.json
   tandem check workflows/ more/refund.json
+  tandem check --packs packs/ workflows/
   tandem check --json workflows/ > problems.json"
 )]
 pub(crate) struct CheckArgs {
     /// Workflow documents, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Take node types from the packs in this directory; repeatable [env: TANDEM_PACKS]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) packs: Vec<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,

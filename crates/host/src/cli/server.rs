@@ -28,6 +28,8 @@ Keys:
 
 More environment:
   TANDEM_SECRETS                JSON object of secrets by id: {\"billing\": \"s3cret\"}
+  TANDEM_MCP_SERVERS            JSON object of tool servers by id:
+                                {\"docs\": {\"url\": \"https://mcp.example.com\", \"key\": \"s3cret\"}}
   TANDEM_LOG, RUST_LOG          log filter, default `info`
   OTEL_EXPORTER_OTLP_ENDPOINT   where to send spans of ended runs (OTLP over HTTP)"
 )]
@@ -42,6 +44,10 @@ pub(crate) struct ServeArgs {
     /// [env: TANDEM_WORKFLOWS, separated like PATH]
     #[arg(long, value_name = "DIR")]
     pub(crate) workflows: Vec<PathBuf>,
+    /// Load every folder with a pack.json in this directory: packs of nodes in WebAssembly;
+    /// repeatable [env: TANDEM_PACKS, separated like PATH]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) packs: Vec<PathBuf>,
     /// Directory of agents; repeatable [env: TANDEM_AGENTS, separated like PATH]
     #[arg(long, value_name = "DIR")]
     pub(crate) agents: Vec<PathBuf>,
@@ -84,6 +90,9 @@ pub(crate) struct DevArgs {
     /// Register every *.json below this directory as well; repeatable [env: TANDEM_WORKFLOWS]
     #[arg(long, value_name = "DIR")]
     pub(crate) workflows: Vec<PathBuf>,
+    /// Load the packs of nodes in this directory; repeatable [env: TANDEM_PACKS]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) packs: Vec<PathBuf>,
     /// Open the console in the browser
     #[arg(long)]
     pub(crate) open: bool,

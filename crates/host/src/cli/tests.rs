@@ -40,6 +40,7 @@ fn help_names_the_environment() {
         "TANDEM_TEST_SEAMS",
         "TANDEM_LOG_FORMAT",
         "TANDEM_SECRETS",
+        "TANDEM_MCP_SERVERS",
         "TANDEM_API_KEY",
         "TANDEM_TENANT2_API_KEY",
         "OTEL_EXPORTER_OTLP_ENDPOINT",

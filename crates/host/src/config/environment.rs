@@ -2,7 +2,7 @@
 //! newer one may share the environment.
 
 use super::layer::{Layer, MemoryLayer, OtelLayer};
-use super::{Hidden, LogFormat, OtelProtocol};
+use super::{Hidden, LogFormat, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,12 +32,17 @@ impl Environment<'_> {
             store: self.get("TANDEM_STORE"),
             workflows: paths("TANDEM_WORKFLOWS"),
             agents: paths("TANDEM_AGENTS"),
+            packs: paths("TANDEM_PACKS"),
             host_id: self.get("TANDEM_HOST_ID"),
             public_url: self.get("TANDEM_PUBLIC_URL"),
             test_seams: self.switch("TANDEM_TEST_SEAMS")?,
             log_format: self.log_format()?,
             groups: None,
             models: None,
+            mcp_servers: self
+                .get("TANDEM_MCP_SERVERS")
+                .map(|text| tools::from_json(&text))
+                .transpose()?,
             secrets: self.secrets()?,
             otel: self.otel()?,
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,

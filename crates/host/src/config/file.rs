@@ -50,6 +50,7 @@ fn relative_to(base: &Path, mut layer: Layer) -> Layer {
     };
     layer.workflows = rebase(layer.workflows);
     layer.agents = rebase(layer.agents);
+    layer.packs = rebase(layer.packs);
     let models = layer.models.iter_mut().flat_map(|m| m.values_mut());
     models.for_each(|model| model.relative_to(base));
     layer.store = layer.store.map(|store| {

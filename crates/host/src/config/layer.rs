@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer};
+use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ pub(crate) struct Layer {
     pub(crate) store: Option<String>,
     pub(crate) workflows: Option<Vec<PathBuf>>,
     pub(crate) agents: Option<Vec<PathBuf>>,
+    pub(crate) packs: Option<Vec<PathBuf>>,
     pub(crate) host_id: Option<String>,
     pub(crate) public_url: Option<String>,
     pub(crate) test_seams: Option<bool>,
@@ -27,6 +28,8 @@ pub(crate) struct Layer {
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     /// Models nodes may ask, by name.
     pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
+    /// Tool servers nodes may call, by name.
+    pub(crate) mcp_servers: Option<BTreeMap<String, ToolServerLayer>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
@@ -57,6 +60,7 @@ impl Layer {
             store: self.store.or(below.store),
             workflows: self.workflows.or(below.workflows),
             agents: self.agents.or(below.agents),
+            packs: self.packs.or(below.packs),
             host_id: self.host_id.or(below.host_id),
             public_url: self.public_url.or(below.public_url),
             test_seams: self.test_seams.or(below.test_seams),
@@ -71,6 +75,7 @@ impl Layer {
             memory: self.memory.or(below.memory),
             groups: self.groups.or(below.groups),
             models: self.models.or(below.models),
+            mcp_servers: self.mcp_servers.or(below.mcp_servers),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
             escalation_interrupt_kind: self
                 .escalation_interrupt_kind
@@ -87,6 +92,7 @@ impl Layer {
             store: args.store.clone(),
             workflows: unless_empty(&args.workflows),
             agents: unless_empty(&args.agents),
+            packs: unless_empty(&args.packs),
             host_id: args.host_id.clone(),
             public_url: args.public_url.clone(),
             // A flag that is absent says nothing; it does not say no.
@@ -99,6 +105,7 @@ impl Layer {
             memory: None,
             groups: None,
             models: None,
+            mcp_servers: None,
             // Operator policy: of the environment or the file, not of a command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,
@@ -111,6 +118,7 @@ impl Layer {
             listen: args.listen.clone(),
             store: Some(store),
             workflows: unless_empty(&args.workflows),
+            packs: unless_empty(&args.packs),
             ..Self::default()
         }
     }

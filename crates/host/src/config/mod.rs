@@ -9,6 +9,7 @@ mod layer;
 mod listen;
 mod models;
 mod retention;
+mod tools;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
 pub(crate) use models::{Model, ModelLayer, Reached};
 pub(crate) use retention::RetentionLayer;
+pub(crate) use tools::{ToolServer, ToolServerLayer};
 
 use crate::failure::Failure;
 use layer::OtelLayer;
@@ -43,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) store: PathBuf,
     pub(crate) workflows: Vec<PathBuf>,
     pub(crate) agents: Vec<PathBuf>,
+    /// Directories of packs whose nodes workflows may use.
+    pub(crate) packs: Vec<PathBuf>,
     pub(crate) host_id: String,
     /// Without a trailing slash.
     pub(crate) public_url: Option<String>,
@@ -65,6 +69,8 @@ pub(crate) struct Settings {
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// Models nodes may ask, by name.
     pub(crate) models: BTreeMap<String, Model>,
+    /// Tool servers nodes may call, by name.
+    pub(crate) tools: BTreeMap<String, ToolServer>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
 }
@@ -153,10 +159,12 @@ pub(crate) fn resolve(
     Ok(Settings {
         agent_policy,
         models: models::models(layer.models.unwrap_or_default(), &secrets)?,
+        tools: tools::tool_servers(layer.mcp_servers.unwrap_or_default(), test_seams)?,
         listen,
         store: sqlite_path(layer.store.as_deref().unwrap_or(DEFAULT_STORE))?,
         workflows: layer.workflows.unwrap_or_default(),
         agents: layer.agents.unwrap_or_default(),
+        packs: layer.packs.unwrap_or_default(),
         host_id: host_id(layer.host_id)?,
         public_url: layer.public_url.map(|url| public_url(&url)).transpose()?,
         test_seams,
@@ -217,6 +225,16 @@ pub(crate) fn store(
     }
     let file = file::load(config.or_else(|| env.get("TANDEM_CONFIG").map(PathBuf::from)))?;
     sqlite_path(file.store.as_deref().unwrap_or(DEFAULT_STORE))
+}
+
+/// Directories of packs a server here would take, or those the command line names.
+pub(crate) fn packs_of(flags: &[PathBuf], env: &Environment<'_>) -> Result<Vec<PathBuf>, Failure> {
+    if !flags.is_empty() {
+        return Ok(flags.to_vec());
+    }
+    let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
+    let layer = env.layer()?.over(file);
+    Ok(layer.packs.unwrap_or_default())
 }
 
 /// How long a server here would keep ended runs.

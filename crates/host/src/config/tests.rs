@@ -2,7 +2,11 @@ use super::*;
 use std::path::Path;
 
 /// Resolves with the given flags, variables and file.
-fn resolved(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> Result<Settings, String> {
+pub(super) fn resolved(
+    flags: Layer,
+    env: &[(&str, &str)],
+    file: Option<&str>,
+) -> Result<Settings, String> {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("tandem.toml");
     if let Some(text) = file {
@@ -16,7 +20,7 @@ fn resolved(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> Result<Se
     resolve(flags, named, file.is_some(), &Environment(&lookup)).map_err(|e| e.to_string())
 }
 
-fn refusal(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> String {
+pub(super) fn refusal(flags: Layer, env: &[(&str, &str)], file: Option<&str>) -> String {
     resolved(flags, env, file).unwrap_err()
 }
 
@@ -65,6 +69,17 @@ fn flags_win_over_environment_over_file_over_defaults() {
             env: ("TANDEM_WORKFLOWS", "/b:/c"),
             file: "workflows = [\"/d\"]",
             read: |s| format!("{:?}", s.workflows),
+            expected: ["[\"/a\"]", "[\"/b\", \"/c\"]", "[\"/d\"]", "[]"],
+        },
+        Row {
+            name: "packs",
+            flag: Layer {
+                packs: Some(vec!["/a".into()]),
+                ..Layer::default()
+            },
+            env: ("TANDEM_PACKS", "/b:/c"),
+            file: "packs = [\"/d\"]",
+            read: |s| format!("{:?}", s.packs),
             expected: ["[\"/a\"]", "[\"/b\", \"/c\"]", "[\"/d\"]", "[]"],
         },
         Row {
@@ -254,9 +269,11 @@ fn an_unknown_key_is_refused_with_its_place() {
 
 #[test]
 fn paths_of_the_file_are_relative_to_it() {
-    let text = "store = \"sqlite:data/t.db\"\nworkflows = [\"flows\", \"/abs\"]";
+    let text =
+        "store = \"sqlite:data/t.db\"\nworkflows = [\"flows\", \"/abs\"]\npacks = [\"packs\"]";
     let layer = file::parse(Path::new("/etc/tandem/tandem.toml"), text).unwrap();
     assert_eq!(layer.store.as_deref(), Some("sqlite:/etc/tandem/data/t.db"));
+    assert_eq!(layer.packs.unwrap(), [Path::new("/etc/tandem/packs")]);
     assert_eq!(
         layer.workflows.unwrap(),
         [Path::new("/etc/tandem/flows"), Path::new("/abs")]

@@ -93,6 +93,7 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             owner: caller.owner(),
             inputs,
             erased_defaults: Vec::new(),
+            untrusted_inputs: Vec::new(),
             options: RunOptions {
                 tags: Some(vec!["sample".to_owned()]),
                 ..RunOptions::default()

@@ -1,6 +1,6 @@
 //! The doors of the API in this process: what they are built from, how they open and close.
 
-use super::Opened;
+use super::{Opened, packs};
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use prometheus_client::registry::Registry;
@@ -69,6 +69,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         links: link_signer(opened).await?,
         notary: Arc::clone(&opened.notary),
         groups: Groups::from_names(&settings.groups),
+        packs: opened.packs.as_deref().map(packs::advertised),
     })
 }
 

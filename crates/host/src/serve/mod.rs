@@ -12,7 +12,9 @@ mod keys;
 mod logging;
 mod models;
 mod open;
+pub(crate) mod packs;
 mod signals;
+mod tools;
 mod upkeep;
 pub(crate) mod workflows;
 

@@ -3,6 +3,8 @@
 use super::audit_key;
 use super::courier::WireCourier;
 use super::models::{models, providers};
+use super::packs;
+use super::tools::{mcp_servers, tool_servers};
 use crate::config::Settings;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -10,12 +12,13 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
-use tandem_nodes::{Guard, HttpCaller, Limits, Performer, Secrets};
+use tandem_nodes::{Guard, HttpCaller, Limits, PackCaller, Performer, Secrets};
 use tandem_record::Timestamp;
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{CLOCK_OFFSET, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
 use tandem_store::Settings as _;
 use tandem_store_sqlite::{Options, SqliteStore};
+use tandem_wasm::Packs;
 use tokio::net::TcpListener;
 
 /// A printed link is clicked soon or never.
@@ -27,6 +30,8 @@ pub(crate) struct Opened {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) notary: Arc<Notary>,
+    /// Packs whose nodes may be called, where they are taken.
+    pub(crate) packs: Option<Arc<Packs>>,
     /// Where clients of this machine connect.
     pub(crate) address: SocketAddr,
 }
@@ -40,6 +45,7 @@ impl Opened {
             store.clone(),
             audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
         );
+        let packs = packs::load(&settings)?;
         let clock = clock(&settings, &store).await?;
         let courier = WireCourier::open(&store, guard(&settings)).await?;
         let config = RuntimeConfig {
@@ -53,7 +59,12 @@ impl Opened {
                 ..tandem_runtime::Limits::default()
             },
             providers: providers(&settings),
-            ..RuntimeConfig::new(store.clone(), Arc::new(performer(&settings)?))
+            packs: packs::types(packs.as_deref()),
+            tools: tool_servers(&settings),
+            ..RuntimeConfig::new(
+                store.clone(),
+                Arc::new(performer(&settings, packs.as_ref())?),
+            )
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
         let opened = Self {
@@ -62,6 +73,7 @@ impl Opened {
             keyring: Arc::new(Keyring::new(store)),
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
             notary: Arc::new(notary),
+            packs,
             address,
         };
         Ok((opened, listener))
@@ -152,7 +164,7 @@ pub(super) fn guard(settings: &Settings) -> Guard {
     }
 }
 
-fn performer(settings: &Settings) -> anyhow::Result<Performer> {
+fn performer(settings: &Settings, packs: Option<&Arc<Packs>>) -> anyhow::Result<Performer> {
     let http = HttpCaller::new(guard(settings), Limits::default())
         .context("outgoing calls cannot be made")?;
     let secrets = settings.secrets.iter();
@@ -160,7 +172,12 @@ fn performer(settings: &Settings) -> anyhow::Result<Performer> {
         .map(|(id, value)| (id.clone(), value.0.clone()))
         .collect();
     let models = models(settings).context("models cannot be called")?;
-    Ok(Performer::new(http, secrets).with_models(models))
+    let tools = mcp_servers(settings).context("tools cannot be called")?;
+    let packs = packs.map(|packs| PackCaller::new(Arc::clone(packs)));
+    Ok(Performer::new(http, secrets)
+        .with_models(models)
+        .with_tools(tools)
+        .with_packs(packs))
 }
 
 /// Keys given by the environment are secrets too: an operator's choice need not look like one.
@@ -176,5 +193,7 @@ fn redactor(settings: &Settings) -> Redactor {
         .into_iter()
         .flatten()
         .map(|key| ("api-key", key.0.as_str()));
-    Redactor::new(secrets.chain(keys))
+    let tools = settings.tools.values().filter_map(|t| t.key.as_ref());
+    let tools = tools.map(|key| ("mcp-key", key.0.as_str()));
+    Redactor::new(secrets.chain(keys).chain(tools))
 }

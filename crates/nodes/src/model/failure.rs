@@ -1,8 +1,9 @@
 //! How a call that brought no answer is told. Messages name the provider by the operator's name:
 //! not its address, not what it wrote. An error page may repeat the prompt or a key.
 
+use crate::failure::retry_after_ms;
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tandem_record::ErrorInfo;
 
@@ -51,20 +52,6 @@ fn says(body: &Value, words: &[&str]) -> bool {
         .iter()
         .filter_map(|member| error.get(member)?.as_str())
         .any(|text| words.iter().any(|word| text.contains(word)))
-}
-
-/// Seconds; a date is left to the author's own backoff.
-fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    let seconds: f64 = text.trim().parse().ok()?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bounded right before"
-    )]
-    (0.0..=86_400.0)
-        .contains(&seconds)
-        .then_some((seconds * 1000.0) as u64)
 }
 
 /// No whole answer arrived.

@@ -32,14 +32,14 @@ pub(super) fn effect() -> EffectId {
 pub(super) fn done(outcome: EffectOutcome) -> Value {
     match outcome {
         EffectOutcome::Done { outputs } => Value::Object(outputs),
-        EffectOutcome::Failed { error } => panic!("failed: {error:?}"),
+        other => panic!("not done: {other:?}"),
     }
 }
 
 pub(super) fn failed(outcome: EffectOutcome) -> ErrorInfo {
     match outcome {
         EffectOutcome::Failed { error } => error,
-        EffectOutcome::Done { outputs } => panic!("done: {outputs:?}"),
+        other => panic!("not failed: {other:?}"),
     }
 }
 

@@ -53,6 +53,13 @@ impl Answer {
 
 impl Server {
     pub(super) async fn answering(answer: Answer) -> Self {
+        Self::replying(move |_| answer.clone()).await
+    }
+
+    /// With an answer for each request.
+    pub(super) async fn replying(
+        answer: impl Fn(&Request) -> Answer + Clone + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -78,7 +85,11 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, answer: Answer, requests: Arc<Mutex<Vec<Request>>>) {
+async fn serve(
+    mut stream: TcpStream,
+    answer: impl Fn(&Request) -> Answer,
+    requests: Arc<Mutex<Vec<Request>>>,
+) {
     let mut bytes = Vec::new();
     let mut request = parse(&bytes);
     while request.is_none() {
@@ -87,7 +98,9 @@ async fn serve(mut stream: TcpStream, answer: Answer, requests: Arc<Mutex<Vec<Re
         }
         request = parse(&bytes);
     }
-    requests.lock().await.extend(request);
+    let request = request.expect("read to its end");
+    let answer = answer(&request);
+    requests.lock().await.push(request);
     match answer {
         // The client may hang up before it has taken everything.
         Answer::Bytes(bytes) => {

@@ -2,6 +2,7 @@
 
 use super::draft::{self, Entry};
 use super::export::Export;
+use super::hash::Hash;
 use super::key::{AuditKey, PublicKey};
 use super::receipt::receipt;
 use super::verify::{self, Rows, Verdict};
@@ -144,14 +145,27 @@ impl Notary {
         Ok(of_tenant.map(|(row, entry)| receipt(&row, &entry, &self.key)))
     }
 
+    /// The last entry under a signature. Entries may have come in behind it since.
+    async fn sealed_head(&self) -> Result<Option<AuditHead>, Fault> {
+        let Some(last) = self.store.checkpoint_until(u64::MAX).await? else {
+            return Ok(None);
+        };
+        let before = last.at_sequence.saturating_sub(1);
+        let row = self.store.audit_entries(before, 1).await?;
+        Ok(row.first().map(|row| AuditHead {
+            seq: row.seq,
+            hash: Hash::of(&row.body),
+        }))
+    }
+
     /// The log up to now as a tenant may see it, sealed up to its end unless it is broken: then it
     /// is shown as it is.
     pub async fn export(&self, tenant: &TenantId) -> Result<Export, Fault> {
-        match self.seal_all().await {
-            Ok(()) | Err(Broken::Chain { .. }) => {}
+        let head = match self.seal_all().await {
+            Ok(()) => self.sealed_head().await?,
+            Err(Broken::Chain { .. }) => self.store.audit_head().await?,
             Err(Broken::Fault(fault)) => return Err(fault),
-        }
-        let head = self.store.audit_head().await?;
+        };
         let key = self.public_key();
         Ok(Export::new(Arc::clone(&self.store), key, tenant, head))
     }

@@ -15,8 +15,6 @@ pub struct TranscriptReport {
     /// Of these, how many are told by their hash alone.
     pub withheld: u64,
     pub checkpoints: u64,
-    /// The last entry under a signature; what follows it hangs on the chain alone.
-    pub sealed: u64,
     pub key: PublicKey,
 }
 
@@ -181,11 +179,15 @@ impl Transcript {
         if !self.ended {
             return Err("it was cut off".to_owned());
         }
+        let (entries, sealed) = (self.walk.next_seq() - 1, self.sealed);
+        // Exports are sealed up to their end. Whatever hangs on the chain alone, anybody can make.
+        if sealed < entries {
+            return Err(format!("no signature covers its entries after {sealed}"));
+        }
         Ok(TranscriptReport {
-            entries: self.walk.next_seq() - 1,
+            entries,
             withheld: self.withheld,
             checkpoints: self.checkpoints,
-            sealed: self.sealed,
             key,
         })
     }

@@ -185,6 +185,8 @@ impl Simulation {
             config.ids = Arc::clone(&self.ids) as Arc<_>;
             config.limits = self.limits;
             config.providers = crate::house::providers();
+            config.tools = crate::house::tools();
+            config.packs = crate::house::packs();
             config.max_effects = self.max_effects;
             config.cached_runs = 16;
             // A start that fails on a read is tried again, as an operator would.

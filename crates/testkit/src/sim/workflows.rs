@@ -2,6 +2,7 @@
 
 use super::{crew, critic, notes};
 use crate::flow::{Flow, wf};
+use crate::house::PACK_TYPE;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
@@ -38,8 +39,9 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
     let mut loops = Vec::new();
     for n in 0..count {
         let name = format!("n{n}");
-        flow = match rng.random_range(0..12) {
-            0..2 => flow.http(&name, rng.random_range(1..4)),
+        flow = match rng.random_range(0..13) {
+            0 => flow.http(&name, rng.random_range(1..4)),
+            1 => flow.node(&name, PACK_TYPE, json!({})),
             2 => ask_model(flow, &name),
             3..5 => flow.delay(&name, rng.random_range(1..2_000)),
             5..8 if !children.is_empty() => {
@@ -67,6 +69,7 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
                 json!({"name": "v", "value": name}),
             ),
             9 => notes::note(flow, &name),
+            10 => call_tool(flow, &name),
             _ => ask(flow, &name, rng),
         };
         flow = flow.with("settings", node_settings(rng));
@@ -90,6 +93,12 @@ fn ask_model(flow: Flow, name: &str) -> Flow {
     let asked = json!([{"role": "user", "content": "Is it fine?"}]);
     flow.node(name, "core.ai.structuredOutput", config)
         .port("messages", json!({"type": "static", "value": asked}))
+}
+
+/// A call of a tool; what it says may be kept.
+fn call_tool(flow: Flow, name: &str) -> Flow {
+    let config = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": name}});
+    flow.node(name, "core.mcp.toolCall", config)
 }
 
 fn call_config(rng: &mut SmallRng) -> Value {

@@ -3,8 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::payload::Fields;
+use super::payload::{Fields, error as full};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, Judged, RunId, Said};
 
 pub(super) fn type_name(said: &Said) -> &'static str {
@@ -130,10 +131,24 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             out.set("delta", delta);
             out.set("sequence", sequence);
         }
-        Said::ToolCalled { tool, call, inputs } => {
+        Said::ToolCalled {
+            tool,
+            call,
+            inputs,
+            transport,
+            principal,
+        } => {
             out.set("toolName", tool);
             out.set("callId", call);
-            out.opt("inputs", inputs.as_ref());
+            match transport {
+                // What went outside is told by its hash: arguments may hold anything.
+                Some(transport) => {
+                    out.opt("argsHash", inputs.as_ref().map(canonical_hash));
+                    out.opt("principal", principal.as_ref());
+                    out.set("transport", transport);
+                }
+                None => out.opt("inputs", inputs.as_ref()),
+            }
         }
         Said::ToolReturned {
             tool,
@@ -141,13 +156,15 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             outcome,
             error,
             duration_ms,
+            untrusted,
         } => {
             out.set("toolName", tool);
             out.set("callId", call);
             out.opt("outcome", outcome.as_ref());
-            out.opt("error", error.as_ref().map(brief));
+            out.opt("error", error.as_ref().map(full));
             out.set("status", if error.is_some() { "error" } else { "ok" });
             out.opt("durationMs", duration_ms.as_ref());
+            out.untrusted(*untrusted);
         }
         Said::HandedOff {
             to,
@@ -189,6 +206,13 @@ fn target(run: &RunId, judged: &Judged) -> String {
         Judged::Decision { decided } => run.event_id(*decided),
         Judged::Output { child, .. } => child.to_string(),
     }
+}
+
+/// SHA-256 over the canonical JSON (RFC 8785), as lower-case hexadecimal digits.
+fn canonical_hash(value: &Value) -> String {
+    let canonical = serde_jcs::to_vec(value).expect("stored JSON has a canonical form");
+    let digest = Sha256::digest(&canonical);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn brief(error: &ErrorInfo) -> Value {

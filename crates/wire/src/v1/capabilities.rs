@@ -1,8 +1,11 @@
 //! The discovery document, generated from what the binary wired together. Nothing is typed by
 //! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
 
+mod packs;
 #[cfg(test)]
 mod tests;
+
+pub use packs::WasmPacks;
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
@@ -49,8 +52,12 @@ pub struct Wired<'a> {
     pub fork_modes: &'a [&'a str],
     /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
     pub models: Option<Models<'a>>,
+    /// Nodes can call tools of other servers.
+    pub tools: bool,
     /// Supervisors and workers; absent for a reader who may not start runs.
     pub agents: Option<Agents<'a>>,
+    /// Packs in WebAssembly; absent where none are taken, or for a reader who may not start runs.
+    pub packs: Option<&'a WasmPacks>,
 }
 
 /// What one compaction takes in and leaves at most.
@@ -213,8 +220,14 @@ pub fn document(wired: &Wired<'_>) -> Value {
     if let Some(models) = &wired.models {
         ask_models(models, &mut out);
     }
+    if wired.tools {
+        out.set("mcp", json!({"supported": true}));
+    }
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);
+    }
+    if let Some(packs) = wired.packs {
+        out.set("nodePackRuntimes", packs::told(packs));
     }
     if wired.auth_scoped {
         out.set(

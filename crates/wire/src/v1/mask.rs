@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tandem_record::{Masking, Object};
+use tandem_record::{Masking, NodeId, Object, Sensitivity};
 
 /// The value to show; `None` to leave it out.
 pub(super) fn masked(value: &Value, mode: Masking) -> Option<Value> {
@@ -37,4 +37,40 @@ pub(super) fn masked_entries(
             Some((key.clone(), shown))
         })
         .collect()
+}
+
+/// What a node put out, its sensitive ports masked.
+pub(super) fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
+    match sensitivity.outputs.get(node) {
+        Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
+        None => outputs.clone(),
+    }
+}
+
+/// What a run puts out is what its last nodes did, under their names or, from one alone, as it is.
+/// Which node that was is not told, so a port that is sensitive anywhere is masked.
+pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) -> Object {
+    let ports = || sensitivity.outputs.values().flatten();
+    if ports().next().is_none() {
+        return outputs.clone();
+    }
+    // The only port of a node, when it has this name, is put out without it.
+    let unwrapped = ports().any(|port| port == "output");
+    let by_node = masked_nodes(outputs, sensitivity);
+    masked_entries(&by_node, sensitivity.mode, |key| {
+        let of_a_node = sensitivity.outputs.keys().any(|node| node.as_str() == key);
+        !of_a_node && (unwrapped || ports().any(|port| port == key))
+    })
+}
+
+fn masked_nodes(outputs: &Object, sensitivity: &Sensitivity) -> Object {
+    let shown = outputs.iter().map(|(key, value)| {
+        let node = NodeId::new(key.as_str());
+        let value = match value {
+            Value::Object(inner) => Value::Object(masked_outputs(&node, inner, sensitivity)),
+            other => other.clone(),
+        };
+        (key.clone(), value)
+    });
+    shown.collect()
 }

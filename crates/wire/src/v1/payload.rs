@@ -1,7 +1,7 @@
 //! The public name and payload of each stored fact.
 
 use super::agent;
-use super::mask::{masked, masked_entries};
+use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::question::{asked, question_payload, standing};
 use super::recorded::{forked_from, memory_payload, owner};
@@ -123,7 +123,7 @@ pub(super) fn payload(
             outputs,
             duration_ms,
         } => {
-            out.set("outputs", outputs);
+            out.set("outputs", masked_run_outputs(outputs, sensitivity));
             out.set("durationMs", duration_ms);
         }
         Event::RunFailed {
@@ -173,11 +173,13 @@ fn node_payload(
             node,
             outputs,
             duration_ms,
+            untrusted,
             ..
         } => {
             out.node(node);
             out.set("outputs", masked_outputs(node, outputs, sensitivity));
             out.set("durationMs", duration_ms);
+            out.untrusted(*untrusted);
         }
         Event::NodeFailed {
             node,
@@ -300,7 +302,9 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
             previous,
             next,
             node,
+            untrusted,
         } => {
+            out.untrusted(*untrusted);
             let secret = sensitivity.variables.contains(name);
             let shown = |value: &Option<Value>| match value {
                 Some(value) if secret => masked(value, sensitivity.mode),
@@ -436,14 +440,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
     }
 }
 
-fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
-    match sensitivity.outputs.get(node) {
-        Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
-        None => outputs.clone(),
-    }
-}
-
-fn error(error: &ErrorInfo) -> Value {
+pub(super) fn error(error: &ErrorInfo) -> Value {
     let mut out = Fields::default();
     out.set("code", &error.code);
     out.set("message", &error.message);
@@ -466,6 +463,11 @@ impl Fields {
         if let Some(value) = value {
             self.set(key, value);
         }
+    }
+
+    /// Marks a payload that holds what came from outside.
+    pub(super) fn untrusted(&mut self, untrusted: bool) {
+        self.opt("contentTrust", untrusted.then_some("untrusted"));
     }
 
     pub(super) fn node(&mut self, node: &NodeId) {

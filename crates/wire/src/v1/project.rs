@@ -1,7 +1,7 @@
 //! The one projection: stored facts and folded runs to what a reader may see.
 
 use super::agent;
-use super::mask::masked_entries;
+use super::mask::{masked_entries, masked_run_outputs};
 use super::payload::{Fields, payload, type_name};
 use super::question::asked;
 use super::recorded::{forked_from, owner};
@@ -134,7 +134,11 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     out.opt("configurable", view.options.configurable.as_ref());
     out.opt("agent", view.agent.as_ref());
     out.opt("runOrchestrator", view.orchestrator.as_ref());
-    out.opt("outputs", extras.outputs.as_ref());
+    let outputs = extras.outputs.as_ref();
+    out.opt(
+        "outputs",
+        outputs.map(|outputs| masked_run_outputs(outputs, sensitivity)),
+    );
     if let Some(parent) = &view.parent {
         out.set("parentRunId", &parent.run_id);
         out.set("parentNodeId", &parent.node_id);

@@ -87,6 +87,7 @@ impl Run {
             child: None,
             last: Seq(0),
             variables: Object::new(),
+            untrusted: Vec::new(),
             error: None,
             verdict: None,
         };
@@ -133,8 +134,13 @@ impl Run {
             worker.last = seq;
             match &handoff.step {
                 HandoffStep::Succeeded { child, .. } => worker.child = Some(child.clone()),
-                HandoffStep::ChildCompleted { variables, .. } => {
+                HandoffStep::ChildCompleted {
+                    variables,
+                    untrusted,
+                    ..
+                } => {
                     worker.variables.clone_from(variables);
+                    worker.untrusted.clone_from(untrusted);
                 }
                 HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
                     worker.error = Some(error.clone());

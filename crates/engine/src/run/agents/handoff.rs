@@ -185,7 +185,7 @@ impl Turn<'_> {
         ix: usize,
         child: &RunId,
         status: RunStatus,
-        mut variables: Object,
+        (mut variables, mut untrusted): (Object, Vec<String>),
         error: Option<ErrorInfo>,
     ) {
         let def = Arc::clone(&self.run.def);
@@ -200,10 +200,12 @@ impl Turn<'_> {
         let parallel = matches!(config.fan_out, FanOut::Parallel(_));
         let mapping = config.outputs(&worker.workflow);
         variables.retain(|name, _| mapping.iter().any(|(_, theirs)| theirs == name));
+        untrusted.retain(|name| variables.contains_key(name));
         let step = match status {
             RunStatus::Completed => HandoffStep::ChildCompleted {
                 child: child.clone(),
                 variables: variables.clone(),
+                untrusted: untrusted.clone(),
             },
             RunStatus::Failed => HandoffStep::ChildFailed {
                 child: child.clone(),
@@ -225,7 +227,7 @@ impl Turn<'_> {
                     index,
                     &worker.workflow,
                     child,
-                    &variables,
+                    (&variables, &untrusted),
                     mapping,
                     ended,
                 );
@@ -243,8 +245,8 @@ impl Turn<'_> {
     ) {
         if let (WorkerStep::Completed, Some(child)) = (worker.step, &worker.child) {
             let mapping = config.outputs(&worker.workflow);
-            let (id, variables) = (&worker.workflow, &worker.variables);
-            self.harvest(ix, index, id, child, variables, mapping, worker.last);
+            let (id, left) = (&worker.workflow, (&worker.variables, &*worker.untrusted));
+            self.harvest(ix, index, id, child, left, mapping, worker.last);
         }
     }
 
@@ -256,7 +258,7 @@ impl Turn<'_> {
         index: usize,
         worker: &WorkflowId,
         child: &RunId,
-        variables: &Object,
+        (variables, untrusted): (&Object, &[String]),
         mapping: &[(String, String)],
         completed: Seq,
     ) {
@@ -265,7 +267,8 @@ impl Turn<'_> {
         for (ours, theirs) in mapping {
             // A variable the child never set leaves the parent's alone.
             if let Some(value) = variables.get(theirs) {
-                self.set_variable(ours, Some(value.clone()), &node, completed);
+                let marked = untrusted.contains(theirs);
+                self.set_marked(ours, Some(value.clone()), &node, marked, completed);
                 keys.push(ours.clone());
             }
         }

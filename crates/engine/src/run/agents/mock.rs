@@ -27,6 +27,8 @@ impl Turn<'_> {
                 tool: call.tool.clone(),
                 call: id.clone(),
                 inputs: call.inputs.clone(),
+                transport: None,
+                principal: None,
             };
             let called = self.say(&voice, called, started);
             let returned = Said::ToolReturned {
@@ -35,6 +37,7 @@ impl Turn<'_> {
                 outcome: call.outcome.clone(),
                 error: call.error.clone(),
                 duration_ms: call.duration_ms,
+                untrusted: false,
             };
             self.say(&voice, returned, called);
         }

@@ -20,6 +20,8 @@ enum Rights {
     /// The critic of a supervisor, at the node that carries out its decisions.
     Critic,
     Mock,
+    /// A node that calls a tool.
+    Tool,
     /// The engine itself, where work crosses from one pinned agent to another.
     Boundary,
 }
@@ -31,6 +33,7 @@ impl Voice {
             Rights::Dispatch | Rights::Boundary => (false, true, false, false, false),
             Rights::Critic => (false, false, false, false, true),
             Rights::Mock => (true, true, true, true, false),
+            Rights::Tool => (false, false, false, true, false),
         };
         match said {
             Said::Reasoned { .. } | Said::ReasoningDelta { .. } => reasons,
@@ -69,6 +72,11 @@ impl Run {
                 let id = config.agent_id.clone().or_else(pin);
                 let id = id.unwrap_or_else(|| format!("host:mock-agent:{}", node.id));
                 (Rights::Mock, id)
+            }
+            Kind::Tool(config) => {
+                let id = config.agent_id.clone().or_else(pin);
+                let id = id.unwrap_or_else(|| format!("host:tool:{}", node.id));
+                (Rights::Tool, id)
             }
             _ => return None,
         };

@@ -8,7 +8,7 @@ use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
-use tandem_record::{Event, Object, Seq};
+use tandem_record::{Event, Object};
 
 pub(super) fn clarification(
     turn: &mut Turn<'_>,
@@ -21,6 +21,7 @@ pub(super) fn clarification(
         .unfit(&answers)
         .into_iter()
         .map(|(below, why)| Problem::new(format!("/resumeValue/answers{below}"), why))
+        .chain(gate.asking.refuses(&answer.value))
         .collect();
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
@@ -30,12 +31,12 @@ pub(super) fn clarification(
         answers: answers.clone(),
         by: answer.by.clone(),
     };
-    let cause = turn.emit(event, turn.run.state.nodes[ix].last);
+    turn.emit(event, turn.run.asked_by(ix));
     let closing = Closing {
         value: json!({"answers": answers}),
         ..answer.closing("answered")
     };
-    let resumed = close(turn, ix, closing, cause);
+    let resumed = close(turn, ix, closing);
     let outputs = Object::from_iter([("answers".to_owned(), json!(answers))]);
     turn.complete_node(ix, Done::with(outputs), resumed);
     Ok(Closed {
@@ -46,7 +47,9 @@ pub(super) fn clarification(
 
 /// Both forms clients send: an object by question id, or a list of id and answer.
 pub(super) fn read_answers(value: &Value) -> Result<Object, Refusal> {
-    match value.get("answers") {
+    // Older clients send the list by itself.
+    let bare = value.is_array().then_some(value);
+    match value.get("answers").or(bare) {
         Some(Value::Object(answers)) => Ok(answers.clone()),
         Some(Value::Array(items)) => items
             .iter()
@@ -74,8 +77,7 @@ pub(super) fn other(
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
-    let cause = turn.run.state.nodes[ix].last.unwrap_or(Seq(0));
-    let outcome = take(turn, ix, answer, cause);
+    let outcome = take(turn, ix, answer);
     Ok(Closed {
         outcome: Some(outcome.to_owned()),
         votes: Vec::new(),
@@ -101,14 +103,14 @@ pub(super) fn mismatched(open: &OpenInterrupt, value: &Value) -> Vec<String> {
 }
 
 /// Ends a question with an answer that fits it, and its node with it.
-pub(super) fn take(turn: &mut Turn<'_>, ix: usize, answer: &Answer, cause: Seq) -> &'static str {
+pub(super) fn take(turn: &mut Turn<'_>, ix: usize, answer: &Answer) -> &'static str {
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let kind = &open
         .expect("only open questions are answered")
         .interrupt
         .kind;
     let outcome = interrupt_kind::outcome(kind, &answer.value);
-    let resumed = close(turn, ix, answer.closing(outcome), cause);
+    let resumed = close(turn, ix, answer.closing(outcome));
     turn.complete_node(ix, Done::with(outputs_of(&answer.value)), resumed);
     outcome
 }

@@ -95,6 +95,10 @@ pub(super) fn approval(
     if decision.action == "ask" {
         return question_back(turn, ix, &answer);
     }
+    let problems = gate.asking.refuses(&answer.value);
+    if !problems.is_empty() {
+        return Err(Refusal::Invalid(problems));
+    }
     let redo = match decision.action.as_str() {
         "refine" if turn.run.state.phase == Phase::Paused => {
             return invalid(
@@ -106,9 +110,9 @@ pub(super) fn approval(
         _ => None,
     };
     let node = turn.run.def.nodes[ix].id.clone();
-    let cause = turn.run.state.nodes[ix].last;
+    let cause = turn.run.asked_by(ix);
     let redo_id = redo.map(|r| turn.run.def.nodes[r].id.clone());
-    let received = turn.emit(
+    turn.emit(
         Event::ApprovalReceived {
             node,
             decision: Box::new(decision.clone()),
@@ -128,7 +132,10 @@ pub(super) fn approval(
         1
     };
     let decided = match decision.action.as_str() {
-        "accept" => count("accept") + count("edit-accept") >= gate.required as usize,
+        // An edit is shown to those who have not voted yet, so it takes as many voices.
+        "accept" | "edit-accept" => {
+            count("accept") + count("edit-accept") >= gate.required as usize
+        }
         "reject" => count("reject") >= rejections as usize,
         _ => true,
     };
@@ -143,11 +150,12 @@ pub(super) fn approval(
         "refine" => "changes-requested",
         _ => "accepted",
     };
-    let resumed = close(turn, ix, answer.closing(outcome), received);
+    let outputs = outputs(&decision, edited(turn, ix));
+    let resumed = close(turn, ix, answer.closing(outcome));
     match (decision.action.as_str(), redo) {
-        ("reject", _) => rejected(turn, ix, outputs(&decision), resumed),
+        ("reject", _) => rejected(turn, ix, outputs, resumed),
         (_, Some(producer)) => loop_back(turn, ix, producer, gate, resumed),
-        _ => turn.complete_node(ix, Done::with(outputs(&decision)), resumed),
+        _ => turn.complete_node(ix, Done::with(outputs), resumed),
     }
     Ok(Closed {
         outcome: Some(outcome.to_owned()),
@@ -180,7 +188,15 @@ fn question_back(turn: &mut Turn<'_>, ix: usize, answer: &Answer) -> Result<Clos
     })
 }
 
-fn outputs(decision: &Decision) -> Object {
+/// The artifact as one of those who accepted it changed it.
+fn edited(turn: &Turn<'_>, ix: usize) -> Option<Value> {
+    let open = turn.run.state.nodes[ix].suspended.as_ref()?;
+    let changed = open.votes.iter().any(|vote| vote.action == "edit-accept");
+    let shown = open.interrupt.data.get("artifactData");
+    shown.filter(|_| changed).cloned()
+}
+
+fn outputs(decision: &Decision, edited: Option<Value>) -> Object {
     let mut outputs = Object::from_iter([("action".to_owned(), json!(decision.action))]);
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -194,7 +210,7 @@ fn outputs(decision: &Decision) -> Object {
         "feedback",
         decision.feedback.as_ref().map(|text| json!(text)),
     );
-    set("artifactData", decision.edited.clone());
+    set("artifactData", edited);
     outputs
 }
 

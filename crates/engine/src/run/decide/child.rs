@@ -50,12 +50,13 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             child,
             status,
             variables,
+            untrusted,
             error,
         } => {
             let checks = turn.run.awaits_verdict(ix);
             let dispatches = turn.run.state.nodes[ix].dispatching.is_some() && !checks;
             if turn.run.state.phase == Phase::Cancelling && dispatches {
-                turn.worker_ended(ix, &child, status, variables, error);
+                turn.worker_ended(ix, &child, status, (variables, untrusted), error);
                 if !turn.run.state.nodes[ix].holds_up_cancel() {
                     turn.cancel_node(ix, "run-cancelled", turn.run.state.nodes[ix].last, None);
                 }
@@ -72,9 +73,9 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
                 turn.critic_ended(ix, status, &variables, error, cause);
             } else if dispatches {
                 // What follows from it is found by advancing, also after a pause.
-                turn.worker_ended(ix, &child, status, variables, error);
+                turn.worker_ended(ix, &child, status, (variables, untrusted), error);
             } else {
-                ended(turn, ix, status, variables, error, cause);
+                ended(turn, ix, status, (variables, untrusted), error, cause);
             }
         }
     }
@@ -121,7 +122,7 @@ fn ended(
     turn: &mut Turn<'_>,
     ix: usize,
     status: RunStatus,
-    variables: Object,
+    (variables, untrusted): (Object, Vec<String>),
     error: Option<ErrorInfo>,
     cause: Seq,
 ) {
@@ -149,7 +150,8 @@ fn ended(
             for (ours, theirs) in &outputs {
                 // A variable the child never set leaves the parent's alone.
                 if let Some(value) = variables.get(theirs) {
-                    cause = turn.set_variable(ours, Some(value.clone()), &node, cause);
+                    let marked = untrusted.contains(theirs);
+                    cause = turn.set_marked(ours, Some(value.clone()), &node, marked, cause);
                 }
             }
             turn.complete_node(ix, done(status), cause);

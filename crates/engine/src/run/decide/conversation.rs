@@ -223,10 +223,10 @@ impl Turn<'_> {
     }
 
     /// Nobody came back to it.
-    pub(super) fn time_out_conversation(&mut self, ix: usize) -> Seq {
+    pub(super) fn time_out_conversation(&mut self, ix: usize) {
         let text = json!("The conversation timed out.");
         let last = self.next_turn(ix, "system", "system", text);
-        self.close_conversation(ix, last, Some(Value::Null))
+        self.close_conversation(ix, last, Some(Value::Null));
     }
 
     fn end_conversation(
@@ -236,7 +236,7 @@ impl Turn<'_> {
         outcome: Option<Value>,
         answer: &Answer,
     ) {
-        let closed = self.close_conversation(ix, last.clone(), outcome.clone());
+        self.close_conversation(ix, last.clone(), outcome.clone());
         let conversation = self.conversation(ix);
         let held = turns(self, ix).to_vec();
         let mut value = json!({"operation": "close", "turn": last});
@@ -252,7 +252,7 @@ impl Turn<'_> {
             value,
             ..answer.closing("closed")
         };
-        let resumed = close(self, ix, closing, closed);
+        let resumed = close(self, ix, closing);
         self.complete_node(ix, Done::with(outputs), resumed);
     }
 

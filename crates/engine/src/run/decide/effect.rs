@@ -16,7 +16,9 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
     let waiting = nodes.enumerate().find_map(|(ix, node)| {
         let (id, output) = match node.work.as_ref()? {
             Work::Http { effect, output, .. } => (effect, output.clone()),
-            Work::Model { effect, .. } => (effect, None),
+            Work::Model { effect, .. } | Work::Tool { effect, .. } | Work::Pack { effect, .. } => {
+                (effect, None)
+            }
             Work::SecretEcho { effect, .. } => {
                 (effect, Some(turn.run.def.nodes[ix].id.to_string()))
             }
@@ -31,7 +33,13 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
     if turn.run.state.phase != Phase::Running {
         return Reply::Unchanged;
     }
+    if let Some(Work::Tool { .. }) = turn.run.state.nodes[ix].work {
+        turn.tool_answered(ix, outcome, cause);
+        turn.advance();
+        return Reply::Accepted;
+    }
     match outcome {
+        EffectOutcome::Pack(answer) => turn.pack_answered(ix, *answer, cause),
         EffectOutcome::Done { outputs } if turn.run.awaits_verdict(ix) => {
             turn.critic_answered(ix, &answer(&outputs), None, cause);
         }

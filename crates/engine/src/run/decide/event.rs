@@ -3,6 +3,7 @@
 //! its sender repeats it.
 
 use super::answers::{mismatched, take};
+use super::overdue::lapsed;
 use super::resolve::{Answer, open_question};
 use crate::definition::Problem;
 use crate::node::{Kind, OpenInterrupt};
@@ -98,6 +99,7 @@ fn waiting_for(turn: &Turn<'_>, event_type: &str, payload: &Value) -> Option<usi
             Kind::OpenInterrupt(open) => awaits(open, event_type, payload),
             _ => false,
         })
+        .filter(|(ix, _)| lapsed(turn, *ix).is_none())
         .min_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since))
         .map(|(ix, _)| ix)
 }
@@ -138,6 +140,6 @@ impl Turn<'_> {
             event_id: Some(event.id),
             ..Answer::of(payload, event.by)
         };
-        take(self, ix, &answer, event.received);
+        take(self, ix, &answer);
     }
 }

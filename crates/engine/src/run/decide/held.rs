@@ -135,12 +135,12 @@ fn user_answer(
         answers: answers.clone(),
         by: answer.by.clone(),
     };
-    let cause = turn.emit(event, turn.run.state.nodes[ix].last);
+    turn.emit(event, turn.run.asked_by(ix));
     let closing = Closing {
         value: json!({"answers": answers}),
         ..answer.closing("answered")
     };
-    close(turn, ix, closing, cause);
+    close(turn, ix, closing);
     let outputs = Object::from_iter([("answers".to_owned(), json!(answers))]);
     turn.complete_node(ix, Done::with(outputs), decided);
     Ok(closed("answered"))
@@ -159,8 +159,7 @@ fn open_kind(turn: &Turn<'_>, ix: usize) -> String {
 }
 
 fn close_with(turn: &mut Turn<'_>, ix: usize, answer: Answer, outcome: &'static str) -> Seq {
-    let cause = turn.run.state.nodes[ix].last.unwrap_or(Seq(0));
-    close(turn, ix, answer.closing(outcome), cause)
+    close(turn, ix, answer.closing(outcome))
 }
 
 /// Approvals leave the same fact wherever they are given.

@@ -7,12 +7,13 @@
 use super::answers::outputs_of;
 use super::approval::rejected;
 use super::resolve::{Closing, close, open_question};
-use crate::node::{Kind, OnTimeout};
+use crate::node::{Kind, Level, OnTimeout};
 use crate::run::finish::Done;
+use crate::run::state::Suspension;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{Decision, ErrorInfo, Event, NodeId, Object, Seq, Standing};
+use tandem_record::{ClosedInterrupt, Decision, ErrorInfo, Event, NodeId, Object, Seq, Standing};
 
 pub(super) fn deadline(turn: &mut Turn<'_>, node: &NodeId) -> bool {
     let Ok(ix) = open_question(turn, node, None) else {
@@ -25,11 +26,10 @@ pub(super) fn deadline(turn: &mut Turn<'_>, node: &NodeId) -> bool {
     }
     let (level, reminders) = (open.level, open.reminders);
     let interrupt = open.interrupt.id.clone();
-    let cause = state.last.unwrap_or(Seq(0));
+    let cause = open.since;
     let def = Arc::clone(&turn.run.def);
-    match def.nodes[ix].kind.asking().map(|asking| &asking.on_timeout) {
-        Some(OnTimeout::Escalate(levels)) if (level as usize) < levels.len() => {
-            let next = &levels[level as usize];
+    match next(&def.nodes[ix].kind, open) {
+        Next::Escalate(next) => {
             let event = Event::InterruptEscalated {
                 node: node.clone(),
                 interrupt,
@@ -41,27 +41,69 @@ pub(super) fn deadline(turn: &mut Turn<'_>, node: &NodeId) -> bool {
             };
             turn.emit(event, Some(cause));
         }
+        Next::Remind { again_in_ms } => {
+            let event = Event::InterruptReminded {
+                node: node.clone(),
+                interrupt,
+                count: reminders + 1,
+                next: again_in_ms.map(|ms| turn.now.plus_ms(ms)),
+            };
+            turn.emit(event, Some(cause));
+        }
+        Next::Default(value) => default(turn, ix, value, cause),
+        Next::Reject => reject(turn, ix, cause),
+    }
+    true
+}
+
+/// What a question's author wants to happen when its time is up.
+enum Next<'a> {
+    Escalate(&'a Level),
+    Remind { again_in_ms: Option<u64> },
+    Default(&'a Value),
+    Reject,
+}
+
+fn next<'a>(kind: &'a Kind, open: &Suspension) -> Next<'a> {
+    match kind.asking().map(|asking| &asking.on_timeout) {
+        Some(OnTimeout::Escalate(levels)) if (open.level as usize) < levels.len() => {
+            Next::Escalate(&levels[open.level as usize])
+        }
         Some(OnTimeout::Remind {
             every_ms,
             times,
             then_reject,
-        }) if reminders < *times => {
-            let count = reminders + 1;
-            let goes_on = count < *times || *then_reject;
-            let event = Event::InterruptReminded {
-                node: node.clone(),
-                interrupt,
-                count,
-                next: goes_on.then(|| turn.now.plus_ms(*every_ms)),
-            };
-            turn.emit(event, Some(cause));
+        }) if open.reminders < *times => {
+            let goes_on = open.reminders + 1 < *times || *then_reject;
+            Next::Remind {
+                again_in_ms: goes_on.then_some(*every_ms),
+            }
         }
-        Some(OnTimeout::Default(value)) if !is_approval(&def.nodes[ix].kind) => {
-            default(turn, ix, value, cause);
-        }
-        _ => reject(turn, ix, cause),
+        Some(OnTimeout::Default(value)) if !is_approval(kind) => Next::Default(value),
+        _ => Next::Reject,
     }
-    true
+}
+
+/// How a question ended that nobody can answer any more, although its timer did not fire yet: late,
+/// or kept waiting by a pause.
+pub(super) fn lapsed(turn: &Turn<'_>, ix: usize) -> Option<ClosedInterrupt> {
+    let open = turn.run.state.nodes[ix].suspended.as_ref()?;
+    let due = open.due.filter(|due| turn.now >= *due)?;
+    let node = &turn.run.def.nodes[ix];
+    let outcome = match next(&node.kind, open) {
+        Next::Escalate(_) | Next::Remind { .. } => return None,
+        Next::Default(_) => "defaulted",
+        Next::Reject => "rejected",
+    };
+    Some(ClosedInterrupt {
+        interrupt: open.interrupt.id.clone(),
+        node: node.id.clone(),
+        outcome: outcome.to_owned(),
+        by: None,
+        at: due,
+        asked_at: Some(open.interrupt.requested_at),
+        overdue: true,
+    })
 }
 
 fn is_approval(kind: &Kind) -> bool {
@@ -74,24 +116,23 @@ fn default(turn: &mut Turn<'_>, ix: usize, value: &Value, cause: Seq) {
         reason: Some("timeout"),
         ..Closing::of("defaulted", value.clone())
     };
-    let cause = match value.get("answers").and_then(Value::as_object) {
-        Some(answers) if matches!(turn.run.def.nodes[ix].kind, Kind::ClarificationGate(_)) => {
-            let event = Event::ClarificationResolved {
-                node: turn.run.def.nodes[ix].id.clone(),
-                answers: answers.clone(),
-                by: None,
-            };
-            turn.emit(event, Some(cause))
-        }
-        _ => cause,
-    };
-    let resumed = close(turn, ix, closing, cause);
+    let clarifies = matches!(turn.run.def.nodes[ix].kind, Kind::ClarificationGate(_));
+    let answers = value.get("answers").and_then(Value::as_object);
+    if let Some(answers) = answers.filter(|_| clarifies) {
+        let event = Event::ClarificationResolved {
+            node: turn.run.def.nodes[ix].id.clone(),
+            answers: answers.clone(),
+            by: None,
+        };
+        turn.emit(event, Some(cause));
+    }
+    let resumed = close(turn, ix, closing);
     turn.complete_node(ix, Done::with(outputs_of(value)), resumed);
 }
 
 fn reject(turn: &mut Turn<'_>, ix: usize, cause: Seq) {
     let approval = is_approval(&turn.run.def.nodes[ix].kind);
-    let cause = if approval {
+    if approval {
         let decision = Decision {
             action: "timeout".to_owned(),
             by: None,
@@ -107,17 +148,15 @@ fn reject(turn: &mut Turn<'_>, ix: usize, cause: Seq) {
             decision: Box::new(decision),
             redo: None,
         };
-        turn.emit(event, Some(cause))
+        turn.emit(event, Some(cause));
     } else if matches!(turn.run.def.nodes[ix].kind, Kind::ConversationGate(_)) {
-        turn.time_out_conversation(ix)
-    } else {
-        cause
-    };
+        turn.time_out_conversation(ix);
+    }
     let closing = Closing {
         reason: Some("timeout"),
         ..Closing::of("rejected", Value::Null)
     };
-    let resumed = close(turn, ix, closing, cause);
+    let resumed = close(turn, ix, closing);
     if approval {
         let outputs = Object::from_iter([
             ("action".to_owned(), json!("reject")),

@@ -2,7 +2,7 @@
 
 use crate::run::refusal::Refusal;
 use crate::run::turn::Turn;
-use tandem_record::{DrainPolicy, Event, Reply, RunStatus};
+use tandem_record::{DrainPolicy, Event, NodeStatus, Reply, RunStatus};
 
 pub(super) fn pause(
     turn: &mut Turn<'_>,
@@ -21,8 +21,10 @@ pub(super) fn pause(
     }
     match policy {
         DrainPolicy::Immediate => {
+            // A question stays put: what was asked, and who has voted, outlives a pause.
             let nodes = turn.open_nodes().into_iter();
             let interrupted = nodes
+                .filter(|ix| turn.run.state.nodes[*ix].status == NodeStatus::Running)
                 .filter(|ix| turn.may_cut_off(*ix))
                 .map(|ix| turn.run.def.nodes[ix].id.clone())
                 .collect();

@@ -5,6 +5,7 @@ use super::answers::{clarification, other};
 use super::approval::approval;
 use super::conversation;
 use super::held;
+use super::overdue::lapsed;
 use crate::definition::Problem;
 use crate::node::Kind;
 use crate::run::refusal::Refusal;
@@ -81,6 +82,9 @@ pub(super) fn resolve(
         }
         found => found?,
     };
+    if let Some(closed) = lapsed(turn, ix) {
+        return Err(Refusal::AlreadyResolved(closed));
+    }
     let def = Arc::clone(&turn.run.def);
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let interrupt = &open.expect("open_question found it").interrupt;
@@ -153,12 +157,13 @@ pub(super) fn invalid<T>(path: &str, message: impl Into<String>) -> Result<T, Re
     Err(Refusal::Invalid(vec![Problem::new(path, message)]))
 }
 
-/// Records the end of a question; the node runs again afterwards.
-pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing, cause: Seq) -> Seq {
+/// Records the end of a question, which the asking caused; the node runs again afterwards.
+pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing) -> Seq {
     let node = turn.run.def.nodes[ix].id.clone();
     let open = turn.run.state.nodes[ix].suspended.as_ref();
-    let interrupt = &open.expect("only open questions are closed").interrupt;
-    let (id, kind) = (interrupt.id.clone(), interrupt.kind.clone());
+    let open = open.expect("only open questions are closed");
+    let asked = open.since;
+    let (id, kind) = (open.interrupt.id.clone(), open.interrupt.kind.clone());
     let resolution = Resolution {
         interrupt: id.clone(),
         kind,
@@ -173,7 +178,7 @@ pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing, cause: Seq
         node: node.clone(),
         resolution: Box::new(resolution),
     };
-    let cause = turn.emit(event, Some(cause));
+    let cause = turn.emit(event, Some(asked));
     let event = Event::NodeResumed {
         node,
         interrupt: Some(id),

@@ -102,6 +102,7 @@ fn node_deadline(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
     }
     turn.give_up_child(ix);
     let error = ErrorInfo::new("node_timeout", "the node took too long").retryable();
+    let cause = turn.end_call(ix, &error, cause);
     turn.fail_or_retry(ix, error, cause);
     true
 }

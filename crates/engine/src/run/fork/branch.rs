@@ -5,12 +5,13 @@
 //! the copied events tell of such a node is not told twice.
 
 use super::place;
-use crate::ids::{child_run_id, logical_invocation_id};
+use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
 use crate::run::start::{Entry, Step};
 use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
+use crate::run::tool::tool_effect;
 use crate::run::turn::Turn;
 use std::sync::Arc;
-use tandem_record::{Event, NodeId, NodeStatus, Recorded, Seq, Timestamp, Work};
+use tandem_record::{Event, NodeId, NodeStatus, Recorded, Said, Seq, Timestamp, Work};
 
 pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) -> Turn<'a> {
     log.truncate(place(from));
@@ -70,6 +71,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
         return;
     };
     let at = log[start].at;
+    let returned = log[start..].iter().any(|r| returns(&r.event, node));
     let from_now = |then: Timestamp| now.plus_ms(then.ms_since(at));
     if let Event::NodeStarted {
         work,
@@ -89,7 +91,15 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             Some(Work::Http { effect, .. }) => *effect = identity("tandem:http"),
             // Renamed when it was copied.
             Some(Work::Model { .. }) => {}
+            Some(Work::Tool { effect, call, .. }) => {
+                *effect = tool_effect(tenant, run.id(), node, *execution);
+                // Otherwise it keeps its name: what was told of it was copied.
+                if returned {
+                    *call = tool_call_id(run.id(), node, *execution, *attempt as usize);
+                }
+            }
             Some(Work::SecretEcho { effect, .. }) => *effect = identity("tandem:secret"),
+            Some(Work::Pack { effect, .. }) => *effect = identity("tandem:pack"),
             Some(Work::Child { child, .. }) => {
                 *child = child_run_id(run.id(), node, *execution, *attempt);
             }
@@ -103,7 +113,11 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             match &mut asked.work {
                 Work::Http { effect, .. } => *effect = run.critic_effect(ix, &asked.judged),
                 Work::Child { child, .. } => *child = run.critic_run(ix, &asked.judged),
-                Work::Sleep { .. } | Work::SecretEcho { .. } | Work::Model { .. } => {}
+                Work::Sleep { .. }
+                | Work::SecretEcho { .. }
+                | Work::Model { .. }
+                | Work::Tool { .. }
+                | Work::Pack { .. } => {}
             }
         }
         if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event
@@ -181,6 +195,9 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
         return;
     }
     match (&state.work, state.status) {
+        (Some(Work::Tool { .. }), NodeStatus::Running) if !is_called(turn, cause) => {
+            turn.tell_call(ix, cause);
+        }
         (
             Some(Work::Child {
                 child, workflow_id, ..
@@ -198,6 +215,18 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
         }
         _ => {}
     }
+}
+
+/// Whether an event tells of a tool's answer to a node.
+fn returns(event: &Event, node: &NodeId) -> bool {
+    matches!(event, Event::Agent(fact)
+        if fact.node == *node && matches!(fact.said, Said::ToolReturned { .. }))
+}
+
+/// Whether what was told last of a node is the call it makes.
+fn is_called(turn: &Turn<'_>, last: Seq) -> bool {
+    let told = turn.drafted().get(place(last)).map(|r| &r.event);
+    matches!(told, Some(Event::Agent(fact)) if matches!(fact.said, Said::ToolCalled { .. }))
 }
 
 /// Whether an open node has no open question any more.

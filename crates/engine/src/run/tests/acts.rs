@@ -50,6 +50,8 @@ impl Stage {
             Some(
                 Work::Http { effect, .. }
                 | Work::Model { effect, .. }
+                | Work::Tool { effect, .. }
+                | Work::Pack { effect, .. }
                 | Work::SecretEcho { effect, .. },
             ) => effect.clone(),
             other => panic!("{node} waits for no effect but {other:?}"),
@@ -73,6 +75,7 @@ impl Stage {
                 child,
                 status,
                 variables: object(variables),
+                untrusted: Vec::new(),
                 error: failed.then(|| ErrorInfo::new("boom", "it broke")),
             },
         )

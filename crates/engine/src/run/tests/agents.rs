@@ -398,6 +398,7 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
     );
     let role = Permissions {
         conformance_role: true,
+        ..Permissions::default()
     };
     assert!(Definition::compile(&outside, role).is_ok());
 }

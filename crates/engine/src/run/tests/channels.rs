@@ -3,6 +3,7 @@
 use super::flow::{Flow, flow};
 use super::stage::Stage;
 use serde_json::{Value, json};
+use tandem_record::NodeStatus;
 
 /// Writes each value to channel `c`, one node after the other.
 fn writes(declaration: Option<Value>, values: &[Value]) -> Flow {
@@ -154,27 +155,28 @@ fn access_is_by_node_or_type() {
 }
 
 #[test]
-fn reading_a_closed_channel_fails_the_node() {
-    let flow = flow("reads")
-        .channel(
+fn reading_a_closed_channel_fails_the_node_however_it_reads() {
+    let bound = json!({"type": "variable", "variableName": "c"});
+    let one = json!({"type": "expression", "expression": "channels.c"});
+    let all = json!({"type": "expression", "expression": "1 == 2 || channels == null"});
+    let gets = ("core.getVariable", json!({"name": "c"}), None);
+    let identity = |port: Value| ("core.identity", json!({}), Some(port));
+    for (kind, config, port) in [identity(bound), identity(one), identity(all), gets] {
+        let mut flow = flow("reads").channel(
             "c",
             json!({"reducer": "append", "access": {"readers": ["friend"]}}),
-        )
-        .node("friend", "core.identity", json!({}))
-        .port("p", json!({"type": "variable", "variableName": "c"}))
-        .node("stranger", "core.identity", json!({}))
-        .port("p", json!({"type": "variable", "variableName": "c"}))
-        .path("friend stranger");
-    Stage::started(flow).then(
-        "
-            run.started
-            node.started friend
-            node.completed friend
-            node.started stranger
-            node.failed stranger channel_access_denied
-            run.failed channel_access_denied stranger
-        ",
-    );
+        );
+        for node in ["friend", "stranger"] {
+            flow = flow.node(node, kind, config.clone());
+            if let Some(port) = &port {
+                flow = flow.port("p", port.clone());
+            }
+        }
+        let run = Stage::started(flow.path("friend stranger"));
+        assert_eq!(run.node("friend").status, NodeStatus::Completed, "{port:?}");
+        let denied = run.node("stranger").error.as_ref().map(|e| e.code.as_str());
+        assert_eq!(denied, Some("channel_access_denied"), "{kind} {port:?}");
+    }
 }
 
 #[test]

@@ -138,6 +138,7 @@ fn a_report_is_taken_once_and_only_from_the_child() {
         child: "run-other".into(),
         status: RunStatus::Completed,
         variables: Default::default(),
+        untrusted: Vec::new(),
         error: None,
     };
     assert_eq!(run.child_reports("call", stranger), Reply::Unchanged);
@@ -146,6 +147,7 @@ fn a_report_is_taken_once_and_only_from_the_child() {
         child,
         status: RunStatus::Completed,
         variables: Default::default(),
+        untrusted: Vec::new(),
         error: None,
     };
     assert_eq!(run.child_reports("call", ended.clone()), Reply::Accepted);
@@ -270,6 +272,7 @@ fn trying_again_after_a_timeout_is_another_child() {
         child: first,
         status: RunStatus::Cancelled,
         variables: Default::default(),
+        untrusted: Vec::new(),
         error: None,
     };
     assert_eq!(run.child_reports("call", late), Reply::Unchanged);

@@ -163,7 +163,9 @@ fn kinds_without_a_gate_wait_and_are_answered() {
     let run = Stage::started(asks("x-host-tandem-low-confidence", json!({})));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     for (kind, place) in [
-        ("approval", "kind"),
+        ("conversation.close", "kind"),
+        ("approval", "data/artifactId"),
+        ("clarification", "data/questions"),
         ("x-host-", "kind"),
         ("x-host-Acme-kind", "kind"),
         ("x-host-acme", "kind"),
@@ -173,4 +175,32 @@ fn kinds_without_a_gate_wait_and_are_answered() {
         let faults = asks(kind, json!({})).faults();
         assert_eq!(faults[0].path, format!("/nodes/0/config/{place}"), "{kind}");
     }
+}
+
+#[test]
+fn kinds_with_a_gate_are_asked_and_decided_as_the_gate_would() {
+    let asks = |config: Value| flow("asks").node("gate", "core.interrupt", config);
+    let mut run = Stage::started(asks(json!({
+        "kind": "approval",
+        "data": {"artifactId": "doc-1", "artifactType": "doc", "title": "Publish?",
+                 "actions": ["accept", "reject"], "requiredApprovals": 2},
+        "resumeSchema": {"required": ["feedback"]},
+        "timeoutMs": 1000,
+    })));
+    assert_eq!(run.status(), RunStatus::WaitingApproval);
+    let curt = run.try_when(answer("gate", json!({"action": "accept", "voter": "ana"})));
+    assert!(matches!(curt, Err(Refusal::Invalid(_))), "{curt:?}");
+    for (voter, left) in [("ana", true), ("ben", false)] {
+        let value = json!({"action": "accept", "voter": voter, "feedback": "good"});
+        run.when(answer("gate", value));
+        assert_eq!(run.status().is_waiting(), left, "{voter}");
+    }
+    assert_eq!(run.status(), RunStatus::Completed);
+    let mut run = Stage::started(asks(json!({
+        "kind": "clarification",
+        "data": {"questions": [{"id": "colour", "question": "Which?"}]},
+    })));
+    assert_eq!(run.status(), RunStatus::WaitingInput);
+    run.when(answer("gate", json!([{"id": "colour", "answer": "red"}])));
+    assert_eq!(run.status(), RunStatus::Completed);
 }

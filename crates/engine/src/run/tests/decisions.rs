@@ -90,6 +90,8 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
         definitions: &Unread,
         memory: &Empty,
         providers: &Default::default(),
+        tools: &Default::default(),
+        packs: &Default::default(),
         asked: &Empty,
     };
     let undecided = create(&def, RunId::new("run-1"), request, None, &context);

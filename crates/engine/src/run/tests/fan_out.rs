@@ -34,6 +34,7 @@ fn ends(run: &mut Stage, child: &RunId, status: RunStatus, variables: Value) {
         child: child.clone(),
         status,
         variables: super::stage::object(variables),
+        untrusted: Vec::new(),
         error: (status == FAILED).then(|| ErrorInfo::new("boom", "it broke")),
     };
     run.child_reports("send", outcome);

@@ -1,6 +1,7 @@
 //! Workflow documents in a few words.
 
 use crate::definition::{Definition, Permissions, Problem};
+use crate::pack::Brought;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -131,7 +132,11 @@ impl Flow {
     }
 
     pub(super) fn compile(self) -> Arc<Definition> {
-        let compiled = Definition::compile(&self.doc, Permissions::default());
+        let permissions = Permissions {
+            packs: Brought::By(&super::stage::packs()),
+            ..Permissions::default()
+        };
+        let compiled = Definition::compile(&self.doc, permissions);
         Arc::new(compiled.expect("the test's workflow compiles"))
     }
 

@@ -4,7 +4,7 @@ use super::flow::{Flow, flow};
 use super::stage::Stage;
 use crate::run::Refusal;
 use serde_json::{Value, json};
-use tandem_record::{Command, NodeId, Principal, Reply, RunStatus, Standing};
+use tandem_record::{Cause, Command, Event, NodeId, Principal, Reply, RunStatus, Standing};
 
 pub(super) fn gate(config: Value) -> Flow {
     flow("gated").node("gate", "core.approvalGate", config)
@@ -19,6 +19,11 @@ pub(super) fn answer(node: &str, value: Value) -> Command {
         by_link: false,
         standing: Standing::default(),
     }
+}
+
+fn shown(run: &Stage) -> &Value {
+    let open = run.node("gate").suspended.as_ref();
+    &open.expect("the question is open").interrupt.data
 }
 
 fn vote(action: &str, voter: &str) -> Command {
@@ -55,6 +60,19 @@ fn an_accept_goes_on_and_a_second_decision_learns_of_it() {
             assert_eq!(closed.by, Some(Principal::new("ana")));
         }
         other => panic!("{other:?}"),
+    }
+    let asked = run
+        .log()
+        .iter()
+        .find(|r| matches!(r.event, Event::InterruptRequested { .. }));
+    let asked = asked.map(|r| Cause::Event(r.seq));
+    for decided in run.log().iter().filter(|r| {
+        matches!(
+            r.event,
+            Event::ApprovalReceived { .. } | Event::InterruptResolved { .. }
+        )
+    }) {
+        assert_eq!(decided.cause, asked, "{:?}", decided.event);
     }
     let nobody = run.try_when(answer("after", json!({"action": "accept"})));
     assert!(matches!(nobody, Err(Refusal::InterruptNotFound { .. })));
@@ -177,6 +195,45 @@ fn a_quorum_counts_people_not_clicks() {
     veto.when(vote("accept", "ana"));
     veto.when(vote("reject", "ben"));
     assert_eq!(veto.status(), RunStatus::Failed, "one veto ends it");
+}
+
+#[test]
+fn an_edit_takes_as_many_voices_and_is_what_the_others_are_asked_about() {
+    let edits = |voter: &str, text: &str| {
+        let artifact = json!({"text": text});
+        let value =
+            json!({"action": "edit-accept", "voter": voter, "editedArtifactData": artifact});
+        answer("gate", value)
+    };
+    let config = json!({
+        "requiredApprovals": 2,
+        "actions": ["accept", "reject", "edit-accept"],
+        "artifactData": {"text": "draft"},
+    });
+    let mut run = Stage::started(gate(config));
+    run.when(vote("accept", "ana"));
+    let reply = run.when(edits("ben", "better"));
+    let Reply::Resolved {
+        outcome: None,
+        votes,
+        ..
+    } = reply
+    else {
+        panic!("one voice for the edit is not two: {reply:?}");
+    };
+    assert_eq!(votes.len(), 1, "ana accepted something else");
+    assert_eq!(shown(&run)["artifactData"], json!({"text": "better"}));
+    let mut run = run.given();
+    run.when(vote("accept", "eva"));
+    run.then(
+        r#"
+        approval.received gate accept eva
+        interrupt.resolved gate
+        node.resumed gate
+        node.completed gate {"action":"accept","artifactData":{"text":"better"},"decidedBy":"ana"}
+        run.completed {"action":"accept","artifactData":{"text":"better"},"decidedBy":"ana"}
+        "#,
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::run::Birth;
 use serde_json::Value;
 use tandem_record::{
     ChildOutcome, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep, Judged, Object,
-    Recorded, Said, TimerKey, Timestamp, Work,
+    Recorded, Said, TimerKey, Timestamp, ToolAsk, Work,
 };
 
 pub(super) fn event(recorded: &Recorded) -> String {
@@ -364,6 +364,27 @@ pub(super) fn effect(effect: &Effect) -> String {
             request.messages.len(),
             request.max_output_tokens
         ),
+        EffectKind::Tool {
+            node,
+            attempt,
+            request,
+        } => {
+            let asked = match &request.ask {
+                ToolAsk::Call { tool, arguments } => format!("{tool} {}", text(arguments)),
+                ToolAsk::List { cursor } => format!("list {cursor:?}"),
+                ToolAsk::Read { uri } => format!("read {uri}"),
+            };
+            format!("> tool {node} {}/{asked} attempt={attempt}", request.server)
+        }
+        EffectKind::Pack {
+            node,
+            attempt,
+            call,
+        } => format!(
+            "> pack {node} {} {} attempt={attempt}",
+            call.type_id,
+            text(&call.inputs)
+        ),
         EffectKind::SecretEcho {
             node, secret_id, ..
         } => format!("> secret {node} {secret_id}"),
@@ -409,7 +430,9 @@ fn waits(work: &Work, at: Timestamp) -> String {
         Work::Sleep { until } => format!("sleep={}", until.ms_since(at)),
         Work::Http { .. } => "http".to_owned(),
         Work::Model { .. } => "model".to_owned(),
+        Work::Tool { .. } => "tool".to_owned(),
         Work::SecretEcho { .. } => "secret".to_owned(),
+        Work::Pack { pack, .. } => pack.clone(),
         Work::Child { .. } => "child".to_owned(),
     }
 }

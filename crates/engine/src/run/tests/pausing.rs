@@ -1,6 +1,7 @@
 //! Pause and resume.
 
 use super::flow::{Flow, flow};
+use super::gates::answer;
 use super::stage::Stage;
 use crate::run::Refusal;
 use serde_json::json;
@@ -216,4 +217,46 @@ fn only_a_paused_run_resumes() {
             status: RunStatus::Running
         })
     );
+}
+
+#[test]
+fn a_question_outlives_an_immediate_pause_with_its_votes_and_its_deadline() {
+    let asked = || {
+        flow("asked")
+            .node(
+                "gate",
+                "core.approvalGate",
+                json!({"requiredApprovals": 2, "timeoutMs": 3_000}),
+            )
+            .delay("nap", 60_000)
+    };
+    let accept = |voter: &str| answer("gate", json!({"action": "accept", "voter": voter}));
+    let mut run = Stage::started(asked());
+    run.when(accept("ana"));
+    let mut run = run.given();
+    run.pause(Immediate).expect("running");
+    run.then(
+        "
+            run.paused cut-off=nap
+        ",
+    );
+    run.when(accept("ben"));
+    run.then(
+        r#"
+            approval.received gate accept ben
+            interrupt.resolved gate
+            node.resumed gate
+            node.completed gate {"action":"accept","decidedBy":"ana"}
+        "#,
+    );
+    let mut late = Stage::started(asked()).given();
+    late.pause(Immediate).expect("running");
+    late.elapse(3_000);
+    match late.try_when(accept("ana")) {
+        Err(Refusal::AlreadyResolved(closed)) => assert_eq!(closed.outcome, "rejected"),
+        other => panic!("its time is up, paused or not: {other:?}"),
+    }
+    late.resume().expect("paused");
+    late.elapse(0);
+    assert_eq!(late.status(), RunStatus::Failed);
 }

@@ -22,6 +22,7 @@ enum Kind {
     Fail,
     Delay(u64),
     Http,
+    Tool,
     Call,
     SetVariable,
     Write,
@@ -50,6 +51,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         1 => Just(Kind::Fail),
         2 => (1_u64..400).prop_map(Kind::Delay),
         3 => Just(Kind::Http),
+        2 => Just(Kind::Tool),
         2 => Just(Kind::Call),
         1 => Just(Kind::SetVariable),
         4 => Just(Kind::Write),
@@ -172,6 +174,7 @@ fn add_node(flow: Flow, id: &str, node: &RandomNode) -> Flow {
         Kind::Fail => flow.fail(id, "broken"),
         Kind::Delay(ms) => flow.delay(id, ms),
         Kind::Http => flow.http(id, json!({})),
+        Kind::Tool => super::tools::caller(flow, id, json!({})),
         Kind::Call => flow.call(id, "child", json!({})),
         Kind::SetVariable => flow.node(
             id,

@@ -4,7 +4,7 @@
 use super::flow::flow;
 use super::forks::assert_same_course;
 use super::random_graphs::{RandomFlow, random_flow};
-use super::stage::Stage;
+use super::stage::{Stage, object};
 use proptest::prelude::*;
 use serde_json::json;
 use tandem_record::{
@@ -85,7 +85,11 @@ fn take(run: &mut Stage, step: Step) {
 
 fn finish(run: &mut Stage, effect: &Effect, end: u8) {
     match &effect.kind {
-        EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. } => {
+        EffectKind::Http { .. }
+        | EffectKind::Model { .. }
+        | EffectKind::Tool { .. }
+        | EffectKind::Pack { .. }
+        | EffectKind::SecretEcho { .. } => {
             let outcome = match end % 4 {
                 0 => EffectOutcome::Failed {
                     error: ErrorInfo::new("broken", "for good"),
@@ -94,7 +98,7 @@ fn finish(run: &mut Stage, effect: &Effect, end: u8) {
                     error: ErrorInfo::new("trouble", "for now").retryable(),
                 },
                 _ => EffectOutcome::Done {
-                    outputs: Default::default(),
+                    outputs: object(json!({"result": {"content": []}})),
                 },
             };
             run.finish(effect.id.clone(), outcome);

@@ -8,11 +8,13 @@ use super::flow::Flow;
 use super::lines;
 use crate::definition::Definition;
 use crate::model::{Provider, Providers};
+use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
     Need, Recall, Recalled, Refusal, Reheard, Run, Source, State, TimerWish, Undecided, bear,
     create, decide, fork, wanted_effects, wanted_timers,
 };
+use crate::tool::ToolServers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub(super) struct Stage {
     pub(super) agents: AgentPolicy,
     pub(super) now: Timestamp,
     pub(super) providers: Providers,
+    pub(super) tools: ToolServers,
+    pub(super) packs: PackTypes,
     /// What a provider that answers by program says to a replay.
     pub(super) reheard: Reheard,
     pub(super) request: RunRequest,
@@ -90,6 +94,11 @@ fn providers() -> Providers {
     Providers::from_iter([provider("acme", Some("large")), provider("mock", None)])
 }
 
+/// What the packs of a stage bring.
+pub(super) fn packs() -> PackTypes {
+    PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
+}
+
 pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Object(map) => map,
@@ -108,6 +117,8 @@ impl Stage {
             agents: AgentPolicy::default(),
             now: START,
             providers: providers(),
+            tools: ToolServers::from_iter(["docs".to_owned()]),
+            packs: packs(),
             reheard: Reheard::Nothing,
             request: RunRequest {
                 owner: Owner {
@@ -117,6 +128,7 @@ impl Stage {
                 },
                 inputs: Object::new(),
                 erased_defaults: Vec::new(),
+                untrusted_inputs: Vec::new(),
                 options: RunOptions::default(),
                 scope_id: None,
                 callback_url: None,
@@ -304,6 +316,7 @@ impl Stage {
             child: child.clone(),
             status,
             variables: Object::new(),
+            untrusted: Vec::new(),
             error: None,
         };
         self.child_reports(parent.node_id.as_str(), outcome);
@@ -322,6 +335,8 @@ impl Stage {
             definitions: &self.known,
             memory: &Empty,
             providers: &self.providers,
+            tools: &self.tools,
+            packs: &self.packs,
             asked: &self.reheard,
         }
     }
@@ -373,6 +388,8 @@ impl Stage {
             agents: self.agents.clone(),
             now: self.now,
             providers: self.providers.clone(),
+            tools: self.tools.clone(),
+            packs: self.packs.clone(),
             reheard: self.reheard.clone(),
             request,
             run: None,
@@ -434,7 +451,11 @@ impl Stage {
         let of_nodes = |effect: &&Effect| {
             matches!(
                 effect.kind,
-                EffectKind::Http { .. } | EffectKind::Model { .. } | EffectKind::SecretEcho { .. }
+                EffectKind::Http { .. }
+                    | EffectKind::Model { .. }
+                    | EffectKind::Tool { .. }
+                    | EffectKind::Pack { .. }
+                    | EffectKind::SecretEcho { .. }
             )
         };
         let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();

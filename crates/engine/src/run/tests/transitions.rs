@@ -119,6 +119,7 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
                     child: running.child_of("sub"),
                     status: RunStatus::Completed,
                     variables: Default::default(),
+                    untrusted: Vec::new(),
                     error: None,
                 },
             },

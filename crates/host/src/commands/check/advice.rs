@@ -1,5 +1,6 @@
 //! What to do about a problem, where more can be said than the problem itself says.
 
+use tandem_record::is_reserved_type;
 use tandem_runtime::{Problem, advertised_types};
 
 pub(super) fn on(problem: &Problem) -> Option<String> {
@@ -46,7 +47,13 @@ fn nearest_types(wanted: &str) -> String {
         [(near, known), ..] if *near <= 3 => format!("Did you mean {known}?"),
         _ => {
             let all: Vec<&str> = advertised_types().collect();
-            format!("This host serves {}.", all.join(", "))
+            let own = format!("This host serves {}", all.join(", "));
+            match is_reserved_type(wanted) {
+                true => format!("{own}."),
+                false => {
+                    format!("{own}; name the directory of the pack that brings it with --packs.")
+                }
+            }
         }
     }
 }

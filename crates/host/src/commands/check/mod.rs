@@ -7,15 +7,17 @@ mod place;
 mod tests;
 
 use crate::cli::CheckArgs;
+use crate::config::{self, Environment};
 use crate::documents;
 use crate::output::{self, Colour, Style};
+use crate::serve::packs;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tandem_record::{MAX_NESTING, nests_deeper};
-use tandem_runtime::{Definition, Permissions};
+use tandem_runtime::{Brought, Definition, PackTypes, Permissions};
 
 /// What is wrong with a file, or will be when a run is started.
 #[derive(Debug, PartialEq, Serialize)]
@@ -48,7 +50,10 @@ struct Report {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let report = Report::of(&args.paths);
+    let directories = config::packs_of(&args.packs, &Environment::of_process())?;
+    let (packs, refused) = packs::from_directories(&directories)?;
+    refused.iter().for_each(|line| output::note(line.clone()));
+    let report = Report::of(&args.paths, &packs::types(Some(&packs)));
     if args.json {
         output::json(&report)?;
     } else {
@@ -65,7 +70,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl Report {
-    fn of(paths: &[PathBuf]) -> Self {
+    fn of(paths: &[PathBuf], packs: &PackTypes) -> Self {
         let mut report = Self {
             documents: 0,
             findings: Vec::new(),
@@ -79,7 +84,7 @@ impl Report {
                         report.findings.push(finding);
                     }
                     for file in files {
-                        report.add(&file, &mut ids);
+                        report.add(&file, packs, &mut ids);
                     }
                 }
                 Err(error) => report
@@ -90,10 +95,10 @@ impl Report {
         report
     }
 
-    fn add(&mut self, file: &Path, ids: &mut HashMap<String, PathBuf>) {
+    fn add(&mut self, file: &Path, packs: &PackTypes, ids: &mut HashMap<String, PathBuf>) {
         self.documents += 1;
         match std::fs::read_to_string(file) {
-            Ok(text) => self.findings.extend(examine(file, &text, ids)),
+            Ok(text) => self.findings.extend(examine(file, &text, packs, ids)),
             Err(error) => {
                 let finding = Finding::error(file, format!("cannot be read: {error}"));
                 self.findings.push(finding);
@@ -124,7 +129,12 @@ impl Report {
 }
 
 /// Everything to be said about one document. `ids` remembers which file brought which workflow.
-fn examine(file: &Path, text: &str, ids: &mut HashMap<String, PathBuf>) -> Vec<Finding> {
+fn examine(
+    file: &Path,
+    text: &str,
+    packs: &PackTypes,
+    ids: &mut HashMap<String, PathBuf>,
+) -> Vec<Finding> {
     if nests_deeper(text.as_bytes(), MAX_NESTING) {
         let what = format!("nests deeper than {MAX_NESTING} levels of arrays and objects");
         return vec![Finding::error(file, what)];
@@ -142,7 +152,11 @@ fn examine(file: &Path, text: &str, ids: &mut HashMap<String, PathBuf>) -> Vec<F
             }];
         }
     };
-    let definition = match Definition::compile(&document, Permissions::default()) {
+    let permissions = Permissions {
+        packs: Brought::By(packs),
+        ..Permissions::default()
+    };
+    let definition = match Definition::admit(&document, permissions) {
         Ok(definition) => definition,
         Err(problems) => {
             let found = problems.iter().map(|problem| {

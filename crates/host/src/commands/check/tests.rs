@@ -10,7 +10,12 @@ const GOOD: &str = r#"{
 }"#;
 
 fn examined(text: &str) -> Vec<String> {
-    let findings = examine(Path::new("w.json"), text, &mut HashMap::new());
+    let findings = examine(
+        Path::new("w.json"),
+        text,
+        &PackTypes::default(),
+        &mut HashMap::new(),
+    );
     findings.iter().map(|f| f.text(Style::PLAIN)).collect()
 }
 
@@ -89,7 +94,10 @@ fn a_directory_is_checked_as_a_whole() {
     write("a.json", GOOD);
     write("b.json", GOOD);
     write("c.json", "[]");
-    let report = Report::of(&[dir.path().to_owned(), dir.path().join("absent")]);
+    let report = Report::of(
+        &[dir.path().to_owned(), dir.path().join("absent")],
+        &PackTypes::default(),
+    );
     assert_eq!(report.documents, 3);
     let files: Vec<&str> = report
         .findings

@@ -36,6 +36,8 @@ fn facts() -> Vec<(Event, bool)> {
         tool: text(),
         call: text(),
         inputs: None,
+        transport: None,
+        principal: None,
     };
     let returned = Said::ToolReturned {
         tool: text(),
@@ -43,6 +45,7 @@ fn facts() -> Vec<(Event, bool)> {
         outcome: None,
         error: None,
         duration_ms: None,
+        untrusted: false,
     };
     let handed = Said::HandedOff {
         to: text(),

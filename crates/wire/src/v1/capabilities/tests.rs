@@ -57,7 +57,9 @@ fn told(agents: Agents<'_>) -> Value {
             max_attempts: 3,
             budget_multiplier: 2,
         }),
+        tools: memory,
         agents: Some(agents),
+        packs: None,
     })
 }
 
@@ -133,6 +135,13 @@ fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
         assert_eq!(model.get("verifier"), gates.as_ref());
         assert_eq!(model.get("transcriptWindow"), None, "no turn is fed one");
     }
+}
+
+#[test]
+fn tools_are_told_where_there_are_servers() {
+    let document = told(served([true; 4], None));
+    assert_eq!(document["mcp"], json!({"supported": true}));
+    assert_eq!(told(served([false; 4], None)).get("mcp"), None);
 }
 
 #[test]

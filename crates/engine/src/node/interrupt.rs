@@ -1,0 +1,43 @@
+//! `core.interrupt`: a question of any kind, with its data written out. The kinds that have a gate of
+//! their own are asked by that gate, so that there is one way of deciding each.
+
+use super::gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
+use super::{Kind, ParseContext};
+use serde_json::Value;
+use tandem_record::Object;
+
+/// What `data` of an approval must say; a gate would make it up.
+const APPROVAL_NEEDS: [&str; 4] = ["artifactId", "artifactType", "title", "actions"];
+
+pub(super) fn interrupt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
+    match config.get("kind").and_then(Value::as_str) {
+        Some("approval") => {
+            let gate = gate_config(config, &APPROVAL_NEEDS, cx)?;
+            ApprovalGate::parse(&gate, cx).map(Kind::ApprovalGate)
+        }
+        Some("clarification") => {
+            let gate = gate_config(config, &["questions"], cx)?;
+            ClarificationGate::parse(&gate, cx).map(Kind::ClarificationGate)
+        }
+        _ => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
+    }
+}
+
+/// What the gate of this kind would be configured with.
+fn gate_config(config: &Object, needs: &[&str], cx: &mut ParseContext<'_>) -> Option<Object> {
+    let Some(Value::Object(data)) = config.get("data") else {
+        return cx.bad("data", "must be an object");
+    };
+    if let Some(missing) = needs.iter().find(|key| !data.contains_key(**key)) {
+        return cx.bad(&format!("data/{missing}"), format!("{missing} is required"));
+    }
+    let mut gate = data.clone();
+    // How the question is put is said beside its data, and nowhere else.
+    for key in ["resumeSchema", "tandem", "timeoutMs", "profile"] {
+        gate.remove(key);
+        if let Some(value) = config.get(key) {
+            gate.insert(key.to_owned(), value.clone());
+        }
+    }
+    Some(gate)
+}

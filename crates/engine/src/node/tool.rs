@@ -1,0 +1,210 @@
+//! `core.mcp.toolCall` and its relatives: one question to a tool server. Where servers are is the
+//! operator's business; here only the shape of the question is understood.
+
+use super::ParseContext;
+use crate::tool::ToolServers;
+use serde_json::Value;
+use tandem_record::{ErrorInfo, Object, ToolAsk, ToolRequest};
+
+/// How long a call may take when its author says nothing, and at most.
+const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+const MAX_TIMEOUT_MS: u64 = 5 * 60_000;
+/// Text of the arguments of one call.
+const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
+const MAX_NAME_BYTES: usize = 256;
+const MAX_URI_BYTES: usize = 8 * 1024;
+const AGENT_ID_CHARS: std::ops::RangeInclusive<usize> = 3..=256;
+
+const CALL_KEYS: [&str; 5] = ["serverId", "toolName", "arguments", "timeoutMs", "agentId"];
+const PROMPT_KEYS: [&str; 4] = ["mcp", "serverId", "timeoutMs", "agentId"];
+const CLIENT_KEYS: [&str; 2] = ["serverId", "timeoutMs"];
+
+#[derive(Debug)]
+pub(crate) struct ToolNode {
+    /// Absent where the host's own is meant.
+    server: Option<String>,
+    pub(crate) agent_id: Option<String>,
+    asks: Asks,
+    timeout_ms: u64,
+}
+
+#[derive(Debug)]
+enum Asks {
+    /// Without arguments those at the port of that name are taken.
+    Tool {
+        tool: String,
+        arguments: Option<Object>,
+    },
+    /// Test only: what is asked stands at the ports, or in variables.
+    AsTold,
+}
+
+impl ToolNode {
+    /// `core.mcp.toolCall`.
+    pub(super) fn call(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        cx.closed(config, &CALL_KEYS)?;
+        let server = cx.required_text(config, "serverId")?;
+        let asks = tool(config, "toolName", "", cx)?;
+        Self::common(Some(server), asks, config, cx)
+    }
+
+    /// A tool of the host's own server, named under `mcp`.
+    pub(super) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        cx.closed(config, &PROMPT_KEYS)?;
+        let Some(Value::Object(mcp)) = config.get("mcp") else {
+            return cx.bad("mcp", "must be an object that names a tool");
+        };
+        if let Some(key) = mcp.keys().find(|k| !["tool", "arguments"].contains(&&***k)) {
+            return cx.bad(&format!("mcp/{key}"), "is not understood: tool, arguments");
+        }
+        let asks = tool(mcp, "tool", "mcp/", cx)?;
+        let server = cx.text(config, "serverId")?;
+        Self::common(server, asks, config, cx)
+    }
+
+    /// Test only.
+    pub(super) fn client(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        cx.closed(config, &CLIENT_KEYS)?;
+        let server = cx.text(config, "serverId")?;
+        Self::common(server, Asks::AsTold, config, cx)
+    }
+
+    fn common(
+        server: Option<String>,
+        asks: Asks,
+        config: &Object,
+        cx: &mut ParseContext<'_>,
+    ) -> Option<Self> {
+        let agent_id = cx.text(config, "agentId")?;
+        let fits = |id: &String| AGENT_ID_CHARS.contains(&id.chars().count());
+        if !agent_id.as_ref().is_none_or(fits) {
+            return cx.bad("agentId", "must have 3 to 256 characters");
+        }
+        let timeout_ms = cx.whole(config, "timeoutMs", 1)?;
+        if timeout_ms.is_some_and(|ms| ms > MAX_TIMEOUT_MS) {
+            return cx.bad("timeoutMs", format!("must be at most {MAX_TIMEOUT_MS}"));
+        }
+        Some(Self {
+            server: server.filter(|id| !id.is_empty()),
+            agent_id,
+            asks,
+            timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
+        })
+    }
+
+    /// The tool it calls, where its author says so.
+    pub(crate) fn tool_name(&self) -> Option<&str> {
+        match &self.asks {
+            Asks::Tool { tool, .. } => Some(tool),
+            Asks::AsTold => None,
+        }
+    }
+
+    /// Whether the host has a server for it.
+    pub(crate) fn is_served(&self, servers: &ToolServers) -> bool {
+        servers.choose(self.server.as_deref()).is_some()
+    }
+
+    /// What is asked, of whom. `told` finds what stands at a port, or in a variable.
+    pub(crate) fn request(
+        &self,
+        servers: &ToolServers,
+        told: impl Fn(&str) -> Option<Value>,
+    ) -> Result<ToolRequest, ErrorInfo> {
+        let told_server = || told("serverId").and_then(|id| id.as_str().map(str::to_owned));
+        let (named, ask, unknown) = match &self.asks {
+            Asks::Tool { tool, arguments } => {
+                let arguments = match (arguments, told("arguments")) {
+                    (Some(arguments), _) => arguments.clone(),
+                    (None, None | Some(Value::Null)) => Object::new(),
+                    (None, Some(Value::Object(arguments))) => arguments,
+                    (None, Some(_)) => {
+                        let message = "the port \"arguments\" must bring an object";
+                        return Err(ErrorInfo::new("validation_error", message));
+                    }
+                };
+                let ask = ToolAsk::Call {
+                    tool: tool.clone(),
+                    arguments,
+                };
+                (self.server.clone(), ask, "mcp_server_not_configured")
+            }
+            Asks::AsTold => {
+                let named = self.server.clone().or_else(told_server);
+                (named, as_told(&told)?, "not_found")
+            }
+        };
+        if let ToolAsk::Call { arguments, .. } = &ask {
+            let bytes = Value::Object(arguments.clone()).to_string().len();
+            if bytes > MAX_ARGUMENT_BYTES {
+                let message = format!("a call takes {MAX_ARGUMENT_BYTES} bytes of arguments");
+                return Err(ErrorInfo::new("content_too_long", message));
+            }
+        }
+        let Some(server) = servers.choose(named.as_deref()) else {
+            let message = match named {
+                Some(id) => format!("{id:?} is not a tool server of this host"),
+                None => "this host has no tool server, or several and none of them is meant".into(),
+            };
+            return Err(ErrorInfo::new(unknown, message));
+        };
+        Ok(ToolRequest {
+            server: server.to_owned(),
+            ask,
+            timeout_ms: self.timeout_ms,
+        })
+    }
+}
+
+fn tool(config: &Object, key: &str, under: &str, cx: &mut ParseContext<'_>) -> Option<Asks> {
+    let tool = match config.get(key) {
+        Some(Value::String(tool)) if (1..=MAX_NAME_BYTES).contains(&tool.len()) => tool.clone(),
+        _ => {
+            let message = format!("must name a tool, in up to {MAX_NAME_BYTES} bytes");
+            return cx.bad(&format!("{under}{key}"), message);
+        }
+    };
+    let arguments = match config.get("arguments") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(arguments)) => Some(arguments.clone()),
+        Some(_) => return cx.bad(&format!("{under}arguments"), "must be an object"),
+    };
+    Some(Asks::Tool { tool, arguments })
+}
+
+/// A method of the conformance client, by the names its workflow uses.
+fn as_told(told: &impl Fn(&str) -> Option<Value>) -> Result<ToolAsk, ErrorInfo> {
+    let text = |name: &str, limit: usize| -> Result<Option<String>, ErrorInfo> {
+        match told(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.len() <= limit => Ok(Some(text)),
+            Some(_) => {
+                let message = format!("{name} must be text of up to {limit} bytes");
+                Err(ErrorInfo::new("validation_error", message))
+            }
+        }
+    };
+    let missing = |name: &str| {
+        let message = format!("{name} is required");
+        ErrorInfo::new("validation_error", message)
+    };
+    match text("method", MAX_NAME_BYTES)?.as_deref() {
+        Some("callTool") => Ok(ToolAsk::Call {
+            tool: text("name", MAX_NAME_BYTES)?.ok_or_else(|| missing("name"))?,
+            arguments: match told("arguments") {
+                Some(Value::Object(arguments)) => arguments,
+                _ => Object::new(),
+            },
+        }),
+        Some("listTools") => Ok(ToolAsk::List {
+            cursor: text("cursor", MAX_URI_BYTES)?,
+        }),
+        Some("readResource") => Ok(ToolAsk::Read {
+            uri: text("uri", MAX_URI_BYTES)?.ok_or_else(|| missing("uri"))?,
+        }),
+        _ => {
+            let message = "method must be callTool, listTools or readResource";
+            Err(ErrorInfo::new("validation_error", message))
+        }
+    }
+}

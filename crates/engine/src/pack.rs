@@ -1,0 +1,75 @@
+//! Node types that packs bring, as far as documents and decisions depend on them. What a pack's code
+//! does is nobody's business here.
+
+use jsonschema::Validator;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_record::is_reserved_type;
+
+/// The types of a host's packs.
+#[derive(Clone, Debug, Default)]
+pub struct PackTypes(BTreeMap<String, PackType>);
+
+#[derive(Clone, Debug)]
+pub struct PackType {
+    /// The pack it comes from, as `name@version`.
+    pub pack: String,
+    /// What its configuration has to look like, if its author said so.
+    pub config: Option<Arc<Validator>>,
+}
+
+impl PackTypes {
+    pub fn get(&self, type_id: &str) -> Option<&PackType> {
+        self.0.get(type_id)
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl FromIterator<(String, PackType)> for PackTypes {
+    fn from_iter<T: IntoIterator<Item = (String, PackType)>>(types: T) -> Self {
+        let types = types.into_iter();
+        Self(types.filter(|(id, _)| !is_reserved_type(id)).collect())
+    }
+}
+
+/// Types whose configuration may be anything, each with its pack.
+impl<'a> FromIterator<(&'a str, &'a str)> for PackTypes {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(types: T) -> Self {
+        let known = types.into_iter().map(|(id, pack)| {
+            let pack = pack.to_owned();
+            (id.to_owned(), PackType { pack, config: None })
+        });
+        known.collect()
+    }
+}
+
+/// Which types a document may use besides the host's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Brought<'a> {
+    #[default]
+    Nothing,
+    By(&'a PackTypes),
+    /// The document was accepted once; its packs may have gone since, and its runs have not.
+    Once,
+}
+
+impl<'a> Brought<'a> {
+    pub(crate) fn has(self, type_id: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::By(types) => types.get(type_id).is_some(),
+            Self::Once => !is_reserved_type(type_id),
+        }
+    }
+
+    /// What a type's configuration has to look like.
+    pub(crate) fn config(self, type_id: &str) -> Option<&'a Validator> {
+        match self {
+            Self::By(types) => types.get(type_id)?.config.as_deref(),
+            Self::Nothing | Self::Once => None,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Nodes of packs: called once it is written down, told as they answered, repeated by replays.
+
+use super::flow::{Flow, flow};
+use super::stage::{Stage, object};
+use crate::pack::PackTypes;
+use serde_json::{Value, json};
+use tandem_record::{
+    CapKind, EffectKind, EffectOutcome, ErrorInfo, ForkMode, PackAnswer, PackLine, PackResult,
+    RunStatus,
+};
+
+fn acts(settings: Value) -> Flow {
+    flow("acts")
+        .node("act", "vendor.acme.act", json!({"tone": "kind"}))
+        .with("settings", settings)
+        .noops("after")
+        .path("act after")
+}
+
+fn answer(run: &mut Stage, result: PackResult) {
+    let effect = run.effect_of("act");
+    let said = Vec::new();
+    run.finish(
+        effect,
+        EffectOutcome::Pack(Box::new(PackAnswer { result, said })),
+    );
+}
+
+fn completed(outputs: Value) -> PackResult {
+    PackResult::Completed {
+        outputs: object(outputs),
+    }
+}
+
+fn too_much() -> PackResult {
+    PackResult::Breached {
+        kind: CapKind::WasmMemory,
+        limit: 100,
+        observed: 101,
+        error: ErrorInfo::new("sandbox_memory_exceeded", "too much"),
+    }
+}
+
+#[test]
+fn a_call_is_recorded_before_it_is_made_and_its_answer_completes_the_node() {
+    let mut run = Stage::new(acts(json!({}))).configured(json!({"acme.mode": "x"}));
+    run.create(json!({"name": "you"}));
+    run.then(
+        r#"
+            run.started {"name":"you"}
+            node.started act vendor.acme.tools@1.0.0
+            > pack act vendor.acme.act {"name":"you"} attempt=0
+        "#,
+    );
+    let call = run.outbox().find_map(|effect| match &effect.kind {
+        EffectKind::Pack { call, .. } => Some(call.clone()),
+        _ => None,
+    });
+    let call = call.expect("a pack's node is called");
+    // The time it is told is the time that was recorded.
+    assert_eq!(call.at, run.now);
+    assert_eq!(call.config, object(json!({"tone": "kind"})));
+    assert_eq!(call.configurable, object(json!({"acme.mode": "x"})));
+
+    answer(&mut run, completed(json!({"greeting": "hello"})));
+    run.then(
+        r#"
+            node.completed act {"greeting":"hello"}
+            node.started after
+            node.completed after
+            run.completed
+        "#,
+    );
+}
+
+#[test]
+fn what_a_node_logged_is_told_before_its_end() {
+    let mut run = Stage::started(acts(json!({}))).given();
+    let effect = run.effect_of("act");
+    let line = |message: &str| PackLine {
+        level: "info".to_owned(),
+        message: message.to_owned(),
+    };
+    let answer = PackAnswer {
+        result: completed(json!({})),
+        said: vec![line("one"), line("two")],
+    };
+    run.finish(effect, EffectOutcome::Pack(Box::new(answer)));
+    run.then(
+        "
+            log one
+            log two
+            node.completed act
+            node.started after
+            node.completed after
+            run.completed
+        ",
+    );
+}
+
+#[test]
+fn a_failure_is_final_unless_the_node_says_otherwise() {
+    let failed = |error| PackResult::Failed { error };
+    let retry = json!({"retry": {"maxAttempts": 2, "backoff": "fixed", "backoffMs": 10}});
+    let mut run = Stage::started(acts(retry.clone())).given();
+    answer(&mut run, failed(ErrorInfo::new("no_stock", "none")));
+    run.then(
+        "
+            node.failed act no_stock
+            run.failed no_stock act
+        ",
+    );
+
+    let mut run = Stage::started(acts(retry)).given();
+    let first = run.effect_of("act");
+    answer(
+        &mut run,
+        failed(ErrorInfo::new("busy", "later").retryable()),
+    );
+    run.then("node.retried act busy attempt=1 delay=10");
+    run.elapse(10);
+    run.then(
+        "
+            node.started act attempt=1 vendor.acme.tools@1.0.0
+            > pack act vendor.acme.act {} attempt=1
+        ",
+    );
+    assert_eq!(
+        run.effect_of("act"),
+        first,
+        "a second attempt is the same effect"
+    );
+}
+
+#[test]
+fn a_node_that_wanted_too_much_ends_its_run() {
+    let retry = json!({"retry": {"maxAttempts": 3}});
+    let mut run = Stage::started(acts(retry)).given();
+    answer(&mut run, too_much());
+    run.then(
+        "
+            cap.breached wasm-memory 101>100 act
+            node.failed act sandbox_memory_exceeded
+            run.failed sandbox_memory_exceeded act
+        ",
+    );
+}
+
+#[test]
+fn a_type_whose_pack_is_gone_fails_its_node() {
+    let mut run = Stage::new(acts(json!({})));
+    run.packs = PackTypes::default();
+    run.create(json!({}));
+    run.then(
+        "
+            run.started
+            node.started act
+            node.failed act pack_unavailable
+            run.failed pack_unavailable act
+        ",
+    );
+}
+
+#[test]
+fn a_replay_repeats_what_was_recorded_without_the_pack() {
+    for (result, status) in [
+        (completed(json!({"n": 1})), RunStatus::Completed),
+        (too_much(), RunStatus::Failed),
+    ] {
+        let mut run = Stage::started(acts(json!({})));
+        answer(&mut run, result);
+        run.packs = PackTypes::default();
+        let told = run.log().len();
+        let replay = run.fork(ForkMode::Replay, 0);
+        assert_eq!(replay.status(), status);
+        assert_eq!(replay.log().len(), told);
+        assert_eq!(replay.outbox().count(), 0);
+    }
+}
+
+#[test]
+fn a_branch_calls_again_under_an_identity_of_its_own() {
+    let run = Stage::started(acts(json!({})));
+    let branch = run.fork(ForkMode::Branch, 1);
+    assert_ne!(run.effect_of("act"), branch.effect_of("act"));
+}

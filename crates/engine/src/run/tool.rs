@@ -1,0 +1,174 @@
+//! Nodes that ask a tool server. The call is told, and recorded whole, in the decision that makes it
+//! an effect; what came back is told by its digest and put out as what it is: data from outside.
+//!
+//! ```text
+//! started, agent.toolCalled --result--> agent.toolReturned, completed (a tool's own error included)
+//!                           --fault---> agent.toolReturned, tried again or failed
+//! ```
+
+use super::finish::Done;
+use super::turn::Turn;
+use crate::ids::{logical_invocation_id, tool_call_id};
+use crate::node::ToolNode;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tandem_record::{
+    EffectId, EffectOutcome, ErrorInfo, NodeId, Object, RunId, Said, Seq, TenantId, ToolAsk,
+    ToolRequest, ToolTransport, Work,
+};
+
+/// Identity of the call a node makes in one execution; every attempt repeats it.
+pub(super) fn tool_effect(
+    tenant: &TenantId,
+    run: &RunId,
+    node: &NodeId,
+    execution: u32,
+) -> EffectId {
+    logical_invocation_id(tenant, run, node, u64::from(execution), "tandem:tool")
+}
+
+impl Turn<'_> {
+    pub(super) fn tool_call(
+        &self,
+        ix: usize,
+        config: &ToolNode,
+        inputs: &Object,
+        execution: u32,
+        attempt: u32,
+    ) -> Result<Work, ErrorInfo> {
+        let told = |name: &str| {
+            let port = inputs.get(name).cloned();
+            port.or_else(|| {
+                self.run
+                    .variable(name)
+                    .filter(|_| config.tool_name().is_none())
+            })
+        };
+        let request = config.request(self.cx.tools, told)?;
+        let node = &self.run.def.nodes[ix].id;
+        let tenant = &self.run.request().owner.tenant;
+        Ok(Work::Tool {
+            effect: tool_effect(tenant, self.run.id(), node, execution),
+            call: tool_call_id(self.run.id(), node, execution, attempt as usize),
+            request: Box::new(request),
+        })
+    }
+
+    /// Tells of the call a node has begun to make. Asking what there is to call is none.
+    pub(super) fn tell_call(&mut self, ix: usize, cause: Seq) {
+        let Some((call, request)) = self.call_under_way(ix) else {
+            return;
+        };
+        let ToolAsk::Call { tool, arguments } = request.ask else {
+            return;
+        };
+        let said = Said::ToolCalled {
+            tool,
+            call,
+            inputs: Some(Value::Object(arguments)),
+            transport: Some(ToolTransport::Mcp),
+            principal: self.run.request().owner.principal.clone(),
+        };
+        let voice = self.run.voice(ix).expect("a node that calls has a voice");
+        self.say(&voice, said, cause);
+    }
+
+    fn call_under_way(&self, ix: usize) -> Option<(String, ToolRequest)> {
+        match &self.run.state.nodes[ix].work {
+            Some(Work::Tool { call, request, .. }) => Some((call.clone(), (**request).clone())),
+            _ => None,
+        }
+    }
+
+    /// The server answered, or did not.
+    pub(super) fn tool_answered(&mut self, ix: usize, outcome: EffectOutcome, cause: Seq) {
+        let result = match outcome {
+            EffectOutcome::Done { mut outputs } => Ok(outputs.remove("result")),
+            EffectOutcome::Failed { error } => Err(error),
+            EffectOutcome::Pack(_) => Ok(None),
+        };
+        let result = result.and_then(|result| {
+            let object = result.filter(Value::is_object);
+            object.ok_or_else(|| ErrorInfo::new("internal_error", "the answer is not one"))
+        });
+        match result {
+            Ok(result) => {
+                let calls = matches!(
+                    self.call_under_way(ix),
+                    Some((
+                        _,
+                        ToolRequest {
+                            ask: ToolAsk::Call { .. },
+                            ..
+                        }
+                    ))
+                );
+                let is_error = result.get("isError") == Some(&Value::Bool(true));
+                let cause = self.tell_return(ix, Ok((&result, is_error)), cause);
+                let mut outputs = Object::from_iter([
+                    ("result".to_owned(), result),
+                    ("contentTrust".to_owned(), json!("untrusted")),
+                ]);
+                if calls {
+                    outputs.insert("isError".to_owned(), json!(is_error));
+                }
+                let done = Done {
+                    outputs,
+                    untrusted: true,
+                    ..Done::default()
+                };
+                self.complete_node(ix, done, cause);
+            }
+            Err(error) => {
+                let cause = self.end_call(ix, &error, cause);
+                self.fail_or_retry(ix, error, cause);
+            }
+        }
+    }
+
+    /// A call that was told of and brings nothing, if the node makes one.
+    pub(super) fn end_call(&mut self, ix: usize, error: &ErrorInfo, cause: Seq) -> Seq {
+        self.tell_return(ix, Err(error), cause)
+    }
+
+    fn tell_return(
+        &mut self,
+        ix: usize,
+        came_of_it: Result<(&Value, bool), &ErrorInfo>,
+        cause: Seq,
+    ) -> Seq {
+        let Some((call, request)) = self.call_under_way(ix) else {
+            return cause;
+        };
+        let ToolAsk::Call { tool, .. } = request.ask else {
+            return cause;
+        };
+        let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
+        let duration_ms = self.now.ms_since(started);
+        let outcome = came_of_it.ok().map(|(result, is_error)| {
+            let (sha256, length) = digest(result);
+            json!({
+                "resultSha256": sha256, "resultLength": length,
+                "isError": is_error, "durationMs": duration_ms,
+            })
+        });
+        let said = Said::ToolReturned {
+            tool,
+            call,
+            untrusted: outcome.is_some(),
+            outcome,
+            error: came_of_it.err().cloned(),
+            duration_ms: Some(duration_ms),
+        };
+        let voice = self.run.voice(ix).expect("a node that calls has a voice");
+        self.say(&voice, said, cause)
+    }
+}
+
+/// SHA-256 of the canonical form (RFC 8785) and its length in bytes.
+fn digest(result: &Value) -> (String, usize) {
+    let canonical = serde_jcs::to_vec(result).expect("a parsed JSON value has a canonical form");
+    let digest = Sha256::digest(&canonical);
+    let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    (hex, canonical.len())
+}

@@ -1,0 +1,184 @@
+//! What came from outside stays marked on its way through a run and its family: from a tool's node along
+//! edges and bindings, through variables and channels, into children and back, to whatever is computed
+//! of it. A model is told so.
+//!
+//! Memory carries no marks, and a person's answer is a person's, whatever they were shown.
+
+use super::state::{NodeState, Run};
+use super::turn::Turn;
+use crate::definition::document::PortValue;
+use crate::expression::Expression;
+use crate::graph::readiness::{EdgeState, edge_state};
+use crate::node::Kind;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tandem_record::{NodeId, Object};
+
+const OPEN: &str = "<UNTRUSTED";
+const CLOSE: &str = "</UNTRUSTED";
+
+impl Run {
+    /// The ports of a node at which something from outside stands.
+    pub(super) fn untrusted_ports(&self, ix: usize) -> BTreeSet<String> {
+        let node = &self.def.nodes[ix];
+        let mut ports = BTreeSet::new();
+        if node.incoming.is_empty() {
+            ports.extend(self.request().untrusted_inputs.iter().cloned());
+        }
+        for &e in &node.incoming {
+            let edge = &self.def.edges[e];
+            let source = &self.state.nodes[edge.source];
+            if source.offers_untrusted(&edge.source_output)
+                && edge_state(self, e) == EdgeState::Success
+            {
+                ports.insert(edge.target_input.clone());
+            }
+        }
+        for (port, binding) in &self.def.doc_node(ix).inputs {
+            let marked = match binding {
+                PortValue::Static { .. } => false,
+                PortValue::Variable { variable_name, .. } => {
+                    self.state.untrusted.contains(variable_name)
+                }
+                PortValue::Connection {
+                    node_id,
+                    output_key,
+                    ..
+                } => {
+                    let source = self.def.index(node_id).map(|s| &self.state.nodes[s]);
+                    source.is_some_and(|s| s.offers_untrusted(output_key))
+                }
+                PortValue::Expression { .. } => {
+                    let expression = node.expressions.get(port);
+                    expression.is_some_and(|e| self.reads_untrusted(e))
+                }
+            };
+            if marked {
+                ports.insert(port.clone());
+            } else {
+                ports.remove(port);
+            }
+        }
+        ports
+    }
+
+    /// Whether an expression looks at something from outside.
+    fn reads_untrusted(&self, expression: &Expression) -> bool {
+        let reads = |root: &str, marked: &dyn Fn(Option<&str>) -> bool| {
+            expression.read_below(root).into_iter().any(marked)
+        };
+        let named = |name: Option<&str>| match name {
+            Some(name) => self.state.untrusted.contains(name),
+            None => !self.state.untrusted.is_empty(),
+        };
+        let given = &self.request().untrusted_inputs;
+        reads("nodes", &|id| match id {
+            Some(id) => {
+                let ix = self.def.index(&NodeId::new(id));
+                ix.is_some_and(|ix| self.state.nodes[ix].untrusted)
+            }
+            None => self.state.nodes.iter().any(|n| n.untrusted),
+        }) || reads("variables", &named)
+            || reads("channels", &named)
+            || reads("inputs", &|name| match name {
+                Some(name) => given.iter().any(|given| given == name),
+                None => !given.is_empty(),
+            })
+    }
+
+    /// Whether what a node puts out is made of something from outside.
+    pub(super) fn passes_on_untrusted(&self, ix: usize) -> bool {
+        match &self.def.nodes[ix].kind {
+            Kind::GetVariable { name } => self.state.untrusted.contains(name),
+            Kind::SetVariable { value, .. } => {
+                value.is_none() && self.untrusted_ports(ix).contains("value")
+            }
+            Kind::Passthrough | Kind::Model(_) | Kind::ChannelWrite(_) | Kind::Loop(_) => {
+                !self.untrusted_ports(ix).is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// A variable got a new value, or a channel one more.
+    pub(super) fn mark(&mut self, name: &str, untrusted: bool) {
+        if untrusted {
+            self.state.untrusted.insert(name.to_owned());
+        } else if !self.state.channels.contains_key(name) {
+            self.state.untrusted.remove(name);
+        }
+    }
+}
+
+impl NodeState {
+    /// Whether something from outside can be taken from one of its output ports.
+    fn offers_untrusted(&self, port: &str) -> bool {
+        let outputs = self.outputs.as_ref();
+        self.untrusted && outputs.is_some_and(|outputs| outputs.contains_key(port))
+    }
+}
+
+impl Turn<'_> {
+    /// A model's inputs with everything from outside between markers.
+    pub(super) fn fenced(&self, ix: usize, inputs: &Object) -> Object {
+        let marked = self.run.untrusted_ports(ix);
+        if marked.is_empty() {
+            return inputs.clone();
+        }
+        let tools = self.tools_heard();
+        let mut fenced = inputs.clone();
+        for value in fenced
+            .iter_mut()
+            .filter_map(|(port, value)| marked.contains(port).then_some(value))
+        {
+            fence(value, &tools);
+        }
+        fenced
+    }
+
+    /// The tools that were heard so far, by name; those of other runs are not known by theirs.
+    fn tools_heard(&self) -> String {
+        let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
+        let heard = nodes.filter(|(_, state)| state.untrusted);
+        let names: BTreeSet<&str> = heard
+            .filter_map(|(node, _)| match &node.kind {
+                Kind::Tool(config) => config.tool_name(),
+                _ => None,
+            })
+            .collect();
+        if names.is_empty() {
+            return "elsewhere".to_owned();
+        }
+        let names = names.into_iter().collect::<Vec<_>>().join(",");
+        names.replace(['"', '<', '>', '\n'], "_")
+    }
+}
+
+/// A text, or the text of every message.
+fn fence(value: &mut Value, tools: &str) {
+    match value {
+        Value::String(text) => {
+            let inner = without_fences(text);
+            *text = format!("{OPEN} tool=\"{tools}\">{inner}{CLOSE}>");
+        }
+        Value::Array(messages) => {
+            for content in messages.iter_mut().filter_map(|m| m.get_mut("content")) {
+                fence(content, tools);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is inside cannot end the fence.
+fn without_fences(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for (found, _) in lower.match_indices("</untrusted") {
+        out += &text[at..found];
+        out += "<\\/";
+        at = found + 2;
+    }
+    out + &text[at..]
+}

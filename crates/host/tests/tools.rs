@@ -1,0 +1,242 @@
+//! Tools of the real binary: called with the operator's key under the effect's id, once and not again by
+//! a replay; repeated under the same id when the process dies between call and record.
+
+mod server;
+
+use serde_json::{Value, json};
+use server::Server;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// A test that waits longer for a call has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+const KEY: &str = "tool-servers-key-not-to-be-seen";
+
+struct Call {
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Call {
+    fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+}
+
+/// A tool server on loopback whose `echo` gives back its text.
+struct Tools {
+    url: String,
+    /// Calls of tools; the rest of a session is not told.
+    calls: Receiver<Call>,
+    /// Lets it answer one call.
+    answers: Sender<()>,
+}
+
+fn tools() -> Tools {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (sender, calls) = mpsc::channel();
+    let (answers, leave) = mpsc::channel();
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            answer(&connection, &sender, &leave);
+        }
+    });
+    Tools {
+        url,
+        calls,
+        answers,
+    }
+}
+
+fn answer(connection: &TcpStream, sender: &Sender<Call>, leave: &Receiver<()>) -> Option<()> {
+    let mut reader = BufReader::new(connection.try_clone().ok()?);
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(": ") {
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length")?;
+    let mut body = vec![0; length.1.parse().ok()?];
+    reader.read_exact(&mut body).ok()?;
+    let body: Value = serde_json::from_slice(&body).ok()?;
+    let result = match body["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake", "version": "1"},
+        }),
+        "tools/call" => {
+            let text = body["params"]["arguments"]["text"].clone();
+            let call = Call {
+                headers,
+                body: body.clone(),
+            };
+            sender.send(call).ok()?;
+            leave.recv_timeout(PATIENCE).ok()?;
+            json!({"content": [{"type": "text", "text": text}], "isError": false})
+        }
+        _ => Value::Null,
+    };
+    let said = json!({"jsonrpc": "2.0", "id": body["id"], "result": result}).to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        said.len()
+    );
+    let mut connection = connection;
+    connection.write_all((head + &said).as_bytes()).ok()
+}
+
+fn workflow(id: &str, type_id: &str, config: Value) -> String {
+    json!({
+        "id": id, "name": id, "version": "1.0", "metadata": {},
+        "settings": {"timeout": 0}, "variables": [], "edges": [],
+        "triggers": [{"id": "manual", "type": "manual", "enabled": true}],
+        "nodes": [{
+            "id": "call", "typeId": type_id, "name": "call", "position": {"x": 0, "y": 0},
+            "config": config, "inputs": {},
+        }],
+    })
+    .to_string()
+}
+
+fn serving(url: &str) -> Server {
+    let config =
+        format!("test_seams = true\n[mcp_servers.docs]\nurl = \"{url}\"\nkey = \"{KEY}\"\n");
+    let call = json!({
+        "serverId": "docs", "toolName": "echo", "arguments": {"text": "a private word"},
+        "agentId": "house.librarian",
+    });
+    let prompt = json!({"mcp": {"tool": "echo", "arguments": {"text": "roundtrip-probe"}}});
+    let probe = "conformance-mcp-tool-roundtrip";
+    Server::configured(
+        &config,
+        &[
+            ("echo.json", &workflow("echo", "core.mcp.toolCall", call)),
+            ("probe.json", &workflow(probe, "core.ai.callPrompt", prompt)),
+        ],
+    )
+}
+
+fn shown(server: &Server, args: &[&str]) -> Value {
+    let output = server.run(args);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+/// R-0040-4: the call carries the run's trace.
+#[test]
+fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
+    let Tools {
+        url,
+        calls,
+        answers,
+    } = tools();
+    answers.send(()).unwrap();
+    let server = serving(&url);
+    assert!(server.run(&["run", "echo", "--follow"]).status.success());
+    let call = calls.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(call.header("authorization"), format!("Bearer {KEY}"));
+    assert_eq!(call.header("mcp-protocol-version"), "2025-06-18");
+    assert!(!call.header("idempotency-key").is_empty());
+    assert!(call.header("traceparent").starts_with("00-"));
+    assert_eq!(call.body["params"]["name"], "echo");
+
+    let run = server.only_run("echo", "completed");
+    let events = server.run(&["runs", "events", &run, "--json"]);
+    let events = String::from_utf8_lossy(&events.stdout).into_owned();
+    let told: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let find = |kind: &str| told.iter().find(|e| e["type"] == kind).unwrap();
+    let (called, returned) = (find("agent.toolCalled"), find("agent.toolReturned"));
+    assert_eq!(called["payload"]["agentId"], "house.librarian");
+    assert_eq!(called["payload"]["transport"], "mcp");
+    assert_eq!(called["payload"]["argsHash"].as_str().unwrap().len(), 64);
+    assert_eq!(called["payload"].get("inputs"), None);
+    assert_eq!(returned["causationId"], called["eventId"]);
+    assert_eq!(returned["payload"]["callId"], called["payload"]["callId"]);
+    assert_eq!(returned["payload"]["status"], "ok");
+    assert_eq!(returned["payload"]["contentTrust"], "untrusted");
+    assert!(!returned.to_string().contains("a private word"));
+    let completed = &find("node.completed")["payload"];
+    assert_eq!(completed["contentTrust"], "untrusted");
+    assert_eq!(completed["outputs"]["contentTrust"], "untrusted");
+    let content = &completed["outputs"]["result"]["content"][0];
+    assert_eq!(content["text"], "a private word");
+
+    let forked = server.run(&["runs", "fork", &run]);
+    assert!(forked.status.success(), "{forked:?}");
+    assert!(calls.try_recv().is_err(), "a replay calls nobody");
+
+    let snapshot = shown(&server, &["runs", "show", &run, "--json"]);
+    let discovery = server.get("/.well-known/openwop");
+    assert!(
+        discovery.contains("\"mcp\":{\"supported\":true}"),
+        "{discovery}"
+    );
+    assert!(discovery.contains("\"core.mcp.toolCall\""), "{discovery}");
+    assert!(
+        discovery.contains("\"conformance-mcp-tool-roundtrip\""),
+        "{discovery}"
+    );
+    assert!(!discovery.contains("core.ai.callPrompt"), "{discovery}");
+    let everything = format!("{snapshot} {events} {discovery} {}", server.log());
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    for hidden in [KEY, address] {
+        assert!(!everything.contains(hidden), "{hidden} is in {everything}");
+    }
+}
+
+#[test]
+fn a_call_is_repeated_under_its_id_after_a_death() {
+    let Tools {
+        url,
+        calls,
+        answers,
+    } = tools();
+    let mut server = serving(&url);
+    server.post("/v1/runs", &[], r#"{"workflowId": "echo"}"#);
+    let before = calls.recv_timeout(PATIENCE).unwrap();
+    // Called and not answered yet: the next commit would be the result's.
+    let armed = r#"{"point": "commit.before"}"#;
+    server.try_post("/v1/host/tandem/test/crash", armed);
+    answers.send(()).unwrap();
+    server.died();
+    answers.send(()).unwrap();
+    server.start_again();
+    let after = calls.recv_timeout(PATIENCE).unwrap();
+    let key = before.header("idempotency-key");
+    assert!(!key.is_empty());
+    assert_eq!(key, after.header("idempotency-key"));
+    assert_eq!(before.body, after.body);
+    let run = server.only_run("echo", "completed");
+    let events = server.run(&["runs", "events", &run, "--json"]);
+    let events = String::from_utf8_lossy(&events.stdout).into_owned();
+    assert_eq!(events.matches("agent.toolCalled").count(), 1, "{events}");
+}
+
+#[test]
+fn a_workflow_may_leave_the_server_to_the_host() {
+    let Tools {
+        url,
+        calls,
+        answers,
+    } = tools();
+    answers.send(()).unwrap();
+    let server = serving(&url);
+    let probe = "conformance-mcp-tool-roundtrip";
+    assert!(server.run(&["run", probe, "--follow"]).status.success());
+    let call = calls.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(call.body["params"]["arguments"]["text"], "roundtrip-probe");
+}

@@ -1,0 +1,117 @@
+//! The JSON-RPC messages of a session, and what an answer to one is.
+
+use super::failure;
+use serde_json::{Value, json};
+use tandem_record::{ErrorInfo, ToolAsk};
+
+/// The revision that is asked for.
+pub(super) const REVISION: &str = "2025-06-18";
+/// One that is spoken too when a server has no newer one. It knows no header for the revision.
+const EARLIER: &str = "2025-03-26";
+
+/// Which message of a session a request is; its JSON-RPC id.
+pub(super) const INITIALIZE: u64 = 1;
+pub(super) const QUESTION: u64 = 2;
+
+/// Sent by servers that do not speak a revision.
+const UNSUPPORTED_REVISION: i64 = -32022;
+const INVALID_PARAMS: i64 = -32602;
+/// Revisions of a server that are passed on.
+const MAX_REVISIONS: usize = 16;
+
+pub(super) fn initialize() -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": INITIALIZE, "method": "initialize",
+        "params": {
+            "protocolVersion": REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "tandem", "version": env!("CARGO_PKG_VERSION")},
+        },
+    })
+}
+
+pub(super) fn initialized() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+pub(super) fn question(ask: &ToolAsk) -> Value {
+    let (method, params) = match ask {
+        ToolAsk::Call { tool, arguments } => {
+            ("tools/call", json!({"name": tool, "arguments": arguments}))
+        }
+        ToolAsk::List { cursor: None } => ("tools/list", json!({})),
+        ToolAsk::List {
+            cursor: Some(cursor),
+        } => ("tools/list", json!({"cursor": cursor})),
+        ToolAsk::Read { uri } => ("resources/read", json!({"uri": uri})),
+    };
+    json!({"jsonrpc": "2.0", "id": QUESTION, "method": method, "params": params})
+}
+
+/// Whether a message answers the request of this id. Anything else a server may say meanwhile:
+/// notifications, and requests nobody here takes.
+pub(super) fn answers(message: &Value, id: u64) -> bool {
+    message.get("id") == Some(&json!(id)) && message.get("method").is_none()
+}
+
+/// The result of an answer.
+pub(super) fn result(server: &str, id: u64, mut answer: Value) -> Result<Value, ErrorInfo> {
+    if answer.get("jsonrpc") != Some(&json!("2.0")) {
+        return Err(failure::protocol(server, "does not answer in JSON-RPC 2.0"));
+    }
+    match (answer.get("error"), answer.get("result")) {
+        (Some(error), None) => Err(told(server, id, error)),
+        (None, Some(Value::Object(_))) => Ok(answer["result"].take()),
+        _ => Err(failure::protocol(
+            server,
+            "answered with neither a result nor an error",
+        )),
+    }
+}
+
+/// An error in the server's own words, of which only the number is passed on.
+pub(super) fn told(server: &str, id: u64, error: &Value) -> ErrorInfo {
+    let Some(code) = error.get("code").and_then(Value::as_i64) else {
+        return failure::protocol(server, "answered with an error that has no code");
+    };
+    let supported = || {
+        let listed = error.pointer("/data/supported").and_then(Value::as_array);
+        let revisions = listed.into_iter().flatten().filter_map(Value::as_str);
+        let dates = revisions.filter(|text| is_revision(text));
+        dates.take(MAX_REVISIONS).collect::<Vec<&str>>()
+    };
+    match code {
+        UNSUPPORTED_REVISION => failure::revision(server, REVISION, &supported()),
+        INVALID_PARAMS if id == INITIALIZE && !supported().is_empty() => {
+            failure::revision(server, REVISION, &supported())
+        }
+        _ => failure::told(server, code),
+    }
+}
+
+/// The revision a server answered `initialize` with, if it is one that is spoken here. Says whether
+/// later requests name it.
+pub(super) fn agreed(server: &str, result: &Value) -> Result<Option<&'static str>, ErrorInfo> {
+    match result.get("protocolVersion").and_then(Value::as_str) {
+        Some(REVISION) => Ok(Some(REVISION)),
+        Some(EARLIER) => Ok(None),
+        Some(other) if is_revision(other) => Err(failure::revision(server, REVISION, &[other])),
+        _ => Err(failure::protocol(server, "named no revision to speak")),
+    }
+}
+
+/// `2025-06-18`: nothing else a server writes there is passed on.
+fn is_revision(text: &str) -> bool {
+    text.len() == 10 && text.chars().all(|c| c.is_ascii_digit() || c == '-')
+}
+
+/// Whether a result has the shape of an answer to the question.
+pub(super) fn fits(ask: &ToolAsk, result: &Value) -> bool {
+    let list = match ask {
+        ToolAsk::Call { .. } => "content",
+        ToolAsk::List { .. } => "tools",
+        ToolAsk::Read { .. } => "contents",
+    };
+    let flag = result.get("isError").unwrap_or(&Value::Bool(false));
+    result.get(list).is_some_and(Value::is_array) && flag.is_boolean()
+}

@@ -1,0 +1,66 @@
+//! Tool servers, behind the names an operator gave them, spoken to in MCP over streamable HTTP. A
+//! question is put once, in a session of its own, and its result handed over as it came. Where a
+//! server is reached and with which key stays here: neither is part of any result or error.
+
+mod failure;
+mod frames;
+mod message;
+mod server;
+
+use crate::client::ClientError;
+use crate::guard::Guard;
+use crate::http::Limits;
+use server::Server;
+use std::collections::BTreeMap;
+use std::fmt;
+use tandem_record::{EffectId, EffectOutcome, Object, ToolRequest, TraceContext};
+use url::Url;
+
+/// A server as an operator describes it.
+pub struct McpServer {
+    pub url: Url,
+    /// Sent as a bearer token; absent for a server that wants none.
+    pub key: Option<String>,
+    /// What may be called to reach it.
+    pub guard: Guard,
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").finish_non_exhaustive()
+    }
+}
+
+/// The tool servers of a host, by name.
+#[derive(Default)]
+pub struct McpServers(BTreeMap<String, Server>);
+
+impl McpServers {
+    pub fn add(&mut self, id: &str, server: McpServer, limits: Limits) -> Result<(), ClientError> {
+        let server = Server::new(id, server, limits)?;
+        self.0.insert(id.to_owned(), server);
+        Ok(())
+    }
+
+    /// Puts a question once.
+    pub(crate) async fn ask(
+        &self,
+        request: &ToolRequest,
+        effect: &EffectId,
+        trace: Option<&TraceContext>,
+    ) -> EffectOutcome {
+        let answered = match self.0.get(&request.server) {
+            Some(server) => server.ask(request, effect, trace).await,
+            None => Err(failure::unknown(&request.server)),
+        };
+        match answered {
+            Ok(result) => EffectOutcome::Done {
+                outputs: Object::from_iter([("result".to_owned(), result)]),
+            },
+            Err(error) => {
+                tracing::debug!(%effect, server = request.server, code = error.code, "no result");
+                EffectOutcome::Failed { error }
+            }
+        }
+    }
+}

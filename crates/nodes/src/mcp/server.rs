@@ -1,0 +1,270 @@
+//! One tool server: a session for each question, over the guarded client, within one deadline.
+//!
+//! Redirects are not followed and nothing is read beyond a limit. The session is given up when the
+//! question is answered; a server that issued none has nothing to forget.
+
+use super::frames::Frames;
+use super::message::{self, INITIALIZE, QUESTION};
+use super::{McpServer, failure};
+use crate::client::{ClientError, guarded_client};
+use crate::credentials::Credentials;
+use crate::failure::chain;
+use crate::guard::{Guard, Rejected};
+use crate::http::Limits;
+use crate::request::is_json;
+use crate::response::{self, Body};
+use crate::trace::outgoing;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_record::{EffectId, ErrorInfo, MAX_NESTING, ToolRequest, TraceContext, nests_deeper};
+use url::Url;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// A longer session id is not sent back.
+const MAX_SESSION_BYTES: usize = 1024;
+/// How long a server may take to forget a session. Nothing depends on it.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+pub(super) struct Server {
+    id: String,
+    url: Url,
+    key: Option<HeaderValue>,
+    guard: Arc<Guard>,
+    client: Client,
+    limits: Limits,
+}
+
+impl Server {
+    pub(super) fn new(id: &str, server: McpServer, limits: Limits) -> Result<Self, ClientError> {
+        let guard = Arc::new(server.guard);
+        let connect = Duration::from_millis(limits.connect_timeout_ms);
+        let header = |key: String| {
+            let mut value = HeaderValue::try_from(format!("Bearer {key}")).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        };
+        Ok(Self {
+            id: id.to_owned(),
+            url: server.url,
+            key: server.key.and_then(header),
+            client: guarded_client(Arc::clone(&guard), connect)?,
+            guard,
+            limits,
+        })
+    }
+
+    pub(super) async fn ask(
+        &self,
+        request: &ToolRequest,
+        effect: &EffectId,
+        trace: Option<&TraceContext>,
+    ) -> Result<Value, ErrorInfo> {
+        if let Err(rejected) = self.guard.check_url(self.url.as_str()) {
+            return Err(self.closed_off(&rejected));
+        }
+        let timeout_ms = request.timeout_ms.clamp(1, self.limits.timeout_ms);
+        let mut session = None;
+        let asked = self.converse(request, effect, trace, &mut session);
+        let answered = match tokio::time::timeout(Duration::from_millis(timeout_ms), asked).await {
+            Ok(answered) => answered,
+            Err(_) => Err(failure::timeout(&self.id, timeout_ms)),
+        };
+        // A result that is there is not lost to a slow goodbye.
+        if let Some(headers) = session {
+            let goodbye = self.client.delete(self.url.clone()).headers(headers);
+            let _ = goodbye.timeout(GOODBYE).send().await;
+        }
+        answered
+    }
+
+    /// Handshake and question. Notes the headers of a session the server has to be told the end of.
+    async fn converse(
+        &self,
+        request: &ToolRequest,
+        effect: &EffectId,
+        trace: Option<&TraceContext>,
+        issued: &mut Option<HeaderMap>,
+    ) -> Result<Value, ErrorInfo> {
+        let mut headers = self.headers(trace);
+        let mut response = self
+            .post(&headers, &message::initialize(), INITIALIZE)
+            .await?;
+        let session = response.headers().get(&SESSION).cloned();
+        let welcome = self.answer(&mut response, INITIALIZE, &headers).await?;
+        if let Some(revision) = message::agreed(&self.id, &welcome)? {
+            headers.insert(REVISION, HeaderValue::from_static(revision));
+        }
+        if let Some(session) = session.filter(|id| id.len() <= MAX_SESSION_BYTES) {
+            headers.insert(SESSION, session);
+            *issued = Some(headers.clone());
+        }
+        self.question(request, effect, &headers).await
+    }
+
+    async fn question(
+        &self,
+        request: &ToolRequest,
+        effect: &EffectId,
+        headers: &HeaderMap,
+    ) -> Result<Value, ErrorInfo> {
+        self.post(headers, &message::initialized(), INITIALIZE)
+            .await?;
+        let mut headers = headers.clone();
+        if let Ok(key) = HeaderValue::try_from(effect.as_str()) {
+            headers.insert(IDEMPOTENCY_KEY, key);
+        }
+        let question = message::question(&request.ask);
+        let mut response = self.post(&headers, &question, QUESTION).await?;
+        let result = self.answer(&mut response, QUESTION, &headers).await?;
+        if !message::fits(&request.ask, &result) {
+            let what = "answered with a result of another shape";
+            return Err(failure::protocol(&self.id, what));
+        }
+        Ok(result)
+    }
+
+    /// What every request of a session carries.
+    fn headers(&self, trace: Option<&TraceContext>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(CONTENT_TYPE, json);
+        let either = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, either);
+        let trace = outgoing(trace);
+        let mut put = |name: &'static str, value: &str| {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        put("traceparent", &trace.traceparent);
+        if let Some(state) = &trace.tracestate {
+            put("tracestate", state);
+        }
+        if let Some(key) = &self.key {
+            headers.insert(AUTHORIZATION, key.clone());
+        }
+        headers
+    }
+
+    /// Sends a message; what comes back has a status of success.
+    async fn post(
+        &self,
+        headers: &HeaderMap,
+        body: &Value,
+        id: u64,
+    ) -> Result<Response, ErrorInfo> {
+        let sent = self
+            .client
+            .post(self.url.clone())
+            .headers(headers.clone())
+            .body(body.to_string())
+            .send()
+            .await;
+        let mut response = sent.map_err(|error| self.no_answer(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        // A server that does not speak the revision says so in an error beside the status.
+        let said = match response::read(&mut response, self.limits.error_body_bytes).await {
+            Ok(Body::Whole(bytes)) => serde_json::from_slice::<Value>(&bytes).ok(),
+            Ok(Body::Cut(_)) | Err(_) => None,
+        };
+        let error = said.as_ref().and_then(|message| message.get("error"));
+        let told = error.map(|error| message::told(&self.id, id, error));
+        match told.filter(|told| told.code == "interop_version_unsupported") {
+            Some(told) => Err(told),
+            None => Err(failure::status(&self.id, status, response.headers())),
+        }
+    }
+
+    /// The result in an answer, which is one document or one event of a stream.
+    async fn answer(
+        &self,
+        response: &mut Response,
+        id: u64,
+        sent: &HeaderMap,
+    ) -> Result<Value, ErrorInfo> {
+        let credentials = Credentials::sent_in(sent);
+        let read = |bytes: &[u8]| -> Option<Value> {
+            let text = credentials.mask(std::str::from_utf8(bytes).ok()?);
+            // What nests too deep to be kept is no answer.
+            if nests_deeper(text.as_bytes(), MAX_NESTING) {
+                return None;
+            }
+            serde_json::from_str(&text).ok()
+        };
+        let kind = response.headers().get(CONTENT_TYPE);
+        let message = if kind.is_some_and(is_json) {
+            let limit = self.limits.response_bytes;
+            match response::read(response, limit).await {
+                Ok(Body::Whole(bytes)) => read(&bytes),
+                Ok(Body::Cut(_)) => return Err(failure::too_large(&self.id, limit)),
+                Err(error) => return Err(self.no_answer(&error)),
+            }
+        } else if kind.is_some_and(is_stream) {
+            self.event(response, |data| {
+                read(data).filter(|message| message::answers(message, id))
+            })
+            .await?
+        } else {
+            let what = "answered with something other than JSON";
+            return Err(failure::protocol(&self.id, what));
+        };
+        match message {
+            Some(message) if message::answers(&message, id) => {
+                message::result(&self.id, id, message)
+            }
+            _ => {
+                let what = "sent no answer to the question";
+                Err(failure::protocol(&self.id, what))
+            }
+        }
+    }
+
+    /// The first event that is wanted; `None` when the stream ends without it.
+    async fn event(
+        &self,
+        response: &mut Response,
+        wanted: impl Fn(&[u8]) -> Option<Value>,
+    ) -> Result<Option<Value>, ErrorInfo> {
+        let limit = self.limits.response_bytes;
+        let mut frames = Frames::default();
+        let mut read = 0;
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.no_answer(&e))? {
+            read += chunk.len();
+            if read > limit {
+                return Err(failure::too_large(&self.id, limit));
+            }
+            let found = frames.take(&chunk).iter().find_map(|data| wanted(data));
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn no_answer(&self, error: &reqwest::Error) -> ErrorInfo {
+        let rejected = chain(error).find_map(|cause| cause.downcast_ref::<Rejected>());
+        match rejected {
+            Some(rejected) => self.closed_off(rejected),
+            None => failure::transport(&self.id, error),
+        }
+    }
+
+    fn closed_off(&self, rejected: &Rejected) -> ErrorInfo {
+        tracing::warn!(server = self.id, %rejected, "the tool server's address may not be called");
+        failure::closed_off(&self.id)
+    }
+}
+
+fn is_stream(content_type: &HeaderValue) -> bool {
+    let text = content_type.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("text/event-stream")
+}

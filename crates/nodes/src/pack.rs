@@ -1,0 +1,72 @@
+//! Calls of nodes that packs bring: a few at a time, on threads that may be busy, given up when
+//! nobody waits for them any more.
+
+use std::sync::Arc;
+use tandem_record::{Effect, EffectOutcome, ErrorInfo, NodeId, PackCall};
+use tandem_wasm::{Caller, Packs, Stop};
+use tokio::sync::Semaphore;
+
+/// Calls at once, however many processors there are: each may use as much memory as it is allowed.
+const MOST_AT_ONCE: usize = 8;
+
+pub struct PackCaller {
+    packs: Arc<Packs>,
+    free: Arc<Semaphore>,
+}
+
+/// Stops a call whose task is gone; its thread would go on to the limit otherwise.
+struct Waiting(Stop);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.now();
+    }
+}
+
+impl PackCaller {
+    pub fn new(packs: Arc<Packs>) -> Self {
+        // One processor stays free for everything else.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let at_once = processors.saturating_sub(1).clamp(1, MOST_AT_ONCE);
+        Self {
+            packs,
+            free: Arc::new(Semaphore::new(at_once)),
+        }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        effect: &Effect,
+        node: &NodeId,
+        attempt: u32,
+        call: &PackCall,
+    ) -> EffectOutcome {
+        let permit = Arc::clone(&self.free).acquire_owned().await;
+        let stop = Stop::default();
+        let waiting = Waiting(stop.clone());
+        let packs = Arc::clone(&self.packs);
+        let (id, run) = (effect.id.clone(), effect.run_id.clone());
+        let (node, call) = (node.clone(), call.clone());
+        let called = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let who = Caller {
+                effect: &id,
+                run: &run,
+                node: &node,
+                attempt,
+            };
+            packs.call(who, &call, stop)
+        });
+        let answer = called.await;
+        drop(waiting);
+        match answer {
+            Ok(answer) => EffectOutcome::Pack(Box::new(answer)),
+            Err(error) => {
+                tracing::error!(effect = %effect.id, %error, "a call of a pack's node was lost");
+                EffectOutcome::Failed {
+                    error: ErrorInfo::new("internal_error", "The call of the node was lost."),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Packs the protocol's own test workflows use: one that greets, one that wants too much memory.
+//! Our own modules under the names those workflows know; only for hosts with test hooks.
+
+use crate::packs::Packs;
+use crate::refusal::Refusal;
+
+const PACKS: [(&str, &[u8]); 2] = [
+    (
+        include_str!("../packs/greet/pack.json"),
+        include_bytes!("../packs/greet/pack.wasm"),
+    ),
+    (
+        include_str!("../packs/memory-bomb/pack.json"),
+        include_bytes!("../packs/memory-bomb/pack.wasm"),
+    ),
+];
+
+/// Takes up those that no pack of the operator's stands for already.
+pub fn conformance_packs(packs: &mut Packs) {
+    for (manifest, module) in PACKS {
+        match packs.add(manifest, &|_, _| Ok(module.to_vec())) {
+            // The operator may have installed the published one; then that is the one meant.
+            Ok(_) | Err(Refusal::Taken { .. }) => {}
+            Err(refusal) => unreachable!("tests load them: {refusal}"),
+        }
+    }
+}

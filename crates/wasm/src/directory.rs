@@ -1,0 +1,85 @@
+//! Packs an operator put into directories. A bad one is reported and the others load.
+
+use crate::packs::Packs;
+use crate::refusal::Refusal;
+use std::path::{Path, PathBuf};
+
+const MANIFEST: &str = "pack.json";
+/// Packs of one directory.
+const MAX_PACKS: usize = 256;
+
+/// A pack that was not loaded.
+#[derive(Debug)]
+pub struct Refused {
+    pub folder: PathBuf,
+    pub why: Refusal,
+}
+
+/// Loads every folder with a manifest: each directory itself, or what lies in it. Fails only where
+/// a directory cannot be read.
+pub fn load_directories(
+    packs: &mut Packs,
+    directories: &[PathBuf],
+) -> Result<Vec<Refused>, (PathBuf, std::io::Error)> {
+    let mut refused = Vec::new();
+    for directory in directories {
+        let folders = folders(directory).map_err(|error| (directory.clone(), error))?;
+        for folder in folders {
+            if let Err(why) = load(packs, &folder) {
+                refused.push(Refused { folder, why });
+            }
+        }
+    }
+    Ok(refused)
+}
+
+fn folders(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if directory.join(MANIFEST).is_file() {
+        return Ok(vec![directory.to_owned()]);
+    }
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(directory)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    folders.retain(|folder| folder.join(MANIFEST).is_file());
+    // The same packs load in the same order everywhere.
+    folders.sort();
+    folders.truncate(MAX_PACKS);
+    Ok(folders)
+}
+
+fn load(packs: &mut Packs, folder: &Path) -> Result<(), Refusal> {
+    let home = folder
+        .canonicalize()
+        .map_err(|error| unreadable(MANIFEST, &error))?;
+    let most = packs.limits().text_bytes;
+    let manifest = String::from_utf8(read(&home, MANIFEST, most)?)
+        .map_err(|_| Refusal::Manifest("not UTF-8".to_owned()))?;
+    packs.add(&manifest, &|path, most| read(&home, path, most))?;
+    Ok(())
+}
+
+/// A file of a pack, wherever links may point: never outside its folder.
+fn read(home: &Path, path: &str, most: usize) -> Result<Vec<u8>, Refusal> {
+    let file = home
+        .join(path)
+        .canonicalize()
+        .map_err(|error| unreadable(path, &error))?;
+    if !file.starts_with(home) {
+        return Err(Refusal::Manifest(format!("{path:?} leads out of the pack")));
+    }
+    let size = std::fs::metadata(&file).map_err(|error| unreadable(path, &error))?;
+    if size.len() > most as u64 {
+        return Err(Refusal::TooLarge {
+            what: path.to_owned(),
+            limit: most,
+        });
+    }
+    std::fs::read(&file).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> Refusal {
+    Refusal::Unreadable {
+        path: path.to_owned(),
+        why: error.to_string(),
+    }
+}

@@ -1,0 +1,169 @@
+//! What a module can ask of the host: to log, to be told the recorded time, and for bytes that look
+//! random and are the same whenever the call is made again.
+
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::sandbox::Meter;
+use sha2::{Digest as _, Sha256};
+use tandem_record::{PackLine, Timestamp};
+use wasmi::{Caller, Engine, Error, Extern, FuncType, Linker, Memory, Module};
+
+const NAMESPACE: &str = "openwop";
+const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
+/// Bytes one request for randomness may be for.
+const MAX_RANDOM: u32 = 64 << 10;
+
+/// The host's side of one call.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    pub(crate) meter: Meter,
+    at: Timestamp,
+    seed: String,
+    drawn: u64,
+    said: Vec<PackLine>,
+    limits: Limits,
+}
+
+impl Inside {
+    pub(crate) fn new(limits: Limits, own_pages: Option<u64>, at: Timestamp, seed: String) -> Self {
+        Self {
+            meter: Meter::new(&limits, own_pages),
+            at,
+            seed,
+            drawn: 0,
+            said: Vec::new(),
+            limits,
+        }
+    }
+
+    pub(crate) fn said(self) -> Vec<PackLine> {
+        self.said
+    }
+
+    fn log(&mut self, level: i32, message: &[u8]) {
+        if self.said.len() >= self.limits.log_lines {
+            return;
+        }
+        let level = usize::try_from(level).ok().and_then(|l| LEVELS.get(l));
+        self.said.push(PackLine {
+            level: level.copied().unwrap_or("info").to_owned(),
+            message: String::from_utf8_lossy(message).into_owned(),
+        });
+    }
+
+    /// The next bytes of a stream that depends on the call alone.
+    fn random(&mut self, out: &mut [u8]) {
+        for block in out.chunks_mut(32) {
+            let digest = Sha256::new()
+                .chain_update(self.seed.as_bytes())
+                .chain_update(self.drawn.to_be_bytes())
+                .finalize();
+            self.drawn += 1;
+            block.copy_from_slice(&digest[..block.len()]);
+        }
+    }
+}
+
+/// Everything that is served, under the names modules import it by.
+pub(crate) fn linker(engine: &Engine) -> Linker<Inside> {
+    let mut linker = Linker::new(engine);
+    let fresh = "each import is defined once";
+    linker
+        .func_wrap(
+            NAMESPACE,
+            "openwop_log",
+            |mut caller: Caller<'_, Inside>, level: i32, at: u32, len: u32| -> Result<(), Error> {
+                let most = caller.data().limits.log_line_bytes;
+                let len = len.min(u32::try_from(most).unwrap_or(u32::MAX));
+                let memory = memory(&caller)?;
+                let (bytes, inside) = memory.data_and_store_mut(&mut caller);
+                let message = slice(bytes, at, len)?;
+                inside.log(level, message);
+                Ok(())
+            },
+        )
+        .expect(fresh);
+    linker
+        .func_wrap(
+            NAMESPACE,
+            "openwop_now_ms",
+            |caller: Caller<'_, Inside>| -> i64 { caller.data().at.0 },
+        )
+        .expect(fresh);
+    linker
+        .func_wrap(
+            NAMESPACE,
+            "openwop_random",
+            |mut caller: Caller<'_, Inside>, at: u32, len: u32| -> Result<(), Error> {
+                if len > MAX_RANDOM {
+                    return Err(Error::new(format!(
+                        "openwop_random gives at most {MAX_RANDOM} bytes at once"
+                    )));
+                }
+                let memory = memory(&caller)?;
+                let (bytes, inside) = memory.data_and_store_mut(&mut caller);
+                let start = at as usize;
+                let out = bytes.get_mut(start..start + len as usize);
+                inside.random(out.ok_or_else(outside)?);
+                Ok(())
+            },
+        )
+        .expect(fresh);
+    linker
+}
+
+/// Refuses a module that wants anything else.
+pub(crate) fn check(module: &Module) -> Result<(), Refusal> {
+    for import in module.imports() {
+        let served = match (import.module(), import.name()) {
+            (NAMESPACE, "openwop_log") => "(i32 i32 i32)",
+            (NAMESPACE, "openwop_now_ms") => "() -> i64",
+            (NAMESPACE, "openwop_random") => "(i32 i32)",
+            (module, name) => {
+                return Err(Refusal::Import {
+                    module: module.to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+        };
+        let ty = import.ty().func().map(signature);
+        if ty.as_deref() != Some(served) {
+            return Err(Refusal::Module(format!(
+                "it imports {} as something else than a function {served}",
+                import.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn signature(ty: &FuncType) -> String {
+    let names = |types: &[wasmi::ValType]| {
+        let names: Vec<String> = types
+            .iter()
+            .map(|t| format!("{t:?}").to_lowercase())
+            .collect();
+        names.join(" ")
+    };
+    let params = names(ty.params());
+    match ty.results() {
+        [] => format!("({params})"),
+        results => format!("({params}) -> {}", names(results)),
+    }
+}
+
+fn memory(caller: &Caller<'_, Inside>) -> Result<Memory, Error> {
+    match caller.get_export("memory") {
+        Some(Extern::Memory(memory)) => Ok(memory),
+        _ => Err(Error::new("the module has no memory")),
+    }
+}
+
+fn slice(bytes: &[u8], at: u32, len: u32) -> Result<&[u8], Error> {
+    let start = at as usize;
+    bytes.get(start..start + len as usize).ok_or_else(outside)
+}
+
+fn outside() -> Error {
+    Error::new("it named a place outside its memory")
+}

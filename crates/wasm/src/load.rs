@@ -1,0 +1,178 @@
+//! A pack made ready: manifest and module checked, each against the other.
+
+use crate::ABI_VERSIONS;
+use crate::imports::{self, Inside};
+use crate::limits::Limits;
+use crate::manifest::Manifest;
+use crate::memory_section::without_bound;
+use crate::refusal::Refusal;
+use crate::sandbox::{Broken, Sandbox, Stop};
+use crate::schemas::Schemas;
+use tandem_record::Timestamp;
+use wasmi::{Engine, ExternType, Linker, Module, Val};
+
+/// Bytes of a pack's or node's name.
+const MAX_NAME: usize = 256;
+
+/// Files of a pack, by the paths its manifest names.
+pub(crate) type Files<'a> = &'a dyn Fn(&str, usize) -> Result<Vec<u8>, Refusal>;
+
+pub struct Pack {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// In the module's own order.
+    pub(crate) nodes: Vec<PackNode>,
+    pub(crate) module: Module,
+    pub(crate) linker: Linker<Inside>,
+    /// Pages the module, or its manifest, is content with.
+    pub(crate) own_pages: Option<u64>,
+}
+
+pub(crate) struct PackNode {
+    pub(crate) type_id: String,
+    pub(crate) schemas: Schemas,
+}
+
+impl Pack {
+    pub(crate) fn load(
+        engine: &Engine,
+        manifest: &str,
+        files: Files<'_>,
+        limits: &Limits,
+    ) -> Result<Self, Refusal> {
+        let manifest = Manifest::parse(manifest)?;
+        let bytes = files(&manifest.runtime.entry, limits.module_bytes)?;
+        let (bytes, own) = without_bound(&bytes);
+        let module = Module::new(engine, &bytes).map_err(|e| Refusal::Module(e.to_string()))?;
+        imports::check(&module)?;
+        check_exports(&module)?;
+        let declared = manifest.runtime.wasm.as_ref();
+        let declared = declared.and_then(|wasm| wasm.memory_pages_max);
+        let mut pack = Self {
+            name: manifest.name.clone(),
+            version: manifest.version.clone(),
+            nodes: Vec::new(),
+            linker: imports::linker(engine),
+            module,
+            own_pages: own.into_iter().chain(declared).min(),
+        };
+        pack.introduce(&manifest, files, limits)?;
+        Ok(pack)
+    }
+
+    /// `name@version`.
+    pub fn title(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+
+    /// Asks the module who it is and what it brings.
+    fn introduce(
+        &mut self,
+        manifest: &Manifest,
+        files: Files<'_>,
+        limits: &Limits,
+    ) -> Result<(), Refusal> {
+        let inside = Inside::new(*limits, self.own_pages, Timestamp::default(), String::new());
+        let stop = Stop::default();
+        let mut sandbox = Sandbox::new(&self.module, &self.linker, inside, *limits, stop)?;
+        let version = number(&mut sandbox, "openwop_abi_version")?;
+        if !ABI_VERSIONS.contains(&version) {
+            return Err(Refusal::AbiVersion {
+                found: u64::from(version),
+            });
+        }
+        let disagree = |message: String| Err(Refusal::Disagree(message));
+        let name = text(&mut sandbox, "openwop_pack_name", &[])?;
+        if name != manifest.name {
+            let known = &manifest.name;
+            return disagree(format!("the module is {name:?}, the manifest {known:?}"));
+        }
+        let count = number(&mut sandbox, "openwop_node_count")? as usize;
+        if count != manifest.nodes.len() {
+            let listed = manifest.nodes.len();
+            return disagree(format!(
+                "the module has {count} nodes, the manifest {listed}"
+            ));
+        }
+        for index in 0..count {
+            let index = i32::try_from(index).expect("as many as the manifest may list");
+            let id = text(&mut sandbox, "openwop_node_id_at", &[Val::I32(index)])?;
+            let listed = manifest.nodes.iter().find(|node| node.type_id == id);
+            let Some(listed) = listed.filter(|_| !self.brings(&id)) else {
+                return disagree(format!("the manifest does not list the node {id:?}"));
+            };
+            self.nodes.push(PackNode {
+                type_id: id,
+                schemas: Schemas::read(listed, files, limits)?,
+            });
+        }
+        Ok(())
+    }
+
+    fn brings(&self, type_id: &str) -> bool {
+        self.nodes.iter().any(|node| node.type_id == type_id)
+    }
+}
+
+/// What an export gives. A pair comes as two values, or packed into one.
+#[derive(Clone, Copy)]
+enum Gives {
+    Nothing,
+    Number,
+    Pair,
+}
+
+/// The functions of the ABI, with what they take.
+const EXPORTS: [(&str, &str, Gives); 7] = [
+    ("openwop_abi_version", "", Gives::Number),
+    ("openwop_pack_name", "", Gives::Pair),
+    ("openwop_node_count", "", Gives::Number),
+    ("openwop_node_id_at", "i32", Gives::Pair),
+    ("openwop_alloc", "i32", Gives::Number),
+    ("openwop_free", "i32 i32", Gives::Nothing),
+    ("openwop_node_invoke", "i32 i32 i32", Gives::Pair),
+];
+
+fn check_exports(module: &Module) -> Result<(), Refusal> {
+    for (name, takes, gives) in EXPORTS {
+        let fitting = match gives {
+            Gives::Nothing => vec![format!("({takes})")],
+            Gives::Number => vec![format!("({takes}) -> i32")],
+            Gives::Pair => vec![format!("({takes}) -> i32 i32"), format!("({takes}) -> i64")],
+        };
+        let found = match module.get_export(name) {
+            Some(ExternType::Func(ty)) => Some(imports::signature(&ty)),
+            _ => None,
+        };
+        if !found.is_some_and(|found| fitting.contains(&found)) {
+            return Err(Refusal::Export {
+                what: format!("{name}: {}", fitting.join(" or ")),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn number(sandbox: &mut Sandbox, export: &str) -> Result<u32, Refusal> {
+    match sandbox.call(export, &[]).map_err(broke)?[..] {
+        [Val::I32(number)] => Ok(number.cast_unsigned()),
+        _ => Err(Refusal::Broke(format!("{export} gave no number"))),
+    }
+}
+
+fn text(sandbox: &mut Sandbox, export: &str, given: &[Val]) -> Result<String, Refusal> {
+    let results = sandbox.call(export, given).map_err(broke)?;
+    let place = Sandbox::pair(&results).unwrap_or_default();
+    let bytes = sandbox.read(place, MAX_NAME);
+    let bytes = bytes.map_err(|why| Refusal::Broke(format!("{export} gave {why}")))?;
+    let text = std::str::from_utf8(bytes);
+    let text = text.map_err(|_| Refusal::Broke(format!("{export} gave no UTF-8")))?;
+    Ok(text.to_owned())
+}
+
+fn broke(broken: Broken) -> Refusal {
+    Refusal::Broke(match broken {
+        Broken::Trap(why) => why,
+        other => format!("{other:?}"),
+    })
+}

@@ -1,0 +1,76 @@
+//! The bound a module sets on its own memory, taken out of the module and kept beside it.
+//!
+//! The interpreter refuses growth beyond that bound without telling anybody, and a module that then
+//! gives up looks like any other that broke down. With the bound held by the sandbox, which sees
+//! every growth, both are told apart.
+
+/// Number of the memory section.
+const MEMORY: u8 = 5;
+const HEADER: usize = 8;
+
+/// The module without the bound, and the bound in pages. A module this cannot follow is returned as
+/// it is: whether it is one is for the interpreter to say.
+pub(crate) fn without_bound(module: &[u8]) -> (Vec<u8>, Option<u64>) {
+    taken_out(module).unwrap_or_else(|| (module.to_vec(), None))
+}
+
+fn taken_out(module: &[u8]) -> Option<(Vec<u8>, Option<u64>)> {
+    let mut at = HEADER;
+    while at < module.len() {
+        let start = at;
+        let id = module[at];
+        at += 1;
+        let size = usize::try_from(number(module, &mut at)?).ok()?;
+        let end = at.checked_add(size).filter(|end| *end <= module.len())?;
+        if id != MEMORY {
+            at = end;
+            continue;
+        }
+        // One memory with a bound: 1, flags 1, minimum, maximum.
+        let count = number(module, &mut at)?;
+        let flags = number(module, &mut at)?;
+        if (count, flags) != (1, 1) {
+            return None;
+        }
+        let minimum = number(module, &mut at)?;
+        let maximum = number(module, &mut at)?;
+        if at != end {
+            return None;
+        }
+        let mut body = vec![1, 0];
+        put(&mut body, minimum);
+        let mut out = module[..start].to_vec();
+        out.push(MEMORY);
+        put(&mut out, body.len() as u64);
+        out.extend(body);
+        out.extend(&module[end..]);
+        return Some((out, Some(maximum)));
+    }
+    None
+}
+
+/// An unsigned LEB128 number of at most 32 bits.
+fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..35).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn put(out: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let byte = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            out.push(byte);
+            return;
+        }
+        out.push(byte | 0x80);
+    }
+}

@@ -1,0 +1,93 @@
+//! The packs of a host, by the node types they bring.
+
+use crate::call::{self, Caller};
+use crate::limits::Limits;
+use crate::load::{Files, Pack};
+use crate::refusal::Refusal;
+use crate::sandbox::{self, Stop};
+use jsonschema::Validator;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_record::{ErrorInfo, PackAnswer, PackCall};
+use wasmi::Engine;
+
+pub struct Packs {
+    engine: Engine,
+    limits: Limits,
+    packs: Vec<Arc<Pack>>,
+    by_type: BTreeMap<String, (Arc<Pack>, usize)>,
+}
+
+/// A node type and the pack it comes from.
+#[derive(Clone, Debug)]
+pub struct TypeInfo {
+    pub type_id: String,
+    /// `name@version`.
+    pub pack: String,
+    /// What a node's configuration has to look like.
+    pub config: Option<Arc<Validator>>,
+}
+
+impl Packs {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            engine: sandbox::engine(),
+            limits,
+            packs: Vec::new(),
+            by_type: BTreeMap::new(),
+        }
+    }
+
+    /// Takes up a pack, all of it or nothing.
+    pub(crate) fn add(&mut self, manifest: &str, files: Files<'_>) -> Result<Arc<Pack>, Refusal> {
+        let pack = Pack::load(&self.engine, manifest, files, &self.limits)?;
+        let pack = Arc::new(pack);
+        for node in &pack.nodes {
+            if let Some((other, _)) = self.by_type.get(&node.type_id) {
+                return Err(Refusal::Taken {
+                    type_id: node.type_id.clone(),
+                    other: other.title(),
+                });
+            }
+        }
+        for (index, node) in pack.nodes.iter().enumerate() {
+            let place = (Arc::clone(&pack), index);
+            self.by_type.insert(node.type_id.clone(), place);
+        }
+        self.packs.push(Arc::clone(&pack));
+        Ok(pack)
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Names of what is loaded, in order.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.packs.iter().map(|p| p.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    pub fn types(&self) -> impl Iterator<Item = TypeInfo> {
+        self.by_type
+            .iter()
+            .map(|(type_id, (pack, index))| TypeInfo {
+                type_id: type_id.clone(),
+                pack: pack.title(),
+                config: pack.nodes[*index].schemas.of_config(),
+            })
+    }
+
+    /// Calls a node. Takes up to the time limit; meant for a thread that may wait.
+    pub fn call(&self, who: Caller<'_>, call: &PackCall, stop: Stop) -> PackAnswer {
+        match self.by_type.get(&call.type_id) {
+            Some((pack, index)) => call::call(pack, *index, who, call, &self.limits, stop),
+            None => {
+                let message = format!("no pack of this host brings {:?}", call.type_id);
+                PackAnswer::failed(ErrorInfo::new("pack_unavailable", message))
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! One instance and what it may use. Runs in slices of fuel: between two of them somebody looks at
+//! the clock and whether the answer is still wanted.
+
+use crate::imports::Inside;
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use tandem_record::{CapKind, ErrorInfo, PackResult};
+use wasmi::{
+    CompilationMode, Config, EnforcedLimits, Engine, Extern, Func, Instance, Linker, Memory,
+    Module, ResourceLimiter, ResumableCall, Store, Val,
+};
+use wasmi_core::LimiterError;
+
+/// Fuel between two looks at the clock: some milliseconds.
+const SLICE: u64 = 1_000_000;
+/// Elements of all tables.
+const MAX_TABLE: usize = 100_000;
+/// Calls within calls.
+const MAX_DEPTH: usize = 1_000;
+
+/// Tells a call that nobody waits for it any more.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub fn now(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The interpreter every pack shares.
+pub(crate) fn engine() -> Engine {
+    let mut config = Config::default();
+    config
+        .consume_fuel(true)
+        .compilation_mode(CompilationMode::Eager)
+        .allow_start_fn(false)
+        .ignore_custom_sections(true)
+        .wasm_multi_memory(false)
+        .wasm_custom_page_sizes(false)
+        .set_max_recursion_depth(MAX_DEPTH)
+        .enforced_limits(EnforcedLimits::strict());
+    Engine::new(&config)
+}
+
+/// Why a call did not return.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    Fuel {
+        observed: u64,
+    },
+    Time {
+        observed_ms: u64,
+    },
+    Memory {
+        limit: u64,
+        observed: u64,
+    },
+    Trap(String),
+    /// Nobody waits for it.
+    Stopped,
+}
+
+impl Broken {
+    /// In the words of a run's log.
+    pub(crate) fn told(self, limits: &Limits) -> PackResult {
+        let breached = |kind, limit, observed, code: &str, what: String| PackResult::Breached {
+            kind,
+            limit,
+            observed,
+            error: ErrorInfo::new(code, what),
+        };
+        match self {
+            Self::Fuel { observed } => breached(
+                CapKind::WasmFuel,
+                limits.fuel,
+                observed,
+                "sandbox_fuel_exceeded",
+                format!("the node wanted to do more than {} steps", limits.fuel),
+            ),
+            Self::Time { observed_ms } => {
+                let limit = millis(limits.time);
+                breached(
+                    CapKind::WasmExecutionTime,
+                    limit,
+                    observed_ms.max(limit + 1),
+                    "sandbox_timeout",
+                    format!("the node took longer than {limit} ms"),
+                )
+            }
+            Self::Memory { limit, observed } => breached(
+                CapKind::WasmMemory,
+                limit,
+                observed,
+                "sandbox_memory_exceeded",
+                format!("the node wanted more than {limit} bytes of memory"),
+            ),
+            Self::Trap(why) => PackResult::Failed {
+                error: ErrorInfo::new("pack_trap", format!("the node broke down: {why}")),
+            },
+            Self::Stopped => PackResult::Failed {
+                error: ErrorInfo::new("pack_trap", "the node was stopped"),
+            },
+        }
+    }
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Holds the memory of one instance within bounds, and remembers if it wanted more.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    /// Whoever passes this is stopped.
+    ceiling: usize,
+    /// The module's own bound: passing it fails, as the module expects.
+    own: Option<usize>,
+    wanted: Option<usize>,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: &Limits, own_pages: Option<u64>) -> Self {
+        let own = own_pages.map(|pages| usize::try_from(pages << 16).unwrap_or(usize::MAX));
+        Self {
+            ceiling: limits.memory_bytes,
+            own,
+            wanted: None,
+        }
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> Result<bool, LimiterError> {
+        let beyond_own = self.own.is_some_and(|own| desired > own);
+        if desired > self.ceiling {
+            self.wanted = Some(desired);
+            return Err(LimiterError::ResourceLimiterDeniedAllocation);
+        }
+        if beyond_own {
+            self.wanted = Some(desired);
+        }
+        Ok(!beyond_own)
+    }
+
+    fn table_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> Result<bool, LimiterError> {
+        Ok(desired <= MAX_TABLE)
+    }
+
+    fn instances(&self) -> usize {
+        1
+    }
+
+    fn tables(&self) -> usize {
+        16
+    }
+
+    fn memories(&self) -> usize {
+        1
+    }
+}
+
+pub(crate) struct Sandbox {
+    store: Store<Inside>,
+    instance: Instance,
+    memory: Memory,
+    limits: Limits,
+    stop: Stop,
+    deadline: Instant,
+    began: Instant,
+    granted: u64,
+}
+
+impl Sandbox {
+    pub(crate) fn new(
+        module: &Module,
+        linker: &Linker<Inside>,
+        inside: Inside,
+        limits: Limits,
+        stop: Stop,
+    ) -> Result<Self, Refusal> {
+        let began = Instant::now();
+        let mut store = Store::new(module.engine(), inside);
+        store.limiter(|inside| &mut inside.meter);
+        let unusable = |error: wasmi::Error| Refusal::Module(error.to_string());
+        store.set_fuel(SLICE).map_err(unusable)?;
+        let instance = linker
+            .instantiate_and_start(&mut store, module)
+            .map_err(unusable)?;
+        let memory = match instance.get_export(&store, "memory") {
+            Some(Extern::Memory(memory)) => memory,
+            _ => {
+                return Err(Refusal::Export {
+                    what: "memory".to_owned(),
+                });
+            }
+        };
+        // What setting up took is not the call's.
+        store.set_fuel(SLICE).map_err(unusable)?;
+        Ok(Self {
+            store,
+            instance,
+            memory,
+            limits,
+            stop,
+            deadline: began + limits.time,
+            began,
+            granted: SLICE,
+        })
+    }
+
+    pub(crate) fn func(&self, name: &str) -> Option<Func> {
+        self.instance.get_func(&self.store, name)
+    }
+
+    /// Calls an export by name and gives its results.
+    pub(crate) fn call(&mut self, name: &str, given: &[Val]) -> Result<Vec<Val>, Broken> {
+        let func = self.func(name);
+        let func = func.ok_or_else(|| Broken::Trap(format!("it does not export {name}")))?;
+        let mut results: Vec<Val> = func
+            .ty(&self.store)
+            .results()
+            .iter()
+            .map(|ty| Val::default_for_ty(*ty))
+            .collect();
+        let mut state = func.call_resumable(&mut self.store, given, &mut results);
+        loop {
+            state = match state {
+                Ok(ResumableCall::Finished) => return Ok(results),
+                Ok(ResumableCall::HostTrap(trap)) => {
+                    return Err(self.broken(trap.host_error().to_string()));
+                }
+                Ok(ResumableCall::OutOfFuel(paused)) => {
+                    self.refuel(paused.required_fuel())?;
+                    paused.resume(&mut self.store, &mut results)
+                }
+                Err(error) => return Err(self.broken(error.to_string())),
+            };
+        }
+    }
+
+    /// Lets it go on for another slice, if it may.
+    fn refuel(&mut self, required: u64) -> Result<(), Broken> {
+        if self.stop.is_wanted() {
+            return Err(Broken::Stopped);
+        }
+        if Instant::now() >= self.deadline {
+            let observed_ms = millis(self.began.elapsed());
+            return Err(Broken::Time { observed_ms });
+        }
+        let left = self.store.get_fuel().unwrap_or(0);
+        let spent = self.granted - left;
+        let observed = spent.saturating_add(required.max(1));
+        if observed > self.limits.fuel {
+            return Err(Broken::Fuel { observed });
+        }
+        let slice = required.max(SLICE).min(self.limits.fuel - spent);
+        self.granted = spent + slice;
+        let refuelled = self.store.set_fuel(slice);
+        refuelled.map_err(|error| Broken::Trap(error.to_string()))
+    }
+
+    /// A module that gave up after it was refused memory gave up because of that.
+    fn broken(&self, why: String) -> Broken {
+        let meter = &self.store.data().meter;
+        match meter.wanted {
+            Some(wanted) => {
+                let limit = meter.own.unwrap_or(usize::MAX).min(meter.ceiling);
+                Broken::Memory {
+                    limit: limit as u64,
+                    observed: wanted as u64,
+                }
+            }
+            None => Broken::Trap(why),
+        }
+    }
+
+    /// Two numbers, as two values or packed into one.
+    pub(crate) fn pair(results: &[Val]) -> Option<(u32, u32)> {
+        match results {
+            [Val::I32(at), Val::I32(len)] => Some((at.cast_unsigned(), len.cast_unsigned())),
+            [Val::I64(packed)] => {
+                let packed = packed.cast_unsigned();
+                Some(((packed & 0xffff_ffff) as u32, (packed >> 32) as u32))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the module left at a place; `None` if there is no such place.
+    pub(crate) fn read(&self, (at, len): (u32, u32), most: usize) -> Result<&[u8], String> {
+        let (at, len) = (at as usize, len as usize);
+        if len > most {
+            return Err(format!("{len} bytes, and {most} is the most"));
+        }
+        let memory = self.memory.data(&self.store);
+        let end = at.checked_add(len);
+        let bytes = end.and_then(|end| memory.get(at..end));
+        bytes.ok_or_else(|| format!("{len} bytes at {at}, which is outside its memory"))
+    }
+
+    pub(crate) fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), Broken> {
+        self.memory
+            .write(&mut self.store, at as usize, bytes)
+            .map_err(|_| Broken::Trap("openwop_alloc gave a place outside its memory".to_owned()))
+    }
+
+    pub(crate) fn into_inside(self) -> Inside {
+        self.store.into_data()
+    }
+}

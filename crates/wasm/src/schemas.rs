@@ -1,0 +1,74 @@
+//! The shapes a node's author promised for what goes in and comes out.
+
+use crate::limits::Limits;
+use crate::load::Files;
+use crate::manifest::{Node, stays_inside};
+use crate::refusal::Refusal;
+use jsonschema::Validator;
+use serde_json::Value;
+use std::sync::Arc;
+use tandem_record::Object;
+
+#[derive(Default)]
+pub(crate) struct Schemas {
+    config: Option<Arc<Validator>>,
+    inputs: Option<Validator>,
+    outputs: Option<Validator>,
+}
+
+impl Schemas {
+    pub(crate) fn read(node: &Node, files: Files<'_>, limits: &Limits) -> Result<Self, Refusal> {
+        let read = |path: &Option<String>| match path {
+            Some(path) => validator(path, files, limits).map(Some),
+            None => Ok(None),
+        };
+        Ok(Self {
+            config: read(&node.config_schema_ref)?.map(Arc::new),
+            inputs: read(&node.input_schema_ref)?,
+            outputs: read(&node.output_schema_ref)?,
+        })
+    }
+
+    pub(crate) fn of_config(&self) -> Option<Arc<Validator>> {
+        self.config.clone()
+    }
+
+    /// Also held by whoever registers a workflow; but that may have been another version.
+    pub(crate) fn config(&self, config: &Object) -> Result<(), String> {
+        check(self.config.as_deref(), config, "config")
+    }
+
+    pub(crate) fn inputs(&self, inputs: &Object) -> Result<(), String> {
+        check(self.inputs.as_ref(), inputs, "inputs")
+    }
+
+    pub(crate) fn outputs(&self, outputs: &Object) -> Result<(), String> {
+        check(self.outputs.as_ref(), outputs, "output")
+    }
+}
+
+fn validator(path: &str, files: Files<'_>, limits: &Limits) -> Result<Validator, Refusal> {
+    let wrong = |why: String| Refusal::Manifest(format!("{path}: {why}"));
+    if !stays_inside(path) {
+        return Err(wrong("leads out of the pack".to_owned()));
+    }
+    let bytes = files(path, limits.text_bytes)?;
+    let schema: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
+    jsonschema::validator_for(&schema).map_err(|e| wrong(format!("not a usable JSON Schema: {e}")))
+}
+
+/// Names the place, not the value: it may be nobody else's business.
+fn check(schema: Option<&Validator>, object: &Object, what: &str) -> Result<(), String> {
+    let Some(schema) = schema else {
+        return Ok(());
+    };
+    let value = Value::Object(object.clone());
+    match schema.iter_errors(&value).next() {
+        Some(error) => Err(format!(
+            "{what}{}: {}",
+            error.instance_path(),
+            error.masked()
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,317 @@
+//! What a called node can do, and what it cannot.
+
+use super::stage::{Module, TYPE, answer_of, asked, call_with, limits, load, manifest, shown};
+use crate::{Caller, Limits, Packs, Stop, conformance_packs};
+use serde_json::json;
+use std::time::Duration;
+use tandem_record::{EffectId, NodeId, PackResult, RunId};
+
+#[test]
+fn the_response_decides() {
+    let table = [
+        (r#"{"outcome":"completed","output":{"n":1}}"#, r#"{"n":1}"#),
+        (
+            r#"{"outcome":"completed","output":"text"}"#,
+            r#"{"output":"text"}"#,
+        ),
+        (r#"{"outcome":"completed"}"#, "{}"),
+        (
+            r#"{"outcome":"failed","error":{"code":"no_stock","message":"none left"}}"#,
+            "no_stock",
+        ),
+        (
+            r#"{"outcome":"failed","error":{"code":"busy","retryable":true}}"#,
+            "busy (again)",
+        ),
+        (
+            r#"{"outcome":"failed","error":{"code":"no stock"}}"#,
+            "pack_failed",
+        ),
+        (
+            r#"{"outcome":"suspended","interrupt":{"kind":"approval"}}"#,
+            "wasm_suspend_not_implemented",
+        ),
+        (r#"{"outcome":"vanished"}"#, "pack_response_invalid"),
+        ("{}", "pack_response_invalid"),
+        ("not JSON", "pack_response_invalid"),
+        ("", "pack_response_invalid"),
+    ];
+    for (response, want) in table {
+        let answer = answer_of(&Module::saying(response), json!({}));
+        assert_eq!(shown(&answer), want, "{response}");
+    }
+}
+
+#[test]
+fn a_response_has_to_be_where_it_is_said_to_be() {
+    let table = [
+        // Outside its memory; past the end; longer than may be read.
+        (1_u64 << 32 | 0xffff_0000, "pack_response_invalid"),
+        (100 << 32 | 65_500, "pack_response_invalid"),
+        (2000 << 32 | 512, "pack_response_invalid"),
+    ];
+    for (packed, want) in table {
+        let module = Module {
+            invoke: format!("(i64.const {})", packed.cast_signed()),
+            ..Module::default()
+        };
+        assert_eq!(shown(&answer_of(&module, json!({}))), want);
+    }
+}
+
+#[test]
+fn what_breaks_the_node_is_told_apart() {
+    let table = [
+        ("(unreachable)", "pack_trap"),
+        (
+            "(loop $on (br $on))",
+            "wasm-fuel 5000000 sandbox_fuel_exceeded",
+        ),
+        // Beyond what the host gives: stopped at once, though it would go on without.
+        (
+            "(drop (memory.grow (i32.const 16)))",
+            "wasm-memory 1048576 sandbox_memory_exceeded",
+        ),
+        // Within it.
+        (
+            "(drop (memory.grow (i32.const 15)))",
+            "pack_response_invalid",
+        ),
+        ("(drop (i32.load (i32.const 70000)))", "pack_trap"),
+    ];
+    for (body, want) in table {
+        assert_eq!(
+            shown(&answer_of(&Module::doing(body), json!({}))),
+            want,
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn recursion_without_end_breaks_the_node_and_nothing_else() {
+    let module = Module {
+        data: "(func $deeper (call $deeper))".to_owned(),
+        ..Module::doing("(call $deeper)")
+    };
+    assert_eq!(shown(&answer_of(&module, json!({}))), "pack_trap");
+}
+
+#[test]
+fn a_module_may_set_itself_a_lower_bound() {
+    let bounded = |body: &str| Module {
+        memory: r#"(memory (export "memory") 1 4)"#,
+        ..Module::doing(body)
+    };
+    // It is told no and copes.
+    let copes = answer_of(
+        &bounded("(drop (memory.grow (i32.const 16000)))"),
+        json!({}),
+    );
+    assert_eq!(shown(&copes), "wasm-memory 262144 sandbox_memory_exceeded");
+    let copes = answer_of(&bounded("(drop (memory.grow (i32.const 8)))"), json!({}));
+    assert_eq!(shown(&copes), "pack_response_invalid");
+    // It is told no and gives up.
+    let body = "(if (i32.eq (memory.grow (i32.const 8)) (i32.const -1)) (then (unreachable)))";
+    let gives_up = answer_of(&bounded(body), json!({}));
+    assert_eq!(
+        shown(&gives_up),
+        "wasm-memory 262144 sandbox_memory_exceeded"
+    );
+}
+
+#[test]
+fn a_call_ends_in_time_and_when_nobody_waits() {
+    let module = wat::parse_str(Module::doing("(loop $on (br $on))").text()).expect("assembles");
+    let slow = Limits {
+        fuel: u64::MAX,
+        time: Duration::ZERO,
+        ..limits()
+    };
+    let mut packs = Packs::new(slow);
+    // What a host asks while loading is over before the first look at the clock.
+    let added = packs.add(&manifest().to_string(), &|_, _| Ok(module.clone()));
+    added.expect("loads");
+    let answer = call_with(&packs, &asked(TYPE, json!({})), 0);
+    assert_eq!(shown(&answer), "wasm-execution-time 0 sandbox_timeout");
+
+    let stop = Stop::default();
+    stop.now();
+    let who = Caller {
+        effect: &EffectId::new("e"),
+        run: &RunId::new("r"),
+        node: &NodeId::new("n"),
+        attempt: 0,
+    };
+    let answer = packs.call(who, &asked(TYPE, json!({})), stop);
+    assert_eq!(shown(&answer), "pack_trap");
+}
+
+#[test]
+fn requests_have_a_size() {
+    let answer = answer_of(&Module::saying("{}"), json!({"text": "x".repeat(4000)}));
+    assert_eq!(shown(&answer), "content_too_long");
+}
+
+#[test]
+fn a_place_outside_memory_takes_no_request() {
+    let module = Module {
+        alloc: r#"(func (export "openwop_alloc") (param i32) (result i32) (i32.const -8))"#,
+        ..Module::saying("{}")
+    };
+    assert_eq!(shown(&answer_of(&module, json!({}))), "pack_trap");
+}
+
+#[test]
+fn shapes_the_author_promised_are_held() {
+    let table = [
+        ("configSchemaRef", json!({}), r#"{"text":1}"#, "{}"),
+        (
+            "inputSchemaRef",
+            json!({"text": 1}),
+            "{}",
+            "validation_error",
+        ),
+        ("inputSchemaRef", json!({"other": 1}), "{}", "{}"),
+        (
+            "outputSchemaRef",
+            json!({}),
+            r#"{"text":1}"#,
+            "pack_response_invalid",
+        ),
+        (
+            "outputSchemaRef",
+            json!({}),
+            r#"{"other":1}"#,
+            r#"{"other":1}"#,
+        ),
+    ];
+    for (shape, inputs, output, want) in table {
+        let mut manifest = manifest();
+        manifest["nodes"][0][shape] = json!("no-text.json");
+        let response = format!(r#"{{"outcome":"completed","output":{output}}}"#);
+        let packs = load(&manifest, &Module::saying(&response).text()).expect("loads");
+        let mut call = asked(TYPE, inputs);
+        if shape == "configSchemaRef" {
+            call.config.insert("text".to_owned(), json!(1));
+            assert_eq!(shown(&call_with(&packs, &call, 0)), "validation_error");
+            continue;
+        }
+        assert_eq!(shown(&call_with(&packs, &call, 0)), want, "{shape}");
+    }
+}
+
+const LOG: &str = r#"(import "openwop" "openwop_log" (func $log (param i32 i32 i32)))"#;
+
+#[test]
+fn what_a_node_logs_is_kept_within_bounds() {
+    let module = Module {
+        imports: LOG,
+        data: r#"(data (i32.const 600) "so it goes")"#.to_owned(),
+        ..Module::doing(
+            "(call $log (i32.const 3) (i32.const 600) (i32.const 10))
+             (call $log (i32.const 77) (i32.const 600) (i32.const 60000))",
+        )
+    };
+    let said = answer_of(&module, json!({})).said;
+    assert_eq!(
+        (said[0].level.as_str(), said[0].message.as_str()),
+        ("warn", "so it goes")
+    );
+    assert_eq!(
+        (said[1].level.as_str(), said[1].message.len()),
+        ("info", 1024)
+    );
+
+    let chatty = Module {
+        imports: LOG,
+        ..Module::doing(
+            "(local $n i32)
+             (loop $on
+               (call $log (i32.const 2) (i32.const 0) (i32.const 6))
+               (local.set $n (i32.add (local.get $n) (i32.const 1)))
+               (br_if $on (i32.lt_u (local.get $n) (i32.const 100))))",
+        )
+    };
+    assert_eq!(answer_of(&chatty, json!({})).said.len(), 32);
+
+    let astray = Module {
+        imports: LOG,
+        ..Module::doing("(call $log (i32.const 2) (i32.const 65530) (i32.const 60))")
+    };
+    assert_eq!(shown(&answer_of(&astray, json!({}))), "pack_trap");
+}
+
+/// Time and sixteen bytes of chance, logged as they are.
+#[test]
+fn time_and_chance_are_part_of_the_call() {
+    let module = Module {
+        imports: r#"(import "openwop" "openwop_log" (func $log (param i32 i32 i32)))
+                    (import "openwop" "openwop_now_ms" (func $now (result i64)))
+                    (import "openwop" "openwop_random" (func $random (param i32 i32)))"#,
+        ..Module::doing(
+            "(if (i64.ne (call $now) (i64.const 1700000000000)) (then (unreachable)))
+             (call $random (i32.const 600) (i32.const 40))
+             (call $log (i32.const 2) (i32.const 600) (i32.const 40))",
+        )
+    };
+    let packs = load(&manifest(), &module.text()).expect("loads");
+    let call = asked(TYPE, json!({}));
+    let first = call_with(&packs, &call, 0);
+    assert_eq!(first.said.len(), 1, "{}", shown(&first));
+    assert_eq!(first, call_with(&packs, &call, 0));
+    assert_ne!(first, call_with(&packs, &call, 1));
+}
+
+#[test]
+fn an_unknown_type_is_nobodys() {
+    let packs = Packs::new(limits());
+    let answer = call_with(&packs, &asked("vendor.acme.gone", json!({})), 0);
+    assert_eq!(shown(&answer), "pack_unavailable");
+}
+
+#[test]
+fn the_greeter_greets_whom_its_input_names() {
+    let mut packs = Packs::new(Limits::default());
+    conformance_packs(&mut packs);
+    let greet = "vendor.openwop.rust-hello.greet";
+    let table = [
+        (json!({}), "Hello, world!"),
+        (json!({"name": "openwop"}), "Hello, openwop!"),
+        (
+            json!({"name": "a \"quoted\" one\\"}),
+            "Hello, a \"quoted\" one\\!",
+        ),
+        (
+            json!({"deep": {"name": "no"}, "name": "yes"}),
+            "Hello, yes!",
+        ),
+        (json!({"deep": {"name": "no"}}), "Hello, world!"),
+        (json!({"a": "name", "name": 7}), "Hello, world!"),
+        (
+            json!({"name": "ü".repeat(40_000)}),
+            &format!("Hello, {}!", "ü".repeat(40_000)),
+        ),
+    ];
+    for (inputs, greeting) in table {
+        let mut call = asked(greet, inputs.clone());
+        call.configurable.insert("name".to_owned(), json!("nobody"));
+        let answer = call_with(&packs, &call, 0);
+        let PackResult::Completed { outputs } = &answer.result else {
+            panic!("{}", shown(&answer));
+        };
+        assert_eq!(outputs["greeting"], json!(greeting), "{inputs}");
+        assert_eq!(answer.said.len(), 1);
+    }
+}
+
+#[test]
+fn the_bomb_is_stopped() {
+    let mut packs = Packs::new(Limits::default());
+    conformance_packs(&mut packs);
+    let call = asked("vendor.openwop.misbehaving.memory-bomb", json!({}));
+    assert_eq!(
+        shown(&call_with(&packs, &call, 0)),
+        "wasm-memory 67108864 sandbox_memory_exceeded"
+    );
+}

@@ -1,0 +1,68 @@
+//! The modules in the repository are what their texts say.
+
+use crate::memory_section::without_bound;
+use crate::{Limits, Packs};
+use std::path::Path;
+
+/// Set `TANDEM_ASSEMBLE` to write the modules after changing a text.
+#[test]
+fn the_modules_are_assembled_from_the_texts_beside_them() {
+    let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs");
+    for pack in ["greet", "memory-bomb"] {
+        let text = packs.join(pack).join("pack.wat");
+        let assembled = wat::parse_file(&text).expect("assembles");
+        let module = packs.join(pack).join("pack.wasm");
+        if std::env::var_os("TANDEM_ASSEMBLE").is_some() {
+            std::fs::write(&module, &assembled).expect("written");
+        }
+        let kept = std::fs::read(&module).expect("readable");
+        assert!(
+            kept == assembled,
+            "{pack}: set TANDEM_ASSEMBLE=1 and run again"
+        );
+    }
+}
+
+/// Whatever is wrong with a module is found out without harm to whoever loads it.
+#[test]
+fn a_damaged_module_is_refused_or_loads() {
+    let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs/greet");
+    let manifest = std::fs::read_to_string(packs.join("pack.json")).expect("readable");
+    let sound = std::fs::read(packs.join("pack.wasm")).expect("readable");
+    let limits = Limits {
+        fuel: 10_000,
+        ..Limits::default()
+    };
+    let loads = |module: Vec<u8>| {
+        let mut packs = Packs::new(limits);
+        packs.add(&manifest, &|_, _| Ok(module.clone())).is_ok()
+    };
+    assert!(loads(sound.clone()));
+    for at in (0..sound.len()).step_by(3) {
+        assert!(
+            !loads(sound[..at].to_vec()) || at > sound.len() / 2,
+            "cut off after {at} bytes"
+        );
+        let mut flipped = sound.clone();
+        flipped[at] ^= 1 << (at % 8);
+        loads(flipped);
+    }
+}
+
+#[test]
+fn the_bound_of_a_memory_is_taken_out_and_nothing_else() {
+    let assembled = |memory: &str| {
+        let text = format!(r#"(module (memory {memory}) (global i32 (i32.const 7)))"#);
+        wat::parse_str(text).expect("assembles")
+    };
+    for (memory, without, bound) in [
+        ("1 300", "1", Some(300)),
+        ("200 65536", "200", Some(65536)),
+        ("1", "1", None),
+    ] {
+        let (module, found) = without_bound(&assembled(memory));
+        assert_eq!((module, found), (assembled(without), bound), "{memory}");
+    }
+    let odd = b"\0asm\x01\0\0\0\x05\xff\xff\xff\xff\xff\xff".to_vec();
+    assert_eq!(without_bound(&odd), (odd.clone(), None));
+}
