@@ -94,6 +94,19 @@ pub struct ClosedInterrupt {
 }
 
 impl ClosedInterrupt {
+    /// The end of a question whose node or run ended first.
+    pub fn died(interrupt: &Interrupt, node: &NodeId, at: Timestamp) -> Self {
+        Self {
+            interrupt: interrupt.id.clone(),
+            node: node.clone(),
+            outcome: "cancelled".to_owned(),
+            by: None,
+            at,
+            asked_at: Some(interrupt.requested_at),
+            overdue: false,
+        }
+    }
+
     /// Who decided, in a word; whoever came by a signed link has no other name.
     pub fn decided_by(&self) -> Option<&str> {
         let nobody = self.overdue || self.outcome == "cancelled";

@@ -15,11 +15,11 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use tandem_store::Fault;
 
-/// Pages in the WAL between two calls for the thread: 16 MiB.
-const SOFT: usize = 4_000;
+/// Pages in the WAL between two calls for the thread: 4 MiB.
+const SOFT: usize = 1_000;
 
-/// Pages in the WAL at which the writer steps in: 48 MiB.
-const HARD: usize = 12_000;
+/// Pages in the WAL at which the writer steps in: 32 MiB.
+const HARD: usize = 8_000;
 
 pub(crate) struct Checkpointer {
     bell: SyncSender<()>,

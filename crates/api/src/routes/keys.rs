@@ -165,8 +165,8 @@ impl Wanted {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
         }
-        let elsewhere = |tenant: &String| tenant != caller.tenant.as_str();
-        if self.tenant.as_ref().is_some_and(elsewhere) {
+        let home = caller.home();
+        if self.tenant.as_ref().is_some_and(|t| t != home.as_str()) {
             return Err(Problem::tenant_membership_required());
         }
         if let Some(name) = &self.principal {
@@ -196,7 +196,7 @@ impl Wanted {
         }
         Ok(NewKey {
             name: self.name,
-            tenant: caller.home(),
+            tenant: home,
             workspace: workspace.or_else(|| caller.workspace.clone()),
             principal: self.principal.map(Principal::from),
             scopes,

@@ -157,15 +157,7 @@ impl Run {
         };
         let open = self.state.nodes[ix].suspended.as_ref();
         if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
-            let closed = ClosedInterrupt {
-                interrupt: open.interrupt.id.clone(),
-                node: node.clone(),
-                outcome: "cancelled".to_owned(),
-                by: None,
-                at,
-                asked_at: Some(open.interrupt.requested_at),
-                overdue: false,
-            };
+            let closed = ClosedInterrupt::died(&open.interrupt, node, at);
             self.state.closed.push(closed);
         }
     }

@@ -277,6 +277,7 @@ impl Tracer<'_> {
         let provider = match work {
             Some(Work::Http { .. }) => "http",
             Some(Work::Model { request, .. }) => request.provider.as_str(),
+            Some(Work::Tool { request, .. }) => request.server.as_str(),
             _ => return,
         };
         let mut span = self.span(format!("openwop.activity.{provider}"), seq, "activity", at);
