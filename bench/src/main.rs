@@ -18,9 +18,9 @@ mod server;
 mod slow_disk;
 mod workflows;
 
-use ceiling::{Ceilings, commits::Stored};
+use ceiling::{Around, Commits};
 use client::Failure;
-use load::Latency;
+use load::median;
 use options::Options;
 use report::{Report, Target, percent};
 use scenario::crew::Crew;
@@ -71,17 +71,19 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         .row("resident when idle", format!("{:.1} MB", start.idle_mb))
         .judge(Target::Below(60.0, "MB"), start.idle_mb);
 
+    let stored = scenario::runs::stored("bench-noop", options).await?;
+    let mut commits = Commits::default();
     let directory = options.directory()?;
     let server = Server::start(&options.binary, directory.path()).await?;
-    let noop = scenario::runs::measure(&server, "bench-noop", 64, options).await?;
+    let beside = Some((&mut commits, &stored));
+    let noop = scenario::runs::measure(&server, "bench-noop", 64, beside, options).await?;
     let alone = scenario::runs::latency_alone(&server, "bench-noop", options).await?;
     let crowd = Crowd::measure(server, options, directory.path()).await?;
-    let stored = Stored::read(directory.path(), &noop.a_run).await?;
     drop(directory);
 
     let directory = options.directory()?;
     let server = Server::start(&options.binary, directory.path()).await?;
-    let three = scenario::runs::measure(&server, "bench-three", 16, options).await?;
+    let three = scenario::runs::measure(&server, "bench-three", 16, None, options).await?;
     let streams = scenario::streams::measure(&server, options).await?;
     server.stop().await?;
     drop(directory);
@@ -93,19 +95,17 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     drop(directory);
     let directory = options.directory()?;
     let server = Server::start(&options.binary, directory.path()).await?;
-    let people = scenario::people::measure(&server, options).await?;
+    let people = scenario::people::measure(&server, &stored, options).await?;
     server.stop().await?;
     drop(directory);
 
     let past = scenario::past::measure(options).await?;
 
-    let Ceilings {
-        grouped,
+    let Around {
         through_store,
-        single,
-        pair,
         echo,
-    } = Ceilings::measure(&stored, &noop.exchange, options).await?;
+    } = Around::measure(&stored, &noop.exchange, options).await?;
+    let (grouped, single) = (median(commits.grouped.clone()), commits.alone());
 
     report.note(format!(
         "ceilings: {:.0} grouped commits/s of {} events, {} bytes (through our store {:.0}/s); one \
@@ -118,13 +118,12 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         single.p99_ms,
         echo,
     ));
-    let of_commits = noop.per_second / grouped;
     report
         .row(
             "no-op runs, 64 in flight",
             format!("{:.0}/s", noop.per_second),
         )
-        .judge(Target::AtLeast(0.25, "× bare commits"), of_commits);
+        .judge(Target::AtLeast(0.25, "× bare commits"), noop.of_commits);
     report.row("  beside bare HTTP", percent(noop.per_second / echo));
     report
         .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
@@ -174,19 +173,19 @@ async fn measure(options: &Options) -> Result<(), Failure> {
             format!("{:.0}/s", crowd.per_second),
         )
         .judge(Target::AtLeast(0.9, "× empty store"), kept);
-    report_people(&mut report, &people, &pair);
+    report_people(&mut report, &people);
     report_crew(&mut report, &crew);
     report_past(&mut report, &past);
     report.print();
     Ok(())
 }
 
-fn report_people(report: &mut Report, people: &People, pair: &Latency) {
+fn report_people(report: &mut Report, people: &People) {
     report
         .row("approval round trip", people.round_trip.to_string())
         .judge(
             Target::Below(4.0, "× two commits (p99)"),
-            people.round_trip.p99_ms / pair.p99_ms,
+            people.round_trip.p99_ms / people.pair.p99_ms,
         );
     let (few, many) = (&people.few, &people.many);
     report

@@ -1,4 +1,7 @@
 //! What this machine could do at best with the same data.
+//!
+//! A shared machine is not equally fast from one minute to the next, so a ceiling is measured in
+//! turns with what stands beside it, and not once for all.
 
 pub(crate) mod commits;
 pub(crate) mod echo;
@@ -8,43 +11,78 @@ use crate::load::{Latency, median};
 use crate::options::Options;
 use crate::scenario::runs::Exchange;
 use commits::Stored;
+use std::time::Duration;
 
-pub(crate) struct Ceilings {
-    /// Commits per second of many callers, by a bare loop.
-    pub(crate) grouped: f64,
-    pub(crate) through_store: f64,
-    /// One caller's commits.
-    pub(crate) single: Latency,
+#[derive(Default)]
+pub(crate) struct Commits {
+    /// Commits per second of many callers, by a bare loop, window by window.
+    pub(crate) grouped: Vec<f64>,
+    alone: Alone,
+}
+
+impl Commits {
+    /// One more window of each.
+    pub(crate) async fn measure(
+        &mut self,
+        stored: &Stored,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        let directory = options.directory()?;
+        let rate = commits::grouped(stored, directory.path(), options).await?;
+        self.grouped.push(rate);
+        self.alone.measure(stored, options)
+    }
+
+    pub(crate) fn alone(self) -> Latency {
+        Latency::of(self.alone.waits)
+    }
+}
+
+/// One caller's commits.
+#[derive(Default)]
+pub(crate) struct Alone {
+    waits: Vec<Duration>,
     /// Two of them, one after the other.
-    pub(crate) pair: Latency,
+    pairs: Vec<Duration>,
+}
+
+impl Alone {
+    pub(crate) fn measure(&mut self, stored: &Stored, options: &Options) -> Result<(), Failure> {
+        let directory = options.directory()?;
+        let waits = commits::single(stored, directory.path(), options)?;
+        self.pairs
+            .extend(waits.windows(2).map(|two| two[0] + two[1]));
+        self.waits.extend(waits);
+        Ok(())
+    }
+
+    pub(crate) fn pairs(self) -> Latency {
+        Latency::of(self.pairs)
+    }
+}
+
+/// For orientation: what our store and an HTTP server without any do.
+pub(crate) struct Around {
+    pub(crate) through_store: f64,
     /// Exchanges per second with a server that does nothing.
     pub(crate) echo: f64,
 }
 
-impl Ceilings {
-    /// In turns, so that a disturbance from outside does not hit only one of them.
+impl Around {
     pub(crate) async fn measure(
         stored: &Stored,
         exchange: &Exchange,
         options: &Options,
     ) -> Result<Self, Failure> {
-        let (mut grouped, mut through_store, mut echo) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut waits, mut pairs) = (Vec::new(), Vec::new());
+        let (mut through_store, mut echo) = (Vec::new(), Vec::new());
         for _ in 0..options.windows {
             let directory = options.directory()?;
-            let path = directory.path();
-            grouped.push(commits::grouped(stored, path, options).await?);
-            let alone = commits::single(stored, path, options)?;
-            pairs.extend(alone.windows(2).map(|two| two[0] + two[1]));
-            waits.extend(alone);
-            through_store.push(commits::through_store(stored, path, options).await?);
+            let rate = commits::through_store(stored, directory.path(), options).await?;
+            through_store.push(rate);
             echo.push(echo::measure(exchange, options).await?);
         }
         Ok(Self {
-            grouped: median(grouped),
             through_store: median(through_store),
-            single: Latency::of(waits),
-            pair: Latency::of(pairs),
             echo: median(echo),
         })
     }

@@ -28,7 +28,7 @@ impl Crowd {
             made.runs.len(),
             made.per_second()
         );
-        let beside = runs::measure(&server, "bench-noop", 64, options).await?;
+        let beside = runs::measure(&server, "bench-noop", 64, None, options).await?;
         let before = server.resident_mb()?;
         server.stop().await?;
         let server = Server::start(&options.binary, directory).await?;

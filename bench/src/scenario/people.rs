@@ -1,6 +1,8 @@
 //! Runs that ask a person: how long an approval takes when the person answers at once, and whether
 //! a full inbox costs more than an empty one.
 
+use crate::ceiling::Alone;
+use crate::ceiling::commits::Stored;
 use crate::client::{Connection, Failure, create, get, request, text_field};
 use crate::load::{Latency, Until, drive};
 use crate::options::Options;
@@ -15,6 +17,8 @@ const SAMPLE: usize = 300;
 pub(crate) struct People {
     /// Created, waiting at the gate, accepted, completed.
     pub(crate) round_trip: Latency,
+    /// Two bare commits, just before and just after.
+    pub(crate) pair: Latency,
     pub(crate) open: usize,
     pub(crate) few: Inbox,
     pub(crate) many: Inbox,
@@ -25,7 +29,13 @@ pub(crate) struct Inbox {
     pub(crate) resolve: Latency,
 }
 
-pub(crate) async fn measure(server: &Server, options: &Options) -> Result<People, Failure> {
+pub(crate) async fn measure(
+    server: &Server,
+    stored: &Stored,
+    options: &Options,
+) -> Result<People, Failure> {
+    let mut commits = Alone::default();
+    commits.measure(stored, options)?;
     let mut connection = Connection::open(server.address).await?;
     let mut waits = Vec::new();
     let began = Instant::now();
@@ -35,10 +45,12 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<People
         accept(&mut connection, &run).await?;
         waits.push(asked.elapsed());
     }
+    commits.measure(stored, options)?;
     let few = beside(server, &mut connection, FEW).await?;
     let many = beside(server, &mut connection, options.waiting).await?;
     Ok(People {
         round_trip: Latency::of(waits),
+        pair: commits.pairs(),
         open: options.waiting,
         few,
         many,

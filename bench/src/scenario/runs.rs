@@ -1,6 +1,8 @@
 //! Runs from creation to completion. Creation is what callers wait for; the clock stops only when
 //! no run is left unfinished, and a sample is read back to see that it completed.
 
+use crate::ceiling::Commits;
+use crate::ceiling::commits::Stored;
 use crate::client::{Connection, Failure, create, get, text_field};
 use crate::load::{Latency, Loaded, Until, drive, median};
 use crate::options::Options;
@@ -11,8 +13,9 @@ const SAMPLE: usize = 200;
 
 pub(crate) struct Runs {
     pub(crate) per_second: f64,
+    /// Of what bare commits did right after, window by window.
+    pub(crate) of_commits: f64,
     pub(crate) latency: Latency,
-    pub(crate) a_run: String,
     pub(crate) exchange: Exchange,
 }
 
@@ -26,6 +29,7 @@ pub(crate) async fn measure(
     server: &Server,
     workflow: &str,
     in_flight: usize,
+    mut beside: Option<(&mut Commits, &Stored)>,
     options: &Options,
 ) -> Result<Runs, Failure> {
     let request = create(workflow);
@@ -43,7 +47,13 @@ pub(crate) async fn measure(
         rates.push(loaded.latencies.len() as f64 / began.elapsed().as_secs_f64());
         latencies.extend_from_slice(&loaded.latencies);
         last = loaded;
+        if let Some((commits, stored)) = &mut beside {
+            commits.measure(stored, options).await?;
+        }
     }
+    let grouped = beside.map(|(commits, _)| commits.grouped.clone());
+    let ratios = rates.iter().zip(grouped.unwrap_or_default());
+    let of_commits = median(ratios.map(|(rate, grouped)| rate / grouped).collect());
     read_back(server, &last.runs).await?;
     let answer = Connection::open(server.address)
         .await?
@@ -53,10 +63,21 @@ pub(crate) async fn measure(
         .to_vec();
     Ok(Runs {
         per_second: median(rates),
+        of_commits,
         latency: Latency::of(latencies),
-        a_run: last.runs.first().ok_or("no run was created")?.clone(),
         exchange: Exchange { request, answer },
     })
+}
+
+/// What a run of the workflow leaves in the store.
+pub(crate) async fn stored(workflow: &str, options: &Options) -> Result<Stored, Failure> {
+    let directory = options.directory()?;
+    let server = Server::start(&options.binary, directory.path()).await?;
+    let mut connection = Connection::open(server.address).await?;
+    let made = connection.exchange(&create(workflow)).await?;
+    let run = text_field(made.body, "runId").ok_or("no run was created")?;
+    server.stop().await?;
+    Stored::read(directory.path(), &run).await
 }
 
 /// How long one caller waits when there is no other.
