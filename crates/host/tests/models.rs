@@ -5,7 +5,7 @@ mod server;
 
 use serde_json::{Value, json};
 use server::Server;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use server::world::{Heard, say};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -14,22 +14,10 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "operators-key-not-to-be-seen";
 
-struct Call {
-    headers: Vec<(String, String)>,
-    body: Value,
-}
-
-impl Call {
-    fn header(&self, name: &str) -> &str {
-        let found = self.headers.iter().find(|(n, _)| n == name);
-        found.map_or("", |(_, value)| value.as_str())
-    }
-}
-
 /// A model on loopback that has one answer.
 struct Model {
     url: String,
-    calls: Receiver<Call>,
+    calls: Receiver<Heard>,
     /// Lets it answer one call.
     answers: Sender<()>,
 }
@@ -52,38 +40,14 @@ fn model() -> Model {
     }
 }
 
-fn answer(connection: &TcpStream, sender: &Sender<Call>, leave: &Receiver<()>) -> Option<()> {
-    let mut reader = BufReader::new(connection.try_clone().ok()?);
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(": ") {
-            headers.push((name.to_ascii_lowercase(), value.to_owned()));
-        }
-    }
-    let length = headers.iter().find(|(name, _)| name == "content-length")?;
-    let mut body = vec![0; length.1.parse().ok()?];
-    reader.read_exact(&mut body).ok()?;
-    let body = serde_json::from_slice(&body).ok()?;
-    sender.send(Call { headers, body }).ok()?;
+fn answer(connection: &TcpStream, sender: &Sender<Heard>, leave: &Receiver<()>) -> Option<()> {
+    sender.send(Heard::on(connection)?).ok()?;
     leave.recv_timeout(PATIENCE).ok()?;
     let said = json!({
         "choices": [{"finish_reason": "stop", "message": {"content": "Forty euro."}}],
         "usage": {"prompt_tokens": 4, "completion_tokens": 2},
     });
-    let said = said.to_string();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n",
-        said.len()
-    );
-    let mut connection = connection;
-    connection.write_all((head + &said).as_bytes()).ok()
+    say(connection, &said)
 }
 
 fn workflow() -> String {
@@ -126,7 +90,7 @@ fn a_model_is_called_once_and_where_it_is_stays_unknown() {
     assert_eq!(call.header("authorization"), format!("Bearer {KEY}"));
     assert!(!call.header("idempotency-key").is_empty());
     assert!(call.header("traceparent").starts_with("00-"));
-    assert_eq!(call.body["model"], "small");
+    assert_eq!(call.json()["model"], "small");
 
     let run = server.only_run("price", "completed");
     let snapshot = shown(&server, &["runs", "show", &run, "--json"]);

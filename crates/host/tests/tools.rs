@@ -5,7 +5,7 @@ mod server;
 
 use serde_json::{Value, json};
 use server::Server;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use server::world::{Heard, say};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -14,23 +14,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "tool-servers-key-not-to-be-seen";
 
-struct Call {
-    headers: Vec<(String, String)>,
-    body: Value,
-}
-
-impl Call {
-    fn header(&self, name: &str) -> &str {
-        let found = self.headers.iter().find(|(n, _)| n == name);
-        found.map_or("", |(_, value)| value.as_str())
-    }
-}
-
 /// A tool server on loopback whose `echo` gives back its text.
 struct Tools {
     url: String,
     /// Calls of tools; the rest of a session is not told.
-    calls: Receiver<Call>,
+    calls: Receiver<Heard>,
     /// Lets it answer one call.
     answers: Sender<()>,
 }
@@ -52,24 +40,9 @@ fn tools() -> Tools {
     }
 }
 
-fn answer(connection: &TcpStream, sender: &Sender<Call>, leave: &Receiver<()>) -> Option<()> {
-    let mut reader = BufReader::new(connection.try_clone().ok()?);
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(": ") {
-            headers.push((name.to_ascii_lowercase(), value.to_owned()));
-        }
-    }
-    let length = headers.iter().find(|(name, _)| name == "content-length")?;
-    let mut body = vec![0; length.1.parse().ok()?];
-    reader.read_exact(&mut body).ok()?;
-    let body: Value = serde_json::from_slice(&body).ok()?;
+fn answer(connection: &TcpStream, sender: &Sender<Heard>, leave: &Receiver<()>) -> Option<()> {
+    let heard = Heard::on(connection)?;
+    let body = heard.json();
     let result = match body["method"].as_str()? {
         "initialize" => json!({
             "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
@@ -77,24 +50,14 @@ fn answer(connection: &TcpStream, sender: &Sender<Call>, leave: &Receiver<()>) -
         }),
         "tools/call" => {
             let text = body["params"]["arguments"]["text"].clone();
-            let call = Call {
-                headers,
-                body: body.clone(),
-            };
-            sender.send(call).ok()?;
+            sender.send(heard).ok()?;
             leave.recv_timeout(PATIENCE).ok()?;
             json!({"content": [{"type": "text", "text": text}], "isError": false})
         }
         _ => Value::Null,
     };
-    let said = json!({"jsonrpc": "2.0", "id": body["id"], "result": result}).to_string();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n",
-        said.len()
-    );
-    let mut connection = connection;
-    connection.write_all((head + &said).as_bytes()).ok()
+    let said = json!({"jsonrpc": "2.0", "id": body["id"], "result": result});
+    say(connection, &said)
 }
 
 fn workflow(id: &str, type_id: &str, config: Value) -> String {
@@ -149,7 +112,7 @@ fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
     assert_eq!(call.header("mcp-protocol-version"), "2025-06-18");
     assert!(!call.header("idempotency-key").is_empty());
     assert!(call.header("traceparent").starts_with("00-"));
-    assert_eq!(call.body["params"]["name"], "echo");
+    assert_eq!(call.json()["params"]["name"], "echo");
 
     let run = server.only_run("echo", "completed");
     let events = server.run(&["runs", "events", &run, "--json"]);
@@ -238,5 +201,8 @@ fn a_workflow_may_leave_the_server_to_the_host() {
     let probe = "conformance-mcp-tool-roundtrip";
     assert!(server.run(&["run", probe, "--follow"]).status.success());
     let call = calls.recv_timeout(PATIENCE).unwrap();
-    assert_eq!(call.body["params"]["arguments"]["text"], "roundtrip-probe");
+    assert_eq!(
+        call.json()["params"]["arguments"]["text"],
+        "roundtrip-probe"
+    );
 }

@@ -4,7 +4,8 @@
 mod server;
 
 use server::Server;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use server::world::Heard;
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -13,62 +14,31 @@ use tandem_access::signature;
 /// A test that waits longer for a delivery has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Delivery {
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-}
-
-impl Delivery {
-    fn header(&self, name: &str) -> &str {
-        let found = self.headers.iter().find(|(n, _)| n == name);
-        found.map_or("", |(_, value)| value.as_str())
-    }
-
-    fn is_signed_with(&self, secret: &str) -> bool {
-        let expected = signature(secret, self.header("x-openwop-timestamp"), &self.body);
-        self.header("x-openwop-signature") == expected
-            && self.header("openwop-signature") == expected
-    }
+fn is_signed_with(delivery: &Heard, secret: &str) -> bool {
+    let at = delivery.header("x-openwop-timestamp");
+    let expected = signature(secret, at, &delivery.body);
+    delivery.header("x-openwop-signature") == expected
+        && delivery.header("openwop-signature") == expected
 }
 
 /// A target on loopback that takes everything.
-fn target() -> (String, Receiver<Delivery>) {
+fn target() -> (String, Receiver<Heard>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/in", listener.local_addr().unwrap());
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let sender = sender.clone();
-            std::thread::spawn(move || take(connection, &sender));
+            std::thread::spawn(move || take(&connection, &sender));
         }
     });
     (url, receiver)
 }
 
-fn take(connection: TcpStream, sender: &Sender<Delivery>) -> Option<()> {
-    let mut reader = BufReader::new(connection.try_clone().ok()?);
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(": ") {
-            headers.push((name.to_ascii_lowercase(), value.to_owned()));
-        }
-    }
-    let mut delivery = Delivery {
-        headers,
-        body: Vec::new(),
-    };
-    let length = delivery.header("content-length").parse().ok()?;
-    delivery.body.resize(length, 0);
-    reader.read_exact(&mut delivery.body).ok()?;
-    sender.send(delivery).ok()?;
+fn take(mut connection: &TcpStream, sender: &Sender<Heard>) -> Option<()> {
+    sender.send(Heard::on(connection)?).ok()?;
     let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-    (&connection).write_all(answer).ok()
+    connection.write_all(answer).ok()
 }
 
 fn json(answer: &str) -> serde_json::Value {
@@ -86,10 +56,10 @@ fn deliveries_are_signed_and_survive_a_death() {
 
     assert!(server.run(&["run", "hello"]).status.success());
     let first = deliveries.recv_timeout(PATIENCE).unwrap();
-    assert!(first.is_signed_with(&secret));
+    assert!(is_signed_with(&first, &secret));
     assert_eq!(first.header("x-openwop-webhook-id"), made["webhookId"]);
     assert_eq!(first.header("x-openwop-event-type"), "run.completed");
-    let body: serde_json::Value = serde_json::from_slice(&first.body).unwrap();
+    let body = first.json();
     assert_eq!(body["type"], "run.completed");
     assert_eq!(body["workspaceId"], "default");
     assert_eq!(body["runId"], body["event"]["runId"]);
@@ -104,7 +74,10 @@ fn deliveries_are_signed_and_survive_a_death() {
     server.died();
     server.start_again();
     let after = deliveries.recv_timeout(PATIENCE).unwrap();
-    assert!(after.is_signed_with(&secret), "the secret outlives a death");
+    assert!(
+        is_signed_with(&after, &secret),
+        "the secret outlives a death"
+    );
     let key = before.header("idempotency-key");
     assert!(!key.is_empty());
     assert_eq!(key, after.header("idempotency-key"));
@@ -125,7 +98,7 @@ fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
 
     assert!(server.run(&["run", "hello"]).status.success());
     let during = deliveries.recv_timeout(PATIENCE).unwrap();
-    assert!(during.is_signed_with(old));
+    assert!(is_signed_with(&during, old));
     let next = signature(new, during.header("x-openwop-timestamp"), &during.body);
     assert_eq!(during.header("openwop-signature-next"), next);
 
@@ -133,6 +106,6 @@ fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
     server.post("/v1/host/tandem/test/clock", &[], hours);
     assert!(server.run(&["run", "hello"]).status.success());
     let after = deliveries.recv_timeout(PATIENCE).unwrap();
-    assert!(after.is_signed_with(new));
+    assert!(is_signed_with(&after, new));
     assert_eq!(after.header("openwop-signature-next"), "");
 }

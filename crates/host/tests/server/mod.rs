@@ -1,6 +1,8 @@
 //! A server process for a test: its own directory, its own port, ended with the test.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub(crate) mod world;
+
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
