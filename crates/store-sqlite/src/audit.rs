@@ -2,6 +2,7 @@
 //! refuses every other change.
 
 use crate::SqliteStore;
+use crate::often::Often;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::InterruptId;
@@ -19,16 +20,15 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Gives each draft its place at the end of the chain.
-    pub(crate) fn append(&mut self, connection: &Connection, drafts: &[AuditDraft]) -> Result<()> {
+    pub(crate) fn append(&mut self, often: &mut Often<'_>, drafts: &[AuditDraft]) -> Result<()> {
         if drafts.is_empty() {
             return Ok(());
         }
         let mut end = match self.end {
             Some(end) => end,
-            None => head(connection)?,
+            None => head(often.connection())?,
         };
-        let mut insert =
-            connection.prepare_cached("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
+        let insert = often.get("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
         for draft in drafts {
             let seq = end.map_or(0, |head| head.seq) + 1;
             let (body, hash) = draft.placed(seq, end.map(|head| head.hash));
@@ -166,7 +166,7 @@ impl Audit for SqliteStore {
     async fn put_checkpoint(&self, new: Checkpoint, after: u64) -> Result<bool, Fault> {
         self.writer
             .amend(move |ledger| {
-                let last = last_checkpoint(&ledger.connection, u64::MAX)?;
+                let last = last_checkpoint(ledger.connection, u64::MAX)?;
                 if last.map_or(0, |c| c.at_sequence) != after {
                     return Ok(false);
                 }

@@ -2,6 +2,7 @@
 //! so a refusal leaves no trace without a savepoint.
 
 use crate::events::{self, Place};
+use crate::often::Often;
 use crate::writer::{Ledger, Stop};
 use crate::{
     SqliteStore, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
@@ -22,8 +23,8 @@ impl Log for SqliteStore {
             .writer
             .write(move |ledger| {
                 let places = validate(ledger, &commit)?;
-                let written = write(&ledger.connection, &commit, &places)?;
-                ledger.chain.append(&ledger.connection, &commit.audit)?;
+                let written = write(&mut ledger.often, &commit, &places)?;
+                ledger.chain.append(&mut ledger.often, &commit.audit)?;
                 Ok(written)
             })
             .await?;
@@ -38,12 +39,12 @@ impl Log for SqliteStore {
 }
 
 /// Where each append goes, or why the commit cannot be made.
-fn validate(ledger: &mut Ledger, commit: &Commit) -> Result<Vec<Place>, Stop> {
+fn validate(ledger: &mut Ledger<'_>, commit: &Commit) -> Result<Vec<Place>, Stop> {
     for guard in &commit.guards {
-        check_guard(&ledger.connection, guard)?;
+        check_guard(ledger.connection, guard)?;
     }
     if let Some(record) = &commit.idempotency
-        && idempotency::is_used(&ledger.connection, &record.key)?
+        && idempotency::is_used(ledger.connection, &record.key)?
     {
         return Err(Conflict::KeyUsed.into());
     }
@@ -55,7 +56,7 @@ fn validate(ledger: &mut Ledger, commit: &Commit) -> Result<Vec<Place>, Stop> {
             .rposition(|earlier| earlier.stream == append.stream);
         let found = match earlier {
             Some(index) => Some(places[index].after(&commit.appends[index])),
-            None => events::find(&ledger.connection, &append.stream)?,
+            None => events::find_again(&mut ledger.often, &append.stream)?,
         };
         let actual = found.and_then(|place| place.head);
         if actual != append.after {
@@ -66,10 +67,12 @@ fn validate(ledger: &mut Ledger, commit: &Commit) -> Result<Vec<Place>, Stop> {
             }
             .into());
         }
-        places.push(found.unwrap_or_else(|| Place {
+        let place = found.unwrap_or_else(|| Place {
             stream_no: ledger.number_stream(),
             head: None::<Seq>,
-        }));
+        });
+        events::check(place, append)?;
+        places.push(place);
     }
     Ok(places)
 }
@@ -111,16 +114,17 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
 
 /// The last place taken in the memory journal, if any was.
 fn write(
-    connection: &Connection,
+    often: &mut Often<'_>,
     commit: &Commit,
     places: &[Place],
 ) -> rusqlite::Result<Option<u64>> {
     for (append, place) in commit.appends.iter().zip(places) {
-        events::append(connection, *place, append)?;
+        events::append(often, *place, append)?;
         if let Some(row) = &append.run {
-            runs::project(connection, row)?;
+            runs::project(often, row)?;
         }
     }
+    let connection = often.connection();
     for change in &commit.timers {
         timers::change(connection, change)?;
     }

@@ -1,11 +1,26 @@
 //! Streams, their events and their snapshots. A stream's head is kept beside its name, so that
 //! checking an expected position is one lookup.
+//!
+//! Events that are appended together, at the same moment, share a row: their bodies one after the
+//! other, parted by a character no JSON text contains. A row's place is its stream's number and the
+//! sequence of its *last* event in one integer, so that the rows after any sequence are one range.
 
 use crate::SqliteStore;
+use crate::often::Often;
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use tandem_record::{Seq, StreamId, Timestamp};
-use tandem_store::{Append, Fault, ReadLog, SnapshotRecord, StoredEvent, StreamSlice};
+use tandem_store::{Append, Fault, NewEvent, ReadLog, SnapshotRecord, StoredEvent, StreamSlice};
+
+/// Between the bodies of a row. JSON escapes control characters, so no body has it.
+const PARTING: char = '\u{1e}';
+
+/// Bits of a place that hold the sequence: 16 million events a stream.
+const SEQ_BITS: u32 = 24;
+
+/// Bytes of bodies in one row, unless one body alone has more: a row fits into a page, and who reads
+/// one event reads little more.
+const ROW_BYTES: usize = 3_000;
 
 /// Where an append begins.
 #[derive(Clone, Copy)]
@@ -30,47 +45,92 @@ impl Place {
     }
 }
 
+const FIND: &str = "SELECT stream_no, head FROM streams WHERE stream = ?1";
+
 pub(crate) fn find(connection: &Connection, stream: &StreamId) -> Result<Option<Place>> {
-    connection
-        .prepare_cached("SELECT stream_no, head FROM streams WHERE stream = ?1")?
-        .query_row([stream.as_str()], |row| {
-            Ok(Place {
-                stream_no: row.get(0)?,
-                head: Some(seq(row.get(1)?)),
-            })
+    let mut find = connection.prepare_cached(FIND)?;
+    found(&mut find, stream)
+}
+
+pub(crate) fn find_again(often: &mut Often<'_>, stream: &StreamId) -> Result<Option<Place>> {
+    found(often.get(FIND)?, stream)
+}
+
+fn found(find: &mut Statement<'_>, stream: &StreamId) -> Result<Option<Place>> {
+    find.query_row([stream.as_str()], |row| {
+        Ok(Place {
+            stream_no: row.get(0)?,
+            head: Some(seq(row.get(1)?)),
         })
-        .optional()
+    })
+    .optional()
 }
 
 /// Every stream with a number of its own has an event, so the last event belongs to the newest.
 pub(crate) fn last_stream_no(connection: &Connection) -> Result<i64> {
     let last: Option<i64> =
-        connection.query_row("SELECT max(stream_no) FROM events", (), |row| row.get(0))?;
-    Ok(last.unwrap_or(0))
+        connection.query_row("SELECT max(place) FROM events", (), |row| row.get(0))?;
+    Ok(last.map_or(0, |place| place >> SEQ_BITS))
 }
 
-pub(crate) fn append(connection: &Connection, place: Place, append: &Append) -> Result<()> {
+/// Where a row lies whose last event is this one.
+pub(crate) fn place(stream_no: i64, last: u64) -> i64 {
+    (stream_no << SEQ_BITS) | last as i64
+}
+
+/// The places of a stream: those after the first, up to the second.
+fn places(stream_no: i64) -> (i64, i64) {
+    let first = place(stream_no, 0);
+    (first, place(stream_no + 1, 0) - 1)
+}
+
+/// Refuses what cannot be stored so that it can be read again.
+pub(crate) fn check(place: Place, append: &Append) -> Result<(), Fault> {
+    let stream = &append.stream;
+    if place.first() + append.events.len() as u64 > 1 << SEQ_BITS {
+        let message = format!(
+            "stream {stream} is full; a stream holds {} events",
+            1 << SEQ_BITS
+        );
+        return Err(Fault::permanent("stream_full", message));
+    }
+    if append
+        .events
+        .iter()
+        .any(|event| event.body.contains(PARTING))
+    {
+        let message = format!("an event for stream {stream} is not JSON");
+        return Err(Fault::permanent("invalid", message));
+    }
+    Ok(())
+}
+
+pub(crate) fn append(often: &mut Often<'_>, place: Place, append: &Append) -> Result<()> {
     if !append.events.is_empty() {
         let head = place.after(append).head.map(|head| head.0 as i64);
         match place.head {
-            None => connection
-                .prepare_cached(
-                    "INSERT INTO streams (stream, stream_no, head) VALUES (?1, ?2, ?3)",
-                )?
+            None => often
+                .get("INSERT INTO streams (stream, stream_no, head) VALUES (?1, ?2, ?3)")?
                 .execute(params![append.stream.as_str(), place.stream_no, head])?,
-            Some(_) => connection
-                .prepare_cached("UPDATE streams SET head = ?2 WHERE stream = ?1")?
+            Some(_) => often
+                .get("UPDATE streams SET head = ?2 WHERE stream = ?1")?
                 .execute(params![append.stream.as_str(), head])?,
         };
-        let mut insert = connection.prepare_cached(
-            "INSERT INTO events (stream_no, seq, at, body) VALUES (?1, ?2, ?3, ?4)",
-        )?;
-        for (seq, event) in (place.first()..).zip(&append.events) {
-            insert.execute(params![place.stream_no, seq as i64, event.at.0, event.body])?;
+        let insert = often.get("INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)")?;
+        let mut next = place.first();
+        for row in together(&append.events) {
+            next += row.len() as u64;
+            let at = row[0].at.0;
+            let place = self::place(place.stream_no, next - 1);
+            match row {
+                [alone] => insert.execute(params![place, at, alone.body])?,
+                several => insert.execute(params![place, at, joined(several)])?,
+            };
         }
     }
     if let Some(snapshot) = &append.snapshot {
-        connection
+        often
+            .connection()
             .prepare_cached(
                 "INSERT OR REPLACE INTO snapshots (stream_no, seq, format, body)
                  VALUES (?1, ?2, ?3, ?4)",
@@ -85,18 +145,43 @@ pub(crate) fn append(connection: &Connection, place: Place, append: &Append) -> 
     Ok(())
 }
 
+/// The events in the rows they are stored in.
+fn together(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
+    let mut bytes = 0;
+    events.chunk_by(move |one, next| {
+        bytes += one.body.len();
+        let fits = one.at == next.at && bytes + next.body.len() <= ROW_BYTES;
+        if !fits {
+            bytes = 0;
+        }
+        fits
+    })
+}
+
+fn joined(events: &[NewEvent]) -> String {
+    let length = events.iter().map(|event| event.body.len() + 1).sum();
+    let mut bodies = String::with_capacity(length);
+    for event in events {
+        if !bodies.is_empty() {
+            bodies.push(PARTING);
+        }
+        bodies.push_str(&event.body);
+    }
+    bodies
+}
+
 /// Takes away what a stream holds. Its head stays; its number does not, so that a later stream may
 /// have it.
 pub(crate) fn remove(connection: &Connection, stream: &StreamId) -> Result<()> {
     let Some(Place { stream_no, .. }) = find(connection, stream)? else {
         return Ok(());
     };
-    for sql in [
-        "DELETE FROM events WHERE stream_no = ?1",
-        "DELETE FROM snapshots WHERE stream_no = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([stream_no])?;
-    }
+    connection
+        .prepare_cached("DELETE FROM events WHERE place BETWEEN ?1 AND ?2")?
+        .execute(places(stream_no))?;
+    connection
+        .prepare_cached("DELETE FROM snapshots WHERE stream_no = ?1")?
+        .execute([stream_no])?;
     connection
         .prepare_cached("UPDATE streams SET stream_no = 0 WHERE stream = ?1")?
         .execute([stream.as_str()])?;
@@ -127,7 +212,7 @@ impl ReadLog for SqliteStore {
 
 /// Two statements without a transaction: what the second may see beyond the head of the first is
 /// cut off, and below the head nothing ever changes.
-fn slice(
+pub(crate) fn slice(
     connection: &Connection,
     stream: &StreamId,
     after: Option<Seq>,
@@ -136,23 +221,54 @@ fn slice(
     let Some(Place { stream_no, head }) = find(connection, stream)? else {
         return Ok(StreamSlice::default());
     };
-    let mut select = connection.prepare_cached(
-        "SELECT seq, at, body FROM events
-         WHERE stream_no = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
-    )?;
-    let after = after.map_or(-1, |after| after.0 as i64);
-    let last = head.map_or(-1, |head| head.0 as i64);
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let events = select
-        .query_map(params![stream_no, after, last, limit], |row| {
-            Ok(StoredEvent {
-                seq: seq(row.get(0)?),
-                at: Timestamp(row.get(1)?),
-                body: row.get(2)?,
-            })
-        })?
-        .collect::<Result<_>>()?;
+    let first = after.map_or(0, |after| after.0.saturating_add(1));
+    let Some(last) = head.filter(|head| first <= head.0 && limit > 0) else {
+        return Ok(StreamSlice {
+            events: Vec::new(),
+            head,
+        });
+    };
+    let mut events = Vec::new();
+    read(connection, stream_no, first, last, |event| {
+        events.push(event);
+        events.len() < limit
+    })?;
     Ok(StreamSlice { events, head })
+}
+
+/// Tells the events from the first to the last, until told to stop.
+pub(crate) fn read(
+    connection: &Connection,
+    stream_no: i64,
+    first: u64,
+    last: Seq,
+    mut tell: impl FnMut(StoredEvent) -> bool,
+) -> Result<()> {
+    // A row is found by its last event, so the first row may begin before what is wanted.
+    let mut select = connection.prepare_cached(
+        "SELECT place, at, bodies FROM events WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
+    )?;
+    let range = [place(stream_no, first), place(stream_no, last.0)];
+    let mut rows = select.query(range)?;
+    while let Some(row) = rows.next()? {
+        let ends: i64 = row.get(0)?;
+        let ends = (ends - place(stream_no, 0)).unsigned_abs();
+        let at = Timestamp(row.get(1)?);
+        let bodies = row.get_ref(2)?.as_str()?;
+        let count = bodies.matches(PARTING).count() as u64 + 1;
+        for (seq, body) in ((ends + 1).saturating_sub(count)..).zip(bodies.split(PARTING)) {
+            let wanted = seq >= first;
+            let event = || StoredEvent {
+                seq: Seq(seq),
+                at,
+                body: body.to_owned(),
+            };
+            if wanted && !tell(event()) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<SnapshotRecord>> {

@@ -74,9 +74,9 @@ impl Keys for SqliteStore {
     async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
         self.writer
             .amend(move |ledger| {
-                put(&ledger.connection, &key)?;
+                put(ledger.connection, &key)?;
                 let told = std::slice::from_ref(&told);
-                Ok(ledger.chain.append(&ledger.connection, told)?)
+                Ok(ledger.chain.append(&mut ledger.often, told)?)
             })
             .await
     }
@@ -117,7 +117,7 @@ impl Keys for SqliteStore {
         let (tenant, key_id) = (tenant.clone(), key_id.to_owned());
         self.writer
             .amend(move |ledger| {
-                let connection = &ledger.connection;
+                let connection = ledger.connection;
                 let before: Option<Option<i64>> = connection
                     .prepare_cached(
                         "SELECT revoked_at FROM keys WHERE tenant = ?1 AND key_id = ?2",
@@ -129,7 +129,7 @@ impl Keys for SqliteStore {
                         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1")?
                         .execute(params![key_id, at.0])?;
                     let told = std::slice::from_ref(&told);
-                    ledger.chain.append(connection, told)?;
+                    ledger.chain.append(&mut ledger.often, told)?;
                 }
                 Ok(before.is_some())
             })

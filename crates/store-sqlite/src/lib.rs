@@ -27,6 +27,7 @@ mod keys;
 mod lock;
 mod memory;
 mod migrations;
+mod often;
 mod options;
 mod outbox;
 mod people;
@@ -103,7 +104,7 @@ impl SqliteStore {
     /// after `disk_full`.
     pub async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<(), Fault> {
         self.writer
-            .amend(move |ledger| Ok(connection::cap_size(&ledger.connection, max_bytes)?))
+            .amend(move |ledger| Ok(connection::cap_size(ledger.connection, max_bytes)?))
             .await
     }
 }
@@ -140,7 +141,7 @@ impl Upkeep for SqliteStore {
 
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
         self.writer
-            .amend(move |ledger| Ok(idempotency::expire(&ledger.connection, before, limit)?))
+            .amend(move |ledger| Ok(idempotency::expire(ledger.connection, before, limit)?))
             .await
     }
 
@@ -164,10 +165,10 @@ impl Upkeep for SqliteStore {
         let (run, tombstone) = (run.clone(), tombstone.to_owned());
         self.writer
             .amend(move |ledger| {
-                let connection = &ledger.connection;
+                let connection = ledger.connection;
                 if runs::mark_buried(connection, &run, &tombstone)? {
                     events::remove(connection, &StreamId::of_run(&run))?;
-                    ledger.chain.append(connection, told.as_slice())?;
+                    ledger.chain.append(&mut ledger.often, told.as_slice())?;
                 }
                 Ok(())
             })

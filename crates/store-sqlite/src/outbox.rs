@@ -102,7 +102,7 @@ fn leased(row: &Row<'_>, request: &LeaseRequest) -> Result<OutboxEntry> {
 impl Outbox for SqliteStore {
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
         self.writer
-            .amend(move |ledger| Ok(lease(&ledger.connection, &request)?))
+            .amend(move |ledger| Ok(lease(ledger.connection, &request)?))
             .await
     }
 

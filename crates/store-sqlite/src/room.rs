@@ -95,8 +95,9 @@ impl<'a> Look<'a> {
     fn largest(&self, view: &Connection) -> Result<Vec<RunSize>> {
         let sql = format!(
             "SELECT r.run_id, r.tenant, r.workflow_id, r.status, s.head + 1,
-                    (SELECT coalesce(sum(length(CAST(e.body AS BLOB))), 0)
-                     FROM events e WHERE e.stream_no = s.stream_no)
+                    (SELECT coalesce(sum(length(CAST(e.bodies AS BLOB)) + 1), 0) - s.head - 1
+                     FROM events e WHERE e.place BETWEEN s.stream_no << 24
+                         AND (s.stream_no << 24) + s.head)
              FROM (SELECT position, run_id, tenant, workflow_id, status FROM runs
                    {} AND tombstone IS NULL ORDER BY position DESC LIMIT ?1) r
              JOIN streams s ON s.stream = 'run:' || r.run_id

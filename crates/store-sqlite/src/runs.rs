@@ -4,6 +4,7 @@
 use crate::SqliteStore;
 use crate::events::seq;
 use crate::fault;
+use crate::often::Often;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -33,9 +34,9 @@ const FIND: &str = concat!(
      WHERE run_id = ?1"
 );
 
-pub(crate) fn project(connection: &Connection, row: &RunRow) -> Result<()> {
+pub(crate) fn project(often: &mut Often<'_>, row: &RunRow) -> Result<()> {
     // A row that stands where it stood is left alone, and so are its indexes.
-    let mut upsert = connection.prepare_cached(concat!(
+    let upsert = often.get(concat!(
         "INSERT INTO runs (",
         columns!(),
         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)

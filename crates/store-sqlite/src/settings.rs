@@ -31,7 +31,7 @@ impl Settings for SqliteStore {
     async fn set(&self, name: &str, value: &str) -> Result<(), Fault> {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.writer
-            .amend(move |ledger| Ok(set(&ledger.connection, &name, &value)?))
+            .amend(move |ledger| Ok(set(ledger.connection, &name, &value)?))
             .await
     }
 
@@ -39,10 +39,10 @@ impl Settings for SqliteStore {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.writer
             .amend(move |ledger| {
-                if let Some(stored) = get(&ledger.connection, &name)? {
+                if let Some(stored) = get(ledger.connection, &name)? {
                     return Ok(stored);
                 }
-                set(&ledger.connection, &name, &value)?;
+                set(ledger.connection, &name, &value)?;
                 Ok(value.clone())
             })
             .await

@@ -12,6 +12,7 @@ use crate::checkpoint::Checkpointer;
 use crate::events;
 use crate::fault;
 use crate::lock::Lock;
+use crate::often::Often;
 use rusqlite::Connection;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
@@ -24,19 +25,27 @@ const BATCH: usize = 512;
 /// Jobs waiting at most; beyond it callers wait before they queue.
 const QUEUE: usize = 4 * BATCH;
 
-/// What jobs work on.
-pub(crate) struct Ledger {
-    pub(crate) connection: Connection,
+/// What the writer knows from one transaction to the next.
+struct Book {
+    connection: Connection,
     /// For the next new stream. A number lost to a rollback is not missed.
     next_stream_no: i64,
-    /// Where the audit chain ends, entries of this transaction included.
-    pub(crate) chain: Chain,
+    /// Where the audit chain ends, entries of the transaction under way included.
+    chain: Chain,
 }
 
-impl Ledger {
+/// What jobs work on: the transaction under way.
+pub(crate) struct Ledger<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) often: Often<'a>,
+    pub(crate) chain: &'a mut Chain,
+    next_stream_no: &'a mut i64,
+}
+
+impl Ledger<'_> {
     pub(crate) fn number_stream(&mut self) -> i64 {
-        let number = self.next_stream_no;
-        self.next_stream_no += 1;
+        let number = *self.next_stream_no;
+        *self.next_stream_no += 1;
         number
     }
 }
@@ -70,7 +79,7 @@ impl From<Fault> for Stop {
 /// Work with its answer's address, the types erased.
 trait Job: Send {
     /// Does the work and keeps the outcome. `Err` asks for a rollback.
-    fn attempt(&mut self, ledger: &mut Ledger) -> rusqlite::Result<()>;
+    fn attempt(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()>;
     /// Tells the caller: the kept outcome, or why it could not be made durable.
     fn answer(self: Box<Self>, durable: Result<(), Fault>);
 }
@@ -84,9 +93,9 @@ struct Task<T, F> {
 impl<T, F> Job for Task<T, F>
 where
     T: Send,
-    F: FnMut(&mut Ledger) -> Result<T, Stop> + Send,
+    F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send,
 {
-    fn attempt(&mut self, ledger: &mut Ledger) -> rusqlite::Result<()> {
+    fn attempt(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()> {
         self.outcome = Some(match (self.work)(ledger) {
             Ok(value) => Ok(value),
             Err(Stop::Refused(error)) => Err(error),
@@ -120,7 +129,7 @@ impl Writer {
         lock: Lock,
     ) -> rusqlite::Result<Self> {
         checkpointer.watch(&mut connection)?;
-        let mut ledger = Ledger {
+        let mut book = Book {
             next_stream_no: events::last_stream_no(&connection)? + 1,
             chain: Chain::default(),
             connection,
@@ -130,10 +139,10 @@ impl Writer {
         let work = move || {
             let mut batch = Vec::with_capacity(BATCH);
             while waiting.blocking_recv_many(&mut batch, BATCH) > 0 {
-                settle(&mut ledger, &mut batch);
-                checkpointer.after_commit(&ledger.connection);
+                settle(&mut book, &mut batch);
+                checkpointer.after_commit(&book.connection);
             }
-            checkpointer.finish(ledger.connection);
+            checkpointer.finish(book.connection);
             drop(lock);
             drop(alive);
         };
@@ -152,7 +161,7 @@ impl Writer {
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnMut(&mut Ledger) -> Result<T, Stop> + Send + 'static,
+        F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let task = Task {
@@ -174,7 +183,7 @@ impl Writer {
     pub(crate) async fn amend<T, F>(&self, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
-        F: FnMut(&mut Ledger) -> Result<T, Stop> + Send + 'static,
+        F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send + 'static,
     {
         self.write(work).await.map_err(|error| match error {
             Error::Fault(fault) => fault,
@@ -207,8 +216,8 @@ impl Drop for Writer {
 }
 
 /// Makes the batch durable and answers every job in it.
-fn settle(ledger: &mut Ledger, batch: &mut Vec<Box<dyn Job>>) {
-    match attempt(ledger, batch) {
+fn settle(book: &mut Book, batch: &mut Vec<Box<dyn Job>>) {
+    match attempt(book, batch) {
         Ok(()) => {
             for job in batch.drain(..) {
                 job.answer(Ok(()));
@@ -223,7 +232,7 @@ fn settle(ledger: &mut Ledger, batch: &mut Vec<Box<dyn Job>>) {
         }
         Err(Trouble::Work(_)) => {
             for mut job in batch.drain(..) {
-                let result = attempt(ledger, std::slice::from_mut(&mut job));
+                let result = attempt(book, std::slice::from_mut(&mut job));
                 job.answer(result.map_err(|trouble| match trouble {
                     Trouble::Begin(error) | Trouble::Work(error) => fault::from_sql(error),
                 }));
@@ -238,18 +247,25 @@ enum Trouble {
 }
 
 /// All jobs in one transaction, or none of them.
-fn attempt(ledger: &mut Ledger, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
-    run(&ledger.connection, "BEGIN IMMEDIATE").map_err(Trouble::Begin)?;
+fn attempt(book: &mut Book, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
+    let connection = &book.connection;
+    run(connection, "BEGIN IMMEDIATE").map_err(Trouble::Begin)?;
+    let mut ledger = Ledger {
+        connection,
+        often: Often::new(connection),
+        chain: &mut book.chain,
+        next_stream_no: &mut book.next_stream_no,
+    };
     let done = jobs
         .iter_mut()
-        .try_for_each(|job| job.attempt(ledger))
-        .and_then(|()| ledger.chain.keep_end(&ledger.connection))
-        .and_then(|()| run(&ledger.connection, "COMMIT"));
+        .try_for_each(|job| job.attempt(&mut ledger))
+        .and_then(|()| ledger.chain.keep_end(connection))
+        .and_then(|()| run(connection, "COMMIT"));
     if done.is_err() {
-        ledger.chain = Chain::default();
+        *ledger.chain = Chain::default();
         // Some errors, a full disk among them, have ended the transaction already.
-        if !ledger.connection.is_autocommit() {
-            let _ = run(&ledger.connection, "ROLLBACK");
+        if !connection.is_autocommit() {
+            let _ = run(connection, "ROLLBACK");
         }
     }
     done.map_err(Trouble::Work)

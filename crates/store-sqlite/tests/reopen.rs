@@ -291,3 +291,59 @@ async fn memory_of_before_is_counted_as_it_stands() {
         .unwrap();
     assert_eq!((held, rows[0].run.as_str()), (1, "r2"), "its newest write");
 }
+
+#[tokio::test]
+async fn a_log_of_one_row_an_event_is_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let before = rusqlite::Connection::open(&path).unwrap();
+    for script in [
+        include_str!("../src/schema/1.sql"),
+        include_str!("../src/schema/2.sql"),
+        include_str!("../src/schema/3.sql"),
+        include_str!("../src/schema/4.sql"),
+        include_str!("../src/schema/5.sql"),
+        include_str!("../src/schema/6.sql"),
+        include_str!("../src/schema/7.sql"),
+    ] {
+        before.execute_batch(script).unwrap();
+    }
+    before
+        .execute_batch(
+            "PRAGMA application_id = 0x544E444D;
+             PRAGMA user_version = 7;
+             INSERT INTO streams VALUES ('run:a', 7, 2), ('run:b', 9, 0);
+             INSERT INTO events VALUES (7, 0, 5, '{\"n\":0}'), (7, 1, 5, '{\"n\":1}'),
+                 (7, 2, 6, '{\"n\":2}'), (9, 0, 7, '{}');",
+        )
+        .unwrap();
+    drop(before);
+    let store = open(&path);
+    let (a, new) = (StreamId::new("run:a"), StreamId::new("run:c"));
+    must(
+        &store,
+        commit([append(&a, Some(2), 2), append(&new, None, 1)]),
+    )
+    .await;
+    let events = whole(&store, &a).await;
+    let read: Vec<(i64, &str)> = events.iter().map(|e| (e.at.0, &*e.body)).take(3).collect();
+    assert_eq!(
+        read,
+        [(5, r#"{"n":0}"#), (5, r#"{"n":1}"#), (6, r#"{"n":2}"#)]
+    );
+    assert_eq!(events.len(), 5, "and goes on");
+    assert_eq!(whole(&store, &new).await.len(), 1, "a stream of its own");
+    assert_eq!(whole(&store, &StreamId::new("run:b")).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_would_be_read_differently_is_not_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("tandem.db"));
+    let stream = StreamId::new("run:a");
+    let mut one = append(&stream, None, 1);
+    one.events[0].body = "not\u{1e}JSON".to_owned();
+    let refused = store.commit(commit([one])).await.unwrap_err();
+    assert!(refused.to_string().contains("is not JSON"), "{refused}");
+    assert!(whole(&store, &stream).await.is_empty());
+}

@@ -5,9 +5,10 @@
 //! comes from, its own, and those below it. With all these runs chosen, what any of them saw at any
 //! of its events is a function of the rows found here.
 
+use crate::events;
 use rusqlite::{Connection, OptionalExtension, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_record::{MemoryOrigin, RunId};
+use tandem_record::{MemoryOrigin, RunId, StreamId};
 
 /// What is stored of the beginning of a run.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +35,9 @@ pub(super) fn origin(
     if let Some(left) = text("SELECT tombstone FROM runs WHERE run_id = ?1")? {
         return Ok(read(Kept::Tombstone(&left)));
     }
-    let first = text(
-        "SELECT e.body FROM streams s JOIN events e ON e.stream_no = s.stream_no AND e.seq = 0
-         WHERE s.stream = 'run:' || ?1",
-    )?;
-    Ok(first.and_then(|body| read(Kept::FirstEvent(&body))))
+    let slice = events::slice(view, &StreamId::of_run(run), None, 1)?;
+    let first = slice.events.first();
+    Ok(first.and_then(|event| read(Kept::FirstEvent(&event.body))))
 }
 
 /// Places in the journal of everything these runs can see, in order.

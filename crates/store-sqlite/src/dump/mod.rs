@@ -1,7 +1,7 @@
 //! Runs with their whole history as lines of JSON, out of one database and into another.
 //!
 //! ```text
-//! {"tandem":{"format":"tandem-export-1","schema":7,"whole":true,"memoryPosition":41}}
+//! {"tandem":{"format":"tandem-export-1","schema":8,"whole":true,"memoryPosition":41}}
 //! {"definitions":{"hash":"…","document":"…"}}     what runs stand on, before them
 //! {"streams":{"stream":"run:…","head":12}}        a run begins; all up to the next is of it
 //! {"runs":{…}}  {"events":{…}}  {"interrupts":{…}}  {"timers":{…}}  {"outbox":{…}}

@@ -8,6 +8,7 @@ use crate::audit::Chain;
 use crate::copy::{Part, Watcher, trouble};
 use crate::lock::Lock;
 use crate::migrations::CURRENT;
+use crate::often::Often;
 use crate::{Options, connection, events, fault, inbox, interrupts, memory, migrations};
 use rusqlite::types::{ToSql, Value as Sql};
 use rusqlite::{Connection, OptionalExtension};
@@ -285,7 +286,13 @@ impl<'a> Writer<'a> {
                 row.insert("stream_no".to_owned(), number.into());
             }
             "events" => {
-                row.insert("stream_no".to_owned(), self.stream_no.into());
+                let seq = row.remove("seq").and_then(|seq| seq.as_u64());
+                let (Some(seq), Some(body)) = (seq, row.remove("body")) else {
+                    return Ok(None);
+                };
+                let place = events::place(self.stream_no, seq);
+                row.insert("place".to_owned(), place.into());
+                row.insert("bodies".to_owned(), body);
             }
             "outbox" => {
                 row.insert("attempts".to_owned(), 0.into());
@@ -369,7 +376,7 @@ impl<'a> Writer<'a> {
             Object::new(),
         );
         let mut chain = Chain::default();
-        chain.append(self.target, &[draft])?;
+        chain.append(&mut Often::new(self.target), &[draft])?;
         Ok(chain.keep_end(self.target)?)
     }
 

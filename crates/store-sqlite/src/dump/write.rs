@@ -7,6 +7,7 @@ use super::{
     Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, Selection, TITLE, Title,
 };
 use crate::copy::{Watcher, trouble, visit_current};
+use crate::events::{self, seq};
 use crate::fault;
 use crate::migrations::Header;
 use rusqlite::types::ToSql;
@@ -16,8 +17,8 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
-use tandem_record::{RunId, StreamId};
-use tandem_store::Fault;
+use tandem_record::{RunId, Seq, StreamId};
+use tandem_store::{Fault, StoredEvent};
 
 /// Writes what is selected of the database `from`, beside whoever uses it. `origin` reads where runs
 /// come from, `watch` hears of runs written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
@@ -215,7 +216,7 @@ impl Writer<'_> {
         let run = stream.strip_prefix("run:").unwrap_or_default();
         self.rows("runs", "WHERE run_id = ?1", &[&run])?;
         if !buried {
-            self.rows("events", "WHERE stream_no = ?1 ORDER BY seq", &[&number])?;
+            self.events(number, seq(head))?;
         }
         if !run.is_empty() {
             let of_run = "WHERE tenant = (SELECT tenant FROM runs WHERE run_id = ?1) \
@@ -225,6 +226,23 @@ impl Writer<'_> {
         }
         self.rows("timers", "WHERE stream = ?1", &[&stream])?;
         self.rows("outbox", "WHERE stream = ?1 ORDER BY entry_no", &[&stream])
+    }
+
+    /// One line for each, however they share rows.
+    fn events(&mut self, stream_no: i64, last: Seq) -> Result<(), Stop> {
+        let mut written = Ok(());
+        events::read(
+            self.view,
+            stream_no,
+            0,
+            last,
+            |StoredEvent { seq, at, body }| {
+                written = self.line("events", &json!({"seq": seq, "at": at, "body": body}));
+                self.counts.add("events");
+                written.is_ok()
+            },
+        )?;
+        written
     }
 
     /// The rows of a table that a condition of ours selects.
@@ -259,7 +277,6 @@ impl Writer<'_> {
 /// What only means something in the file it is in.
 fn travel_light(table: &str, row: &mut Map<String, Value>) {
     let left: &[&str] = match table {
-        "events" => &["stream_no"],
         "outbox" => &["entry_no", "owner", "leased_until", "due_at"],
         _ => &[],
     };

@@ -3,6 +3,7 @@
 use super::hash::Hash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt::Write as _;
 use tandem_record::{Actor, Object, TenantId, Timestamp};
 
 /// The action of entries that tell how a question was decided; their target is the question.
@@ -31,18 +32,28 @@ impl AuditDraft {
         if let Some(principal) = &actor.principal {
             details.insert("principal".to_owned(), Value::from(principal.as_str()));
         }
-        let before_place = format!(
-            r#"{{"action":{},"actor":{},"details":{},"occurredAt":{}"#,
-            text(action),
-            text(&actor.via.to_string()),
-            canonical_object(&details),
-            text(&occurred_at(at)),
-        );
-        let tenant = tenant.map_or_else(|| "null".to_owned(), |tenant| text(tenant.as_str()));
-        let after_place = format!(r#","target":{},"tenant":{tenant}}}"#, text(target));
+        let mut before = Vec::with_capacity(384);
+        before.extend_from_slice(br#"{"action":"#);
+        text(&mut before, action);
+        before.extend_from_slice(br#","actor":"#);
+        text(&mut before, &actor.via.to_string());
+        before.extend_from_slice(br#","details":"#);
+        canonical_object(&mut before, &details);
+        before.extend_from_slice(br#","occurredAt":"#);
+        text(&mut before, &occurred_at(at));
+        let mut after = Vec::with_capacity(96);
+        after.extend_from_slice(br#","target":"#);
+        text(&mut after, target);
+        after.extend_from_slice(br#","tenant":"#);
+        match tenant {
+            Some(tenant) => text(&mut after, tenant.as_str()),
+            None => after.extend_from_slice(b"null"),
+        }
+        after.push(b'}');
+        let utf8 = |bytes| String::from_utf8(bytes).expect("JSON is UTF-8");
         Self {
-            before_place,
-            after_place,
+            before_place: utf8(before),
+            after_place: utf8(after),
         }
     }
 
@@ -52,8 +63,15 @@ impl AuditDraft {
             before_place,
             after_place,
         } = self;
-        let before = before.map_or_else(|| "null".to_owned(), |hash| format!("\"{hash}\""));
-        let body = format!(r#"{before_place},"prevHash":{before},"seq":{seq}{after_place}"#);
+        // Room for the two names, a hash and a number.
+        let mut body = String::with_capacity(before_place.len() + after_place.len() + 112);
+        body.push_str(before_place);
+        match before {
+            Some(hash) => write!(body, r#","prevHash":"{hash}","seq":{seq}"#),
+            None => write!(body, r#","prevHash":null,"seq":{seq}"#),
+        }
+        .expect("a string takes everything");
+        body.push_str(after_place);
         let hash = Hash::of(body.as_bytes());
         (body, hash)
     }
@@ -74,8 +92,8 @@ pub struct Entry {
 }
 
 /// A text in canonical form. Ordinary JSON escapes it the same way, and faster.
-fn text(text: &str) -> String {
-    serde_json::to_string(text).expect("a text is JSON")
+fn text(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a text is JSON");
 }
 
 pub(super) fn canonical(value: &impl Serialize) -> String {
@@ -84,12 +102,13 @@ pub(super) fn canonical(value: &impl Serialize) -> String {
 
 /// Every entry has details, and nearly all of them are texts under short names: those ordinary JSON
 /// writes in canonical form as well, at a fraction of the cost.
-fn canonical_object(details: &Object) -> String {
+fn canonical_object(out: &mut Vec<u8>, details: &Object) {
     let plain = |(name, value): (&String, &Value)| name.is_ascii() && value.is_string();
     if details.iter().all(plain) {
-        return serde_json::to_string(details).expect("texts are JSON");
+        serde_json::to_writer(out, details).expect("texts are JSON");
+    } else {
+        out.extend_from_slice(canonical(details).as_bytes());
     }
-    canonical(details)
 }
 
 /// RFC 3339 in UTC with milliseconds.

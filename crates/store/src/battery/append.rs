@@ -1,7 +1,7 @@
 //! Streams grow at an expected position, without gaps, and a commit is all or nothing.
 
 use super::sample::{NOW, append, body, commit, conflict, head, later, must, row, whole};
-use crate::{Conflict, Error, NewEvent, Store, TimerChange};
+use crate::{Conflict, Error, NewEvent, Store, StoredEvent, TimerChange};
 use std::sync::Arc;
 use tandem_record::{Seq, StreamId, TimerKey};
 
@@ -43,6 +43,48 @@ pub async fn reads_in_pages(store: Arc<dyn Store>) {
     let none = store.events(&stream, None, 0).await.unwrap();
     assert!(none.events.is_empty(), "a limit of nothing gives nothing");
     assert_eq!(none.head, Some(Seq(9)));
+}
+
+/// However a store lays them down, events of one moment, of different moments, short and long ones
+/// are read one by one, from any place on.
+pub async fn reads_from_any_place(store: Arc<dyn Store>) {
+    let stream = StreamId::new("run:a");
+    must(
+        &store,
+        commit([append(&StreamId::new("run:before"), None, 3)]),
+    )
+    .await;
+    let mut written: Vec<NewEvent> = Vec::new();
+    for (count, moments, bytes) in [(5, 1, 1), (1, 1, 1), (4, 2, 900), (3, 1, 5_000), (2, 1, 1)] {
+        let after = (written.len() as u64).checked_sub(1);
+        let mut more = append(&stream, after, count);
+        for (place, event) in (0_u64..).zip(&mut more.events) {
+            event.at = later(place % moments);
+            event.body = format!(r#"{{"n":{},"pad":"{}"}}"#, written.len(), "x".repeat(bytes));
+            written.push(event.clone());
+        }
+        must(&store, commit([more])).await;
+    }
+    must(
+        &store,
+        commit([append(&StreamId::new("run:behind"), None, 3)]),
+    )
+    .await;
+    let length = written.len();
+    for from in 0..=length {
+        for limit in [1, 2, 4, 100] {
+            let after = (from as u64).checked_sub(1).map(Seq);
+            let slice = store.events(&stream, after, limit).await.unwrap();
+            let read: Vec<(u64, NewEvent)> = slice
+                .events
+                .into_iter()
+                .map(|StoredEvent { seq, at, body }| (seq.0, NewEvent { at, body }))
+                .collect();
+            let wanted: Vec<(u64, NewEvent)> = (0..).zip(written.iter().cloned()).collect();
+            let end = length.min(from + limit);
+            assert_eq!(read, wanted[from..end], "{limit} from {from}");
+        }
+    }
 }
 
 pub async fn refuses_a_stale_position(store: Arc<dyn Store>) {
