@@ -1,19 +1,27 @@
-//! Around every request: a span, a trace context, one line in the log, two metrics.
+//! Around every request: a span, a trace context, one line in the log, two metrics. A panic in a
+//! handler is counted and answered.
 //!
 //! The line names the key by its public id and the route by its template. It never holds a
 //! credential, an idempotency key, a query or a body.
 
 use crate::api::Shared;
+use crate::problem::Problem;
 use crate::trace::Trace;
 use crate::verb;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::HeaderName;
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 use tandem_access::{Identity, Scope};
+use tower::{Layer, Service};
 use tracing::Instrument as _;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -37,11 +45,59 @@ impl Noted {
     }
 }
 
-pub(crate) async fn observe(
-    State(doors): State<Shared>,
+/// Around every route. A layer of its own kind: what wraps every request is not boxed more often
+/// than once.
+#[derive(Clone)]
+pub(crate) struct Observe(pub(crate) Shared);
+
+impl<S> Layer<S> for Observe {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed {
+            inner,
+            doors: Arc::clone(&self.0),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Observed<S> {
+    inner: S,
+    doors: Shared,
+}
+
+impl<S> Service<Request> for Observed<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
+        + Clone
+        + Send
+        + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        // The one that is ready goes; its clone stays and is asked anew.
+        let next = self.inner.clone();
+        let ready = std::mem::replace(&mut self.inner, next);
+        Box::pin(observe(Arc::clone(&self.doors), ready, request))
+    }
+}
+
+async fn observe<S>(
+    doors: Shared,
+    mut next: S,
     mut request: Request,
-    next: Next,
-) -> Response {
+) -> Result<Response, Infallible>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
     let began = Instant::now();
     let trace = Trace::of(request.headers());
     let noted = Noted::default();
@@ -57,7 +113,14 @@ pub(crate) async fn observe(
         request_id = trace.span_id(),
         trace_id = trace.trace_id()
     );
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let answering = async { next.call(request).await }.instrument(span.clone());
+    let mut response = match AssertUnwindSafe(answering).catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Err(cause) => {
+            doors.runtime.metrics().panics.inc();
+            Problem::internal(&panic_message(&*cause)).into_response()
+        }
+    };
     response.headers_mut().insert(TRACEPARENT, trace.header());
     let elapsed = began.elapsed();
     let status = response.status();
@@ -73,5 +136,12 @@ pub(crate) async fn observe(
         latency_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         "answered"
     );
-    response
+    Ok(response)
+}
+
+/// What a panic said, for the log.
+fn panic_message(cause: &(dyn Any + Send)) -> String {
+    let text = cause.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a handler panicked".to_owned())
 }

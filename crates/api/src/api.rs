@@ -5,9 +5,10 @@ use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
 use crate::problem::Problem;
 use axum::http::request::Parts;
+use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tandem_access::{
     Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
 };
@@ -114,6 +115,8 @@ pub(crate) struct Doors {
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: HttpMetrics,
+    /// The API described, once the routes are known.
+    pub(crate) description: OnceLock<Bytes>,
 }
 
 impl Doors {
@@ -141,6 +144,7 @@ impl Doors {
             key_use: KeyUse::default(),
             mutations: Arc::new(Semaphore::new(settings.max_mutations)),
             in_flight: InFlight::default(),
+            description: OnceLock::new(),
         }
     }
 

@@ -42,3 +42,4 @@ mod verb;
 pub use api::{Api, Host, Settings};
 pub use fixtures::runnable_fixtures;
 pub use router::router;
+pub use verb::Verbs;

@@ -14,6 +14,7 @@ use crate::said::{Said, replay};
 use crate::to_the_end::to_the_end;
 use crate::verb;
 use axum::extract::{FromRequest, MatchedPath, Request};
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -38,13 +39,38 @@ pub(crate) type Say = fn(&RunId, &Reply) -> Said;
 
 pub(crate) struct Mutation {
     body: Bytes,
+    key: Option<Key>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// An idempotency key, with what it was sent for.
+struct Key {
     /// The caller's own text; never logged, never stored.
-    key: Option<String>,
+    text: String,
     /// Method and route template: what a key is good for.
     operation: String,
     /// The path as it came, parameters included.
     path: String,
-    _place: OwnedSemaphorePermit,
+}
+
+impl Key {
+    fn of(parts: &Parts) -> Result<Option<Self>, Problem> {
+        let Some(value) = parts.headers.get("idempotency-key") else {
+            return Ok(None);
+        };
+        let text = value.to_str().unwrap_or_default();
+        if !(1..=MAX_KEY_CHARS).contains(&text.chars().count()) {
+            let message = format!("must have 1 to {MAX_KEY_CHARS} visible characters");
+            return Err(Problem::invalid("Idempotency-Key", message));
+        }
+        let template = parts.extensions.get::<MatchedPath>();
+        let template = template.map_or_else(String::new, |path| verb::outside(path.as_str()));
+        Ok(Some(Self {
+            text: text.to_owned(),
+            operation: format!("{} {template}", parts.method),
+            path: parts.uri.path().to_owned(),
+        }))
+    }
 }
 
 impl FromRequest<Shared> for Mutation {
@@ -57,21 +83,9 @@ impl FromRequest<Shared> for Mutation {
         let place = Arc::clone(&doors.mutations)
             .try_acquire_owned()
             .map_err(|_| Problem::busy())?;
-        let key = parts.headers.get("idempotency-key").map(|value| {
-            let text = value.to_str().unwrap_or_default();
-            let sound = (1..=MAX_KEY_CHARS).contains(&text.chars().count());
-            sound.then(|| text.to_owned()).ok_or_else(|| {
-                let message = format!("must have 1 to {MAX_KEY_CHARS} visible characters");
-                Problem::invalid("Idempotency-Key", message)
-            })
-        });
-        let template = parts.extensions.get::<MatchedPath>();
-        let template = template.map_or_else(String::new, |path| verb::outside(path.as_str()));
         Ok(Self {
             body,
-            key: key.transpose()?,
-            operation: format!("{} {template}", parts.method),
-            path: parts.uri.path().to_owned(),
+            key: Key::of(&parts)?,
             _place: place,
         })
     }
@@ -121,11 +135,11 @@ impl Mutation {
         doors: &Doors,
         tenant: &TenantId,
     ) -> Result<Begun, Problem> {
-        let Some(text) = &self.key else {
+        let Some(sent) = &self.key else {
             return Ok(Begun::Now(Ticket(None)));
         };
-        let key = idempotency::storage_key(tenant, &self.operation, text);
-        let digest = idempotency::digest(&self.path, &self.body);
+        let key = idempotency::storage_key(tenant, &sent.operation, &sent.text);
+        let digest = idempotency::digest(&sent.path, &self.body);
         let held = tokio::time::timeout(TWIN_PATIENCE, doors.in_flight.hold(&key))
             .await
             .map_err(|_| Problem::key_in_flight())?;

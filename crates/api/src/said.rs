@@ -2,73 +2,86 @@
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::Value;
 use tandem_runtime::StoredResponse;
 
 const REPLAYED: HeaderName = HeaderName::from_static("openwop-idempotent-replay");
 
 pub(crate) struct Said {
-    status: StatusCode,
-    /// `None` for an answer without a body.
-    body: Option<Value>,
+    response: StoredResponse,
+    location: Option<HeaderValue>,
 }
 
 impl Said {
-    pub(crate) fn ok(body: Value) -> Self {
-        Self {
-            status: StatusCode::OK,
-            body: Some(body),
-        }
+    pub(crate) fn ok(body: impl Serialize) -> Self {
+        Self::new(StatusCode::OK, &body)
     }
 
-    pub(crate) fn created(body: Value) -> Self {
-        Self {
-            status: StatusCode::CREATED,
-            body: Some(body),
-        }
+    pub(crate) fn created(body: impl Serialize) -> Self {
+        Self::new(StatusCode::CREATED, &body)
     }
 
-    pub(crate) fn accepted(body: Value) -> Self {
-        Self {
-            status: StatusCode::ACCEPTED,
-            body: Some(body),
-        }
+    pub(crate) fn accepted(body: impl Serialize) -> Self {
+        Self::new(StatusCode::ACCEPTED, &body)
     }
 
     pub(crate) fn nothing() -> Self {
+        let response = StoredResponse {
+            status: StatusCode::NO_CONTENT.as_u16(),
+            body: String::new(),
+        };
         Self {
-            status: StatusCode::NO_CONTENT,
-            body: None,
+            response,
+            location: None,
+        }
+    }
+
+    fn new(status: StatusCode, body: &impl Serialize) -> Self {
+        let response = StoredResponse {
+            status: status.as_u16(),
+            body: serde_json::to_string(body).expect("answers are plain data with text keys"),
+        };
+        Self {
+            response,
+            location: None,
+        }
+    }
+
+    /// Where what was created is to be found; the body's `statusUrl` says the same.
+    pub(crate) fn at(self, url: &str) -> Self {
+        Self {
+            location: HeaderValue::from_str(url).ok(),
+            ..self
         }
     }
 
     pub(crate) fn stored(&self) -> StoredResponse {
-        StoredResponse {
-            status: self.status.as_u16(),
-            body: self.body.as_ref().map(Value::to_string).unwrap_or_default(),
-        }
+        self.response.clone()
     }
 }
 
 impl IntoResponse for Said {
     fn into_response(self) -> Response {
-        let location = self.body.as_ref().and_then(location);
-        response(self.stored(), location)
+        response(self.response, self.location)
     }
 }
 
 /// An answer given before, marked as such.
 pub(crate) fn replay(stored: StoredResponse) -> Response {
-    let body = serde_json::from_str(&stored.body).ok();
-    let location = body.as_ref().and_then(location);
+    let location = location(&stored);
     let mut response = response(stored, location);
     let yes = HeaderValue::from_static("true");
     response.headers_mut().insert(REPLAYED, yes);
     response
 }
 
-/// Where what the answer speaks of is to be found.
-fn location(body: &Value) -> Option<HeaderValue> {
+/// Where what a stored answer speaks of is to be found.
+fn location(stored: &StoredResponse) -> Option<HeaderValue> {
+    if stored.status != StatusCode::CREATED {
+        return None;
+    }
+    let body: Value = serde_json::from_str(&stored.body).ok()?;
     HeaderValue::from_str(body["statusUrl"].as_str()?).ok()
 }
 
@@ -78,8 +91,6 @@ fn response(stored: StoredResponse, location: Option<HeaderValue>) -> Response {
     if stored.body.is_empty() {
         return status.into_response();
     }
-    // What was created says where it is; the header repeats it, for a replay as well.
-    let location = location.filter(|_| status == StatusCode::CREATED);
     let content_type = [(header::CONTENT_TYPE, "application/json")];
     let mut response = (status, content_type, stored.body).into_response();
     if let Some(location) = location {

@@ -2,15 +2,19 @@
 //! nothing is ever allowed or refused because of it.
 
 use axum::http::{HeaderMap, HeaderValue};
+use std::sync::Arc;
 use tandem_record::TraceContext;
 use uuid::Uuid;
 
 /// Longer vendor lists are dropped, as the specification permits.
 const MAX_TRACESTATE_BYTES: usize = 512;
 
-/// The trace a request belongs to, and the request's own span in it.
+/// The trace a request belongs to, and the request's own span in it. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Trace {
+pub(crate) struct Trace(Arc<Spans>);
+
+#[derive(Debug)]
+struct Spans {
     trace_id: String,
     /// The caller's span, if the caller sent one.
     parent: Option<String>,
@@ -23,8 +27,8 @@ impl Trace {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let span_id = fresh_span();
-        match header("traceparent").and_then(parse) {
-            Some((trace_id, parent, flags)) => Self {
+        let spans = match header("traceparent").and_then(parse) {
+            Some((trace_id, parent, flags)) => Spans {
                 trace_id: trace_id.to_owned(),
                 parent: Some(parent.to_owned()),
                 span_id,
@@ -33,37 +37,45 @@ impl Trace {
                     .filter(|state| !state.is_empty() && state.len() <= MAX_TRACESTATE_BYTES)
                     .map(str::to_owned),
             },
-            None => Self {
+            None => Spans {
                 trace_id: Uuid::new_v4().simple().to_string(),
                 parent: None,
                 span_id,
                 flags: "01".to_owned(),
                 state: None,
             },
-        }
+        };
+        Self(Arc::new(spans))
     }
 
     pub(crate) fn trace_id(&self) -> &str {
-        &self.trace_id
+        &self.0.trace_id
     }
 
     pub(crate) fn span_id(&self) -> &str {
-        &self.span_id
+        &self.0.span_id
     }
 
     /// What a run created by this request continues: the caller's span, else this request's.
     pub(crate) fn for_run(&self) -> TraceContext {
-        let parent = self.parent.as_ref().unwrap_or(&self.span_id);
+        let spans = &self.0;
+        let parent = spans.parent.as_ref().unwrap_or(&spans.span_id);
         TraceContext {
-            traceparent: format!("00-{}-{parent}-{}", self.trace_id, self.flags),
-            tracestate: self.state.clone(),
+            traceparent: spans.traceparent(parent),
+            tracestate: spans.state.clone(),
         }
     }
 
     /// The `traceparent` of the answer.
     pub(crate) fn header(&self) -> HeaderValue {
-        let text = format!("00-{}-{}-{}", self.trace_id, self.span_id, self.flags);
+        let text = self.0.traceparent(&self.0.span_id);
         HeaderValue::try_from(text).expect("hexadecimal digits and dashes fit into a header")
+    }
+}
+
+impl Spans {
+    fn traceparent(&self, span: &str) -> String {
+        ["00", &self.trace_id, span, &self.flags].join("-")
     }
 }
 

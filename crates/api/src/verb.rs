@@ -7,11 +7,13 @@
 //! The segment is split at its last colon, which may be percent-encoded. Whatever follows it is a
 //! verb, known or not: an unknown verb finds no route and is not found.
 
-use axum::Router;
 use axum::extract::Request;
+use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
 use axum::http::Uri;
 use axum::response::Response;
+use axum::{Router, ServiceExt};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::Service;
@@ -59,9 +61,9 @@ pub(crate) fn document(openapi: &mut OpenApi) -> Vec<String> {
     prefixes
 }
 
-/// Moves requests with a verb before the router sees them.
+/// All routes, with requests for a verb moved before the router sees them.
 #[derive(Clone)]
-pub(crate) struct Verbs {
+pub struct Verbs {
     router: Router,
     prefixes: Arc<[String]>,
 }
@@ -72,6 +74,12 @@ impl Verbs {
             router,
             prefixes: prefixes.into(),
         }
+    }
+
+    /// To be served: every request knows the address it comes from, so that failed sign-ins can be
+    /// limited by it.
+    pub fn into_make_service(self) -> IntoMakeServiceWithConnectInfo<Self, SocketAddr> {
+        ServiceExt::<Request>::into_make_service_with_connect_info(self)
     }
 }
 
@@ -108,6 +116,9 @@ fn moved_path(path: &str, prefixes: &[String]) -> Option<String> {
         return None;
     }
     let (before, last) = path.rsplit_once('/')?;
+    if !last.contains([':', '%']) {
+        return None;
+    }
     let plain = last.replace("%3A", ":").replace("%3a", ":");
     let of_collection = prefixes
         .iter()

@@ -4,7 +4,7 @@
 //! short the pieces; and in any order, because members of an object have none, with pieces long
 //! enough not to be met by chance. Names of members are no texts.
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::{memchr, memchr2};
 use serde_json::Value;
 use std::ops::Range;
@@ -47,6 +47,9 @@ pub(crate) fn mask<'a>(
 #[derive(Clone)]
 pub(crate) struct Glance {
     whole: AhoCorasick,
+    /// Whether there is any of `ends` at all. Nearly always there is none, and this is quicker to
+    /// say so.
+    any_end: AhoCorasick,
     /// Beginning and end of each secret, one after the other.
     ends: AhoCorasick,
     secrets: usize,
@@ -61,11 +64,19 @@ impl Glance {
             Some((secret, [&secret[..head], &secret[tail..]]))
         };
         let (whole, ends): (Vec<&str>, Vec<[&str; 2]>) = escaped.filter_map(ends).unzip();
-        let automaton = |patterns: &[&str]| AhoCorasick::new(patterns).ok();
+        if whole.is_empty() {
+            return None;
+        }
+        // Who only asks whether there is a match may be answered many bytes at a time.
+        let quick = |patterns: &[&str]| {
+            let builder = &mut AhoCorasick::builder();
+            builder.match_kind(MatchKind::LeftmostFirst).build(patterns)
+        };
         Some(Self {
             secrets: whole.len(),
-            whole: automaton(&whole).filter(|_| !whole.is_empty())?,
-            ends: automaton(ends.as_flattened())?,
+            whole: quick(&whole).ok()?,
+            any_end: quick(ends.as_flattened()).ok()?,
+            ends: AhoCorasick::new(ends.as_flattened()).ok()?,
         })
     }
 
@@ -79,6 +90,9 @@ impl Glance {
     }
 
     fn has_both_ends(&self, json: &str) -> bool {
+        if !self.any_end.is_match(json) {
+            return false;
+        }
         let mut seen = Vec::new();
         for found in self.ends.find_overlapping_iter(json) {
             seen.resize(self.secrets, [false; 2]);

@@ -12,8 +12,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use tandem_access::Identity;
 use tandem_record::{Object, RunId, RunOptions, RunRequest, Transport, WorkflowId};
 use tandem_runtime::NewRun;
@@ -89,12 +88,23 @@ pub(super) async fn create_run(
 
 /// How the creation of a run is acknowledged.
 fn created(run: &RunId) -> Said {
-    Said::created(json!({
-        "runId": run,
-        "status": "pending",
-        "eventsUrl": format!("/v1/runs/{run}/events"),
-        "statusUrl": format!("/v1/runs/{run}"),
-    }))
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Created<'a> {
+        run_id: &'a RunId,
+        status: &'static str,
+        events_url: &'a str,
+        status_url: &'a str,
+    }
+    let events_url = format!("/v1/runs/{run}/events");
+    let status_url = &events_url[..events_url.len() - "/events".len()];
+    Said::created(Created {
+        run_id: run,
+        status: "pending",
+        events_url: &events_url,
+        status_url,
+    })
+    .at(status_url)
 }
 
 fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Problem> {

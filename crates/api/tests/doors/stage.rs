@@ -2,14 +2,13 @@
 
 use crate::webhooks::Postman;
 use async_trait::async_trait;
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
-use tandem_api::{Api, Host, Settings, router};
+use tandem_api::{Api, Host, Settings, Verbs, router};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::audit::{AuditKey, Notary};
 use tandem_runtime::{
@@ -47,7 +46,7 @@ fn providers() -> Providers {
 }
 
 pub(crate) struct Stage {
-    pub(crate) router: Router,
+    pub(crate) router: Verbs,
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
@@ -269,10 +268,7 @@ impl Stage {
     pub(crate) async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = self
-            .router
-            .clone()
-            .into_make_service_with_connect_info::<SocketAddr>();
+        let app = self.router.clone().into_make_service();
         tokio::spawn(async move { axum::serve(listener, app).await });
         address
     }

@@ -4,7 +4,6 @@ use super::{Opened, packs};
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use prometheus_client::registry::Registry;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Groups, LinkSigner, Sessions, fresh_link_secret};
@@ -33,8 +32,8 @@ pub(super) async fn open(opened: &Opened, listener: TcpListener) -> anyhow::Resu
             tracing::debug!(%error, "a connection will be a little slower");
         }
     });
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(told(stopped));
+    let serving =
+        axum::serve(listener, router.into_make_service()).with_graceful_shutdown(told(stopped));
     Ok(Doors {
         stopping,
         serving: tokio::spawn(serving.into_future()),
