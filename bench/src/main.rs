@@ -4,7 +4,7 @@
 //! same data on the same disk: bare group commits, a single fsynced commit, and an HTTP server
 //! that does nothing. The client runs on one thread and shares the cores with the server.
 //!
-//! `cargo xtask bench [--quick] [--only past] [--fsync-ms N]`
+//! `cargo xtask bench [--quick] [--only runs] [--only past] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -18,15 +18,17 @@ mod server;
 mod slow_disk;
 mod workflows;
 
+use ceiling::commits::Stored;
 use ceiling::{Around, Commits};
 use client::Failure;
-use load::median;
-use options::Options;
+use load::{Latency, median};
+use options::{Only, Options};
 use report::{Report, Target, percent};
 use scenario::crew::Crew;
 use scenario::crowd::Crowd;
 use scenario::past::Past;
 use scenario::people::People;
+use scenario::runs::Runs;
 use server::Server;
 
 fn main() -> Result<(), Failure> {
@@ -54,7 +56,7 @@ fn main() -> Result<(), Failure> {
 async fn measure(options: &Options) -> Result<(), Failure> {
     let mut report = Report::default();
     report.note(server::machine());
-    if options.only_past {
+    if options.only == Some(Only::Past) {
         report_past(&mut report, &scenario::past::measure(options).await?);
         report.print();
         return Ok(());
@@ -78,6 +80,13 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     let beside = Some((&mut commits, &stored));
     let noop = scenario::runs::measure(&server, "bench-noop", 64, beside, options).await?;
     let alone = scenario::runs::latency_alone(&server, "bench-noop", options).await?;
+    let around = Around::measure(&stored, &noop.exchange, options).await?;
+    report_noop(&mut report, &stored, &commits, &around, &noop, alone);
+    if options.only == Some(Only::Runs) {
+        server.stop().await?;
+        report.print();
+        return Ok(());
+    }
     let crowd = Crowd::measure(server, options, directory.path()).await?;
     drop(directory);
 
@@ -101,42 +110,6 @@ async fn measure(options: &Options) -> Result<(), Failure> {
 
     let past = scenario::past::measure(options).await?;
 
-    let Around {
-        through_store,
-        echo,
-    } = Around::measure(&stored, &noop.exchange, options).await?;
-    let (grouped, single) = (median(commits.grouped.clone()), commits.alone());
-
-    report.note(format!(
-        "ceilings: {:.0} grouped commits/s of {} events, {} bytes (through our store {:.0}/s); one \
-         commit p50 {:.3} ms, p99 {:.3} ms; {:.0} bare HTTP exchanges/s",
-        grouped,
-        stored.bodies.len(),
-        stored.bytes(),
-        through_store,
-        single.p50_ms,
-        single.p99_ms,
-        echo,
-    ));
-    report
-        .row(
-            "no-op runs, 64 in flight",
-            format!("{:.0}/s", noop.per_second),
-        )
-        .judge(Target::AtLeast(0.25, "× bare commits"), noop.of_commits);
-    report.row("  beside bare HTTP", percent(noop.per_second / echo));
-    report
-        .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
-        .judge(
-            Target::Below(10.0, "× one commit (p99)"),
-            noop.latency.p99_ms / single.p50_ms,
-        );
-    report
-        .row("  create p50, p99 (one at a time)", alone.to_string())
-        .judge(
-            Target::Below(10.0, "× one commit (p99)"),
-            alone.p99_ms / single.p50_ms,
-        );
     report.row(
         "three-node runs, 16 in flight",
         format!("{:.0}/s", three.per_second),
@@ -178,6 +151,48 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     report_past(&mut report, &past);
     report.print();
     Ok(())
+}
+
+fn report_noop(
+    report: &mut Report,
+    stored: &Stored,
+    commits: &Commits,
+    around: &Around,
+    noop: &Runs,
+    alone: Latency,
+) {
+    let single = commits.latency_alone();
+    report.note(format!(
+        "ceilings: {:.0} grouped commits/s of {} events, {} bytes (through our store {:.0}/s); one \
+         commit p50 {:.3} ms, p99 {:.3} ms; {:.0} bare HTTP exchanges/s (p50, p99 {})",
+        median(commits.grouped.clone()),
+        stored.bodies.len(),
+        stored.bytes(),
+        around.through_store,
+        single.p50_ms,
+        single.p99_ms,
+        around.echo,
+        around.echo_latency,
+    ));
+    report
+        .row(
+            "no-op runs, 64 in flight",
+            format!("{:.0}/s", noop.per_second),
+        )
+        .judge(Target::AtLeast(0.25, "× bare commits"), noop.of_commits);
+    report.row("  beside bare HTTP", percent(noop.per_second / around.echo));
+    report
+        .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
+        .judge(
+            Target::Below(10.0, "× one commit (p99)"),
+            noop.p99_in_commits,
+        );
+    report
+        .row("  create p50, p99 (one at a time)", alone.to_string())
+        .judge(
+            Target::Below(10.0, "× one commit (p99)"),
+            alone.p99_ms / single.p50_ms,
+        );
 }
 
 fn report_people(report: &mut Report, people: &People) {

@@ -18,22 +18,31 @@ pub(crate) struct Options {
     pub(crate) subscribers: usize,
     /// Single calls timed one after the other, where a call is long.
     pub(crate) repeats: usize,
-    /// Only the measurements of the past of runs.
-    pub(crate) only_past: bool,
+    /// One group of measurements alone.
+    pub(crate) only: Option<Only>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Only {
+    /// No-op runs and what bounds them.
+    Runs,
+    /// The past of runs.
+    Past,
 }
 
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, Failure> {
         let mut binary = PathBuf::from("target/release/tandem");
         let mut disk = None;
-        let (mut quick, mut only_past) = (false, false);
+        let (mut quick, mut only) = (false, None);
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--quick" => quick = true,
                 "--only" => match words.next().map(String::as_str) {
-                    Some("past") => only_past = true,
-                    _ => return Err("--only past".into()),
+                    Some("runs") => only = Some(Only::Runs),
+                    Some("past") => only = Some(Only::Past),
+                    _ => return Err("--only runs, or --only past".into()),
                 },
                 "--binary" => binary = words.next().ok_or("--binary PATH")?.into(),
                 "--directory" => disk = words.next().map(PathBuf::from),
@@ -46,9 +55,9 @@ impl Options {
             .map_err(|_| format!("there is no binary at {}", binary.display()))?;
         let beside = binary.parent().unwrap_or(Path::new(".")).to_owned();
         let (seconds, windows, waiting, subscribers, repeats) = if quick {
-            (1, 3, 5_000, 100, 9)
+            (1, 5, 5_000, 100, 9)
         } else {
-            (4, 3, 100_000, 1_000, 51)
+            (2, 7, 100_000, 1_000, 51)
         };
         Ok(Self {
             disk: disk.unwrap_or(beside).canonicalize()?,
@@ -58,7 +67,7 @@ impl Options {
             waiting,
             subscribers,
             repeats,
-            only_past,
+            only,
         })
     }
 

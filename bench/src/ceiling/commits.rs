@@ -8,8 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tandem_record::{RunId, StreamId};
-use tandem_store::{Append, Commit, Log, NewEvent, ReadLog, ReadRuns, RunRow, Upkeep};
+use tandem_record::{Actor, RunId, StreamId};
+use tandem_store::audit::Entry;
+use tandem_store::{
+    Append, Audit, AuditDraft, Commit, Log, NewEvent, ReadLog, ReadRuns, RunRow, Upkeep,
+};
 use tandem_store_sqlite::SqliteStore;
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,6 +25,8 @@ const BATCH: usize = 512;
 pub(crate) struct Stored {
     pub(crate) bodies: Vec<NewEvent>,
     row: RunRow,
+    /// What the audit log tells of it: part of the same commit.
+    told: Vec<u8>,
 }
 
 impl Stored {
@@ -31,7 +36,11 @@ impl Stored {
         let run = RunId::new(run);
         let slice = store.events(&StreamId::of_run(&run), None, 1000).await?;
         let row = store.run_of_any_tenant(&run).await?;
+        let told = store.audit_entries(0, 1000).await?;
         store.close().await;
+        let name = run.as_str().as_bytes();
+        let mut told = told.into_iter().map(|entry| entry.body);
+        let told = told.find(|body| body.windows(name.len()).any(|part| part == name));
         Ok(Self {
             bodies: slice
                 .events
@@ -42,11 +51,19 @@ impl Stored {
                 })
                 .collect(),
             row: row.ok_or("the run is not stored")?.row,
+            told: told.ok_or("the audit log does not tell of the run")?,
         })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bodies.iter().map(|event| event.body.len()).sum()
+        let events: usize = self.bodies.iter().map(|event| event.body.len()).sum();
+        events + self.told.len()
+    }
+
+    /// The events as our store lays them down: those of one moment in one row.
+    fn log(&self) -> String {
+        let bodies: Vec<&str> = self.bodies.iter().map(|event| &*event.body).collect();
+        bodies.join("\n")
     }
 
     /// The same run under another id of the same length.
@@ -59,15 +76,15 @@ impl Stored {
     }
 }
 
-/// A file with one table of events and one of runs, and nothing else to keep up to date.
+/// A file with a table each for events, runs and the audit log, and nothing else to keep up to date.
 fn bare(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -16 * 1024)?;
     connection.execute_batch(
-        "CREATE TABLE events (run INTEGER, seq INTEGER, at INTEGER, body TEXT,
-             PRIMARY KEY (run, seq)) WITHOUT ROWID;
+        "CREATE TABLE events (place INTEGER PRIMARY KEY, at INTEGER, bodies TEXT);
+         CREATE TABLE audit (seq INTEGER PRIMARY KEY, body TEXT);
          CREATE TABLE runs (no INTEGER PRIMARY KEY, run_id TEXT UNIQUE, tenant TEXT,
              workflow_id TEXT, definition TEXT, status TEXT, created_at INTEGER,
              ended_at INTEGER);",
@@ -77,10 +94,11 @@ fn bare(path: &Path) -> rusqlite::Result<Connection> {
 
 fn insert(connection: &Connection, stored: &Stored, number: u64) -> rusqlite::Result<()> {
     let key = i64::try_from(number).expect("numbers count up from 1");
-    let mut event = connection.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3, ?4)")?;
-    for (seq, NewEvent { at, body }) in (0_i64..).zip(&stored.bodies) {
-        event.execute(params![key, seq, at.0, body])?;
-    }
+    let mut events = connection.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
+    events.execute(params![key << 24, stored.bodies[0].at.0, stored.log()])?;
+    let told = std::str::from_utf8(&stored.told).expect("the audit log is text");
+    let mut audit = connection.prepare_cached("INSERT INTO audit VALUES (?1, ?2)")?;
+    audit.execute(params![key, told])?;
     let row = stored.renamed(number);
     let mut run =
         connection.prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
@@ -148,9 +166,19 @@ pub(crate) async fn through_store(
     let path = directory.join("store.db");
     let store = Arc::new(SqliteStore::open(path, Default::default())?);
     let (held, stored) = (Arc::clone(&store), stored.clone());
+    let told: Entry = serde_json::from_slice(&stored.told)?;
     let rate = closed_loop(options.window, move |number| {
         let row = stored.renamed(number);
+        let told = AuditDraft::new(
+            row.created_at,
+            Some(&row.tenant),
+            &Actor::host(),
+            &told.action,
+            row.run_id.as_str(),
+            told.details.clone(),
+        );
         let commit = Commit {
+            audit: vec![told],
             appends: vec![Append {
                 stream: StreamId::of_run(&row.run_id),
                 after: None,

@@ -1,7 +1,7 @@
 //! A server that does nothing but answer, on the same stack, in a process of its own.
 
 use crate::client::{Connection, Failure, get};
-use crate::load::{Until, drive};
+use crate::load::{Loaded, Until, drive};
 use crate::options::Options;
 use crate::scenario::runs::Exchange;
 use crate::server::free_address;
@@ -40,7 +40,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<f64, Failure> {
+pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Loaded, Failure> {
     let address = free_address()?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["echo", &address.to_string()])
@@ -65,7 +65,7 @@ pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<f6
     let until = Until::Elapsed(options.window);
     let loaded = drive(address, 64, until, exchange.request.clone()).await?;
     drop(child);
-    Ok(loaded.per_second())
+    Ok(loaded)
 }
 
 /// Killed when no longer needed, however the measurement ends.

@@ -17,7 +17,9 @@ use std::time::Duration;
 pub(crate) struct Commits {
     /// Commits per second of many callers, by a bare loop, window by window.
     pub(crate) grouped: Vec<f64>,
-    alone: Alone,
+    /// The p50 of one caller's, in milliseconds, window by window.
+    pub(crate) alone: Vec<f64>,
+    waits: Vec<Duration>,
 }
 
 impl Commits {
@@ -30,34 +32,31 @@ impl Commits {
         let directory = options.directory()?;
         let rate = commits::grouped(stored, directory.path(), options).await?;
         self.grouped.push(rate);
-        self.alone.measure(stored, options)
-    }
-
-    pub(crate) fn alone(self) -> Latency {
-        Latency::of(self.alone.waits)
-    }
-}
-
-/// One caller's commits.
-#[derive(Default)]
-pub(crate) struct Alone {
-    waits: Vec<Duration>,
-    /// Two of them, one after the other.
-    pairs: Vec<Duration>,
-}
-
-impl Alone {
-    pub(crate) fn measure(&mut self, stored: &Stored, options: &Options) -> Result<(), Failure> {
-        let directory = options.directory()?;
         let waits = commits::single(stored, directory.path(), options)?;
-        self.pairs
-            .extend(waits.windows(2).map(|two| two[0] + two[1]));
+        self.alone.push(Latency::of(waits.clone()).p50_ms);
         self.waits.extend(waits);
         Ok(())
     }
 
-    pub(crate) fn pairs(self) -> Latency {
-        Latency::of(self.pairs)
+    pub(crate) fn latency_alone(&self) -> Latency {
+        Latency::of(self.waits.clone())
+    }
+}
+
+/// One caller's commits, two of them one after the other.
+#[derive(Default)]
+pub(crate) struct Pairs(Vec<Duration>);
+
+impl Pairs {
+    pub(crate) fn measure(&mut self, stored: &Stored, options: &Options) -> Result<(), Failure> {
+        let directory = options.directory()?;
+        let waits = commits::single(stored, directory.path(), options)?;
+        self.0.extend(waits.windows(2).map(|two| two[0] + two[1]));
+        Ok(())
+    }
+
+    pub(crate) fn latency(self) -> Latency {
+        Latency::of(self.0)
     }
 }
 
@@ -66,6 +65,8 @@ pub(crate) struct Around {
     pub(crate) through_store: f64,
     /// Exchanges per second with a server that does nothing.
     pub(crate) echo: f64,
+    /// How long each of them takes.
+    pub(crate) echo_latency: Latency,
 }
 
 impl Around {
@@ -74,16 +75,19 @@ impl Around {
         exchange: &Exchange,
         options: &Options,
     ) -> Result<Self, Failure> {
-        let (mut through_store, mut echo) = (Vec::new(), Vec::new());
+        let (mut through_store, mut echo, mut waits) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..options.windows {
             let directory = options.directory()?;
             let rate = commits::through_store(stored, directory.path(), options).await?;
             through_store.push(rate);
-            echo.push(echo::measure(exchange, options).await?);
+            let loaded = echo::measure(exchange, options).await?;
+            echo.push(loaded.per_second());
+            waits.extend(loaded.latencies);
         }
         Ok(Self {
             through_store: median(through_store),
             echo: median(echo),
+            echo_latency: Latency::of(waits),
         })
     }
 }

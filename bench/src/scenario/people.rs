@@ -1,7 +1,7 @@
 //! Runs that ask a person: how long an approval takes when the person answers at once, and whether
 //! a full inbox costs more than an empty one.
 
-use crate::ceiling::Alone;
+use crate::ceiling::Pairs;
 use crate::ceiling::commits::Stored;
 use crate::client::{Connection, Failure, create, get, request, text_field};
 use crate::load::{Latency, Until, drive};
@@ -34,12 +34,12 @@ pub(crate) async fn measure(
     stored: &Stored,
     options: &Options,
 ) -> Result<People, Failure> {
-    let mut commits = Alone::default();
+    let mut commits = Pairs::default();
     commits.measure(stored, options)?;
     let mut connection = Connection::open(server.address).await?;
     let mut waits = Vec::new();
     let began = Instant::now();
-    while began.elapsed() < options.window {
+    while began.elapsed() < 2 * options.window {
         let asked = Instant::now();
         let run = open(&mut connection).await?;
         accept(&mut connection, &run).await?;
@@ -50,7 +50,7 @@ pub(crate) async fn measure(
     let many = beside(server, &mut connection, options.waiting).await?;
     Ok(People {
         round_trip: Latency::of(waits),
-        pair: commits.pairs(),
+        pair: commits.latency(),
         open: options.waiting,
         few,
         many,

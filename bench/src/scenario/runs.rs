@@ -16,6 +16,8 @@ pub(crate) struct Runs {
     /// Of what bare commits did right after, window by window.
     pub(crate) of_commits: f64,
     pub(crate) latency: Latency,
+    /// The p99 of a window in commits of one caller (p50) right after it.
+    pub(crate) p99_in_commits: f64,
     pub(crate) exchange: Exchange,
 }
 
@@ -38,6 +40,7 @@ pub(crate) async fn measure(
 
     let mut rates = Vec::new();
     let mut latencies = Vec::new();
+    let mut slowest = Vec::new();
     let mut last = Loaded::default();
     for _ in 0..options.windows {
         let began = Instant::now();
@@ -46,14 +49,21 @@ pub(crate) async fn measure(
         all_done(server, workflow).await?;
         rates.push(loaded.latencies.len() as f64 / began.elapsed().as_secs_f64());
         latencies.extend_from_slice(&loaded.latencies);
+        slowest.push(Latency::of(loaded.latencies.clone()).p99_ms);
         last = loaded;
         if let Some((commits, stored)) = &mut beside {
             commits.measure(stored, options).await?;
         }
     }
-    let grouped = beside.map(|(commits, _)| commits.grouped.clone());
-    let ratios = rates.iter().zip(grouped.unwrap_or_default());
-    let of_commits = median(ratios.map(|(rate, grouped)| rate / grouped).collect());
+    let (grouped, single) = beside
+        .map(|(commits, _)| (commits.grouped.clone(), commits.alone.clone()))
+        .unwrap_or_default();
+    let beside = |ours: &[f64], theirs: Vec<f64>| {
+        let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
+        median(ratios.collect())
+    };
+    let of_commits = beside(&rates, grouped);
+    let p99_in_commits = beside(&slowest, single);
     read_back(server, &last.runs).await?;
     let answer = Connection::open(server.address)
         .await?
@@ -65,6 +75,7 @@ pub(crate) async fn measure(
         per_second: median(rates),
         of_commits,
         latency: Latency::of(latencies),
+        p99_in_commits,
         exchange: Exchange { request, answer },
     })
 }

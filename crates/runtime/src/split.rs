@@ -5,7 +5,7 @@
 //! enough not to be met by chance. Names of members are no texts.
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use memchr::{memchr, memchr2};
+use memchr::memchr2_iter;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -107,21 +107,20 @@ impl Glance {
 fn joined(json: &str) -> String {
     let mut joined = String::with_capacity(json.len());
     let bytes = json.as_bytes();
-    let mut at = 0;
-    while let Some(open) = memchr(b'"', &bytes[at..]).map(|open| at + open + 1) {
-        let mut end = open;
-        while let Some(next) = bytes.get(end..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-            end += next;
-            if bytes[end] == b'"' {
-                break;
-            }
-            // Whatever is escaped is no end.
-            end += 2;
+    // Where the text under way begins, and the last byte that was escaped.
+    let (mut open, mut escaped) = (None, usize::MAX);
+    for at in memchr2_iter(b'"', b'\\', bytes) {
+        if at == escaped {
+            continue;
         }
-        let end = end.min(bytes.len());
-        at = (end + 1).min(bytes.len());
-        if bytes.get(at) != Some(&b':') {
-            joined.push_str(&json[open..end]);
+        if bytes[at] == b'\\' {
+            escaped = at + 1;
+        } else if let Some(begin) = open.take() {
+            if bytes.get(at + 1) != Some(&b':') {
+                joined.push_str(&json[begin..at]);
+            }
+        } else {
+            open = Some(at + 1);
         }
     }
     joined

@@ -2,8 +2,9 @@
 //! that committers do not wait for it.
 //!
 //! A WAL can start over only in a moment when all of it has been moved. Under steady load the
-//! thread alone never finds that moment, so beyond [`HARD`] pages the writer moves the (small)
-//! rest itself between two batches. That bounds the file.
+//! thread alone never finds that moment, so beyond [`HARD`] pages the writer moves the rest itself
+//! between two batches, right after the thread moved nearly all of it. That bounds the file, and
+//! committers seldom wait, and not for long.
 
 use crate::connection;
 use rusqlite::Connection;
@@ -18,14 +19,19 @@ use tandem_store::Fault;
 /// Pages in the WAL between two calls for the thread: 4 MiB.
 const SOFT: usize = 1_000;
 
-/// Pages in the WAL at which the writer steps in: 32 MiB.
-const HARD: usize = 8_000;
+/// Pages in the WAL from which on the writer steps in: 64 MiB.
+const HARD: usize = 16_000;
+
+/// Pages the thread may have left when it does, unless the WAL has twice as many as it should.
+const REST: usize = 500;
 
 pub(crate) struct Checkpointer {
     bell: SyncSender<()>,
     thread: JoinHandle<()>,
     /// Pages in the WAL after the last commit.
     pages: Arc<AtomicUsize>,
+    /// How many of them the thread had moved when it last did.
+    moved: Arc<AtomicUsize>,
     /// What `pages` was when the bell last rang.
     rung_at: usize,
 }
@@ -35,11 +41,13 @@ impl Checkpointer {
         let connection = connection::join(path)?;
         // One place: ringing while a ring waits adds nothing.
         let (bell, rings) = sync_channel(1);
+        let moved = Arc::<AtomicUsize>::default();
+        let tell = Arc::clone(&moved);
         let thread = std::thread::Builder::new()
             .name("sqlite-checkpoint".into())
             .spawn(move || {
                 for () in rings {
-                    passive(&connection);
+                    tell.store(passive(&connection), Ordering::Relaxed);
                 }
             })
             .expect("the system can start a thread");
@@ -47,6 +55,7 @@ impl Checkpointer {
             bell,
             thread,
             pages: Arc::default(),
+            moved,
             rung_at: 0,
         })
     }
@@ -65,8 +74,10 @@ impl Checkpointer {
         if pages < self.rung_at {
             // The WAL started over.
             self.rung_at = 0;
+            self.moved.store(0, Ordering::Relaxed);
         }
-        if pages >= HARD {
+        let rest = pages.saturating_sub(self.moved.load(Ordering::Relaxed));
+        if pages >= HARD && (rest <= REST || pages >= 2 * HARD) {
             passive(writer);
         }
         if pages >= self.rung_at + SOFT {
@@ -85,12 +96,14 @@ impl Checkpointer {
     }
 }
 
-/// Moves what no reader or writer is in the way of. Failing costs nothing but a longer WAL: a full
-/// disk or a damaged file shows in the commits themselves.
-fn passive(connection: &Connection) {
-    let _ = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)");
+/// Moves what no reader or writer is in the way of, and says how many pages of the WAL are moved by
+/// now. Failing costs nothing but a longer WAL: a full disk or a damaged file shows in the commits
+/// themselves.
+fn passive(connection: &Connection) -> usize {
+    checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)").unwrap_or(0)
 }
 
-fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<()> {
-    connection.query_row(pragma, (), |_| Ok(()))
+fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<usize> {
+    let moved: i64 = connection.query_row(pragma, (), |row| row.get(2))?;
+    Ok(usize::try_from(moved).unwrap_or(0))
 }

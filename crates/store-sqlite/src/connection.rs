@@ -14,7 +14,7 @@ const STATEMENTS: usize = 96;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// A WAL that outgrew this is cut back when it starts over.
-const WAL_LIMIT_BYTES: i64 = 64 * 1024 * 1024;
+const WAL_LIMIT_BYTES: i64 = 96 * 1024 * 1024;
 
 /// For the writer, before anything is known about the file.
 pub(crate) fn create(path: &Path) -> Result<Connection, Fault> {

@@ -16,7 +16,8 @@ use tandem_record::{
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(crate) def: Arc<Definition>,
-    pub(crate) state: State,
+    /// Boxed: a run is handed on many times between a command and its commit.
+    pub(crate) state: Box<State>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -344,7 +345,7 @@ impl Run {
         let nodes = vec![NodeState::new(); def.nodes.len()];
         Self {
             def,
-            state: State {
+            state: Box::new(State {
                 run_id,
                 phase: Phase::Pending,
                 head: None,
@@ -374,12 +375,13 @@ impl Run {
                 early: Vec::new(),
                 untrusted: BTreeSet::new(),
                 event_ids: BTreeSet::new(),
-            },
+            }),
         }
     }
 
     /// Takes up a folded state again, from a snapshot.
     pub fn restore(def: Arc<Definition>, state: State) -> Option<Self> {
+        let state = Box::new(state);
         (state.nodes.len() == def.nodes.len()).then_some(Self { def, state })
     }
 
