@@ -5,7 +5,6 @@
 //! enough not to be met by chance. Names of members are no texts.
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use memchr::memchr2_iter;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -107,21 +106,23 @@ impl Glance {
 fn joined(json: &str) -> String {
     let mut joined = String::with_capacity(json.len());
     let bytes = json.as_bytes();
-    // Where the text under way begins, and the last byte that was escaped.
-    let (mut open, mut escaped) = (None, usize::MAX);
-    for at in memchr2_iter(b'"', b'\\', bytes) {
-        if at == escaped {
-            continue;
-        }
-        if bytes[at] == b'\\' {
-            escaped = at + 1;
-        } else if let Some(begin) = open.take() {
-            if bytes.get(at + 1) != Some(&b':') {
-                joined.push_str(&json[begin..at]);
+    let mut open = None;
+    let mut at = 0;
+    // Byte by byte: a quote comes every few of them, so there is nothing to skip over.
+    while at < bytes.len() {
+        match (bytes[at], open) {
+            // Whatever is escaped is no end.
+            (b'\\', _) => at += 1,
+            (b'"', None) => open = Some(at + 1),
+            (b'"', Some(begin)) => {
+                open = None;
+                if bytes.get(at + 1) != Some(&b':') {
+                    joined.push_str(&json[begin..at]);
+                }
             }
-        } else {
-            open = Some(at + 1);
+            _ => {}
         }
+        at += 1;
     }
     joined
 }

@@ -49,21 +49,21 @@ impl Notary {
     }
 
     /// Makes the checkpoints that are due: for every full stretch, and for a stretch whose first
-    /// entry has waited long enough.
-    pub async fn seal_due(&self, now: Timestamp) -> Result<(), Broken> {
+    /// entry has waited long enough. Gives the last entry there is, sealed or not.
+    pub async fn seal_due(&self, now: Timestamp) -> Result<u64, Broken> {
         self.seal(Some(now)).await
     }
 
     /// Seals everything, due or not.
     pub async fn seal_all(&self) -> Result<(), Broken> {
-        self.seal(None).await
+        self.seal(None).await.map(drop)
     }
 
-    async fn seal(&self, due_at: Option<Timestamp>) -> Result<(), Broken> {
+    async fn seal(&self, due_at: Option<Timestamp>) -> Result<u64, Broken> {
         let _turn = self.sealing.lock().await;
         loop {
             let Some(head) = self.store.audit_head().await? else {
-                return Ok(());
+                return Ok(0);
             };
             let last = self.store.checkpoint_until(u64::MAX).await?;
             let sealed = last.as_ref().map_or(0, |c| c.at_sequence);
@@ -74,7 +74,7 @@ impl Notary {
                 _ => false,
             };
             if sealed >= head.seq || waiting {
-                return Ok(());
+                return Ok(head.seq);
             }
             let number = last.map_or(0, |c| number(&c.id)) + 1;
             let checkpoint = self
