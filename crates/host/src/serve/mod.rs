@@ -78,12 +78,17 @@ pub(crate) struct Ready {
     pub(crate) announce: Announce,
 }
 
+/// Tasks a thread runs between two looks at the queue they share. What became durable comes in there,
+/// from the store's own thread: answers go out before much new work is begun.
+const LOOK_AROUND_EVERY: u32 = 4;
+
 /// Opens, prepares, serves, closes. `prepare` is where `serve` and `dev` differ.
 pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
 where
     P: AsyncFnOnce(&Opened) -> anyhow::Result<Ready>,
 {
     let threads = tokio::runtime::Builder::new_multi_thread()
+        .global_queue_interval(LOOK_AROUND_EVERY)
         .enable_all()
         .build()?;
     let code = threads.block_on(async {
