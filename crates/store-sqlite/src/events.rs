@@ -78,10 +78,9 @@ pub(crate) fn place(stream_no: i64, last: u64) -> i64 {
     (stream_no << SEQ_BITS) | last as i64
 }
 
-/// The places of a stream: those after the first, up to the second.
+/// The first and the last place a stream can have.
 fn places(stream_no: i64) -> (i64, i64) {
-    let first = place(stream_no, 0);
-    (first, place(stream_no + 1, 0) - 1)
+    (place(stream_no, 0), place(stream_no + 1, 0) - 1)
 }
 
 /// Refuses what cannot be stored so that it can be read again.
@@ -161,8 +160,8 @@ fn together(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
 fn joined(events: &[NewEvent]) -> String {
     let length = events.iter().map(|event| event.body.len() + 1).sum();
     let mut bodies = String::with_capacity(length);
-    for event in events {
-        if !bodies.is_empty() {
+    for (place, event) in events.iter().enumerate() {
+        if place > 0 {
             bodies.push(PARTING);
         }
         bodies.push_str(&event.body);

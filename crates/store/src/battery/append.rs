@@ -205,9 +205,10 @@ pub async fn keeps_bodies_byte_for_byte(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     // Key order, number spelling, escapes and size are the caller's.
     let bodies = [
+        String::new(),
         r#"{"b":1.0,"a":"\u00e9 é 🦀","c":[1e3,  null]}"#.to_owned(),
         format!(r#"{{"long":"{}"}}"#, "x".repeat(300_000)),
-        body(&stream, 2),
+        body(&stream, 3),
     ];
     let mut one = append(&stream, None, 0);
     one.events = bodies
@@ -219,6 +220,7 @@ pub async fn keeps_bodies_byte_for_byte(store: Arc<dyn Store>) {
         .collect();
     must(&store, commit([one])).await;
     let read = store.events(&stream, None, 10).await.unwrap().events;
+    assert_eq!(read.len(), bodies.len(), "none is lost");
     for (stored, given) in read.iter().zip(&bodies) {
         assert!(stored.body == *given, "a body changed on its way");
     }
