@@ -427,7 +427,7 @@ impl Stage {
         );
         let json = serde_json::to_string(&refolded.state).expect("state is plain data");
         let read: State = serde_json::from_str(&json).expect("state reads back");
-        assert_eq!(read, refolded.state);
+        assert_eq!(read, *refolded.state);
 
         for wish in decision.timers {
             match wish {
