@@ -25,8 +25,10 @@ const BATCH: usize = 512;
 pub(crate) struct Stored {
     pub(crate) bodies: Vec<NewEvent>,
     row: RunRow,
+    /// The bodies as our store lays them down: those of one moment in one row.
+    log: String,
     /// What the audit log tells of it: part of the same commit.
-    told: Vec<u8>,
+    told: String,
 }
 
 impl Stored {
@@ -38,18 +40,22 @@ impl Stored {
         let row = store.run_of_any_tenant(&run).await?;
         let told = store.audit_entries(0, 1000).await?;
         store.close().await;
-        let name = run.as_str().as_bytes();
-        let mut told = told.into_iter().map(|entry| entry.body);
-        let told = told.find(|body| body.windows(name.len()).any(|part| part == name));
+        let mut told = told
+            .into_iter()
+            .filter_map(|entry| String::from_utf8(entry.body).ok());
+        let told = told.find(|body| body.contains(run.as_str()));
+        let bodies: Vec<NewEvent> = slice
+            .events
+            .into_iter()
+            .map(|event| NewEvent {
+                at: event.at,
+                body: event.body,
+            })
+            .collect();
+        let texts: Vec<&str> = bodies.iter().map(|event| &*event.body).collect();
         Ok(Self {
-            bodies: slice
-                .events
-                .into_iter()
-                .map(|event| NewEvent {
-                    at: event.at,
-                    body: event.body,
-                })
-                .collect(),
+            log: texts.join("\n"),
+            bodies,
             row: row.ok_or("the run is not stored")?.row,
             told: told.ok_or("the audit log does not tell of the run")?,
         })
@@ -58,12 +64,6 @@ impl Stored {
     pub(crate) fn bytes(&self) -> usize {
         let events: usize = self.bodies.iter().map(|event| event.body.len()).sum();
         events + self.told.len()
-    }
-
-    /// The events as our store lays them down: those of one moment in one row.
-    fn log(&self) -> String {
-        let bodies: Vec<&str> = self.bodies.iter().map(|event| &*event.body).collect();
-        bodies.join("\n")
     }
 
     /// The same run under another id of the same length.
@@ -95,10 +95,9 @@ fn bare(path: &Path) -> rusqlite::Result<Connection> {
 fn insert(connection: &Connection, stored: &Stored, number: u64) -> rusqlite::Result<()> {
     let key = i64::try_from(number).expect("numbers count up from 1");
     let mut events = connection.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
-    events.execute(params![key << 24, stored.bodies[0].at.0, stored.log()])?;
-    let told = std::str::from_utf8(&stored.told).expect("the audit log is text");
+    events.execute(params![key << 24, stored.row.created_at.0, stored.log])?;
     let mut audit = connection.prepare_cached("INSERT INTO audit VALUES (?1, ?2)")?;
-    audit.execute(params![key, told])?;
+    audit.execute(params![key, stored.told])?;
     let row = stored.renamed(number);
     let mut run =
         connection.prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
@@ -166,7 +165,7 @@ pub(crate) async fn through_store(
     let path = directory.join("store.db");
     let store = Arc::new(SqliteStore::open(path, Default::default())?);
     let (held, stored) = (Arc::clone(&store), stored.clone());
-    let told: Entry = serde_json::from_slice(&stored.told)?;
+    let told: Entry = serde_json::from_str(&stored.told)?;
     let rate = closed_loop(options.window, move |number| {
         let row = stored.renamed(number);
         let told = AuditDraft::new(

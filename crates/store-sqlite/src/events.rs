@@ -16,7 +16,7 @@ use tandem_store::{Append, Fault, NewEvent, ReadLog, SnapshotRecord, StoredEvent
 const PARTING: char = '\u{1e}';
 
 /// Bits of a place that hold the sequence: 16 million events a stream.
-const SEQ_BITS: u32 = 24;
+pub(crate) const SEQ_BITS: u32 = 24;
 
 /// Bytes of bodies in one row, unless one body alone has more: a row fits into a page, and who reads
 /// one event reads little more.

@@ -1,6 +1,6 @@
 //! What belongs to somebody and takes room, of one tenant or of all.
 
-use crate::events::seq;
+use crate::events::{SEQ_BITS, seq};
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, Result};
 use tandem_record::{RunId, TenantId, Timestamp, WorkflowId};
@@ -96,8 +96,8 @@ impl<'a> Look<'a> {
         let sql = format!(
             "SELECT r.run_id, r.tenant, r.workflow_id, r.status, s.head + 1,
                     (SELECT coalesce(sum(length(CAST(e.bodies AS BLOB)) + 1), 0) - s.head - 1
-                     FROM events e WHERE e.place BETWEEN s.stream_no << 24
-                         AND (s.stream_no << 24) + s.head)
+                     FROM events e WHERE e.place BETWEEN s.stream_no << {SEQ_BITS}
+                         AND (s.stream_no << {SEQ_BITS}) + s.head)
              FROM (SELECT position, run_id, tenant, workflow_id, status FROM runs
                    {} AND tombstone IS NULL ORDER BY position DESC LIMIT ?1) r
              JOIN streams s ON s.stream = 'run:' || r.run_id

@@ -203,25 +203,40 @@ async fn a_copy_made_while_committing_has_what_was_confirmed() {
     }
 }
 
+/// A file as an earlier version of the schema left it, with these rows in it.
+fn of_version(version: usize, path: &std::path::Path, rows: &str) {
+    const SCRIPTS: [&str; 7] = [
+        include_str!("../src/schema/1.sql"),
+        include_str!("../src/schema/2.sql"),
+        include_str!("../src/schema/3.sql"),
+        include_str!("../src/schema/4.sql"),
+        include_str!("../src/schema/5.sql"),
+        include_str!("../src/schema/6.sql"),
+        include_str!("../src/schema/7.sql"),
+    ];
+    let file = rusqlite::Connection::open(path).unwrap();
+    for script in &SCRIPTS[..version] {
+        file.execute_batch(script).unwrap();
+    }
+    file.pragma_update(None, "application_id", 0x544E_444D)
+        .unwrap();
+    file.pragma_update(None, "user_version", version as i64)
+        .unwrap();
+    file.execute_batch(rows).unwrap();
+}
+
 #[tokio::test]
 async fn an_inbox_of_the_first_release_is_taken_over() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
-    let first = rusqlite::Connection::open(&path).unwrap();
-    first
-        .execute_batch(include_str!("../src/schema/1.sql"))
-        .unwrap();
-    first
-        .execute_batch(
-            "PRAGMA application_id = 0x544E444D;
-             PRAGMA user_version = 1;
-             INSERT INTO interrupts VALUES
+    of_version(
+        1,
+        &path,
+        "INSERT INTO interrupts VALUES
                  (1, 'i1', 'r1', 'gate', 't1', NULL, 'approval', 5, NULL, NULL, '{}'),
                  (2, 'i2', 'r1', 'gate', 't1', 'w1', 'approval', 6, 9, NULL, '{}'),
                  (3, 'i3', 'r1', 'gate', 't1', NULL, 'custom', 7, NULL, 'resolved', '{}');",
-        )
-        .unwrap();
-    drop(first);
+    );
     let store = open(&path);
     let query = |workspace: Option<&str>, kind: Option<&str>| InboxQuery {
         workspace: workspace.map(Into::into),
@@ -249,30 +264,16 @@ async fn an_inbox_of_the_first_release_is_taken_over() {
 async fn memory_of_before_is_counted_as_it_stands() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
-    let before = rusqlite::Connection::open(&path).unwrap();
-    for script in [
-        include_str!("../src/schema/1.sql"),
-        include_str!("../src/schema/2.sql"),
-        include_str!("../src/schema/3.sql"),
-        include_str!("../src/schema/4.sql"),
-        include_str!("../src/schema/5.sql"),
-        include_str!("../src/schema/6.sql"),
-    ] {
-        before.execute_batch(script).unwrap();
-    }
-    before
-        .execute_batch(
-            "PRAGMA application_id = 0x544E444D;
-             PRAGMA user_version = 6;
-             INSERT INTO memory VALUES
+    of_version(
+        6,
+        &path,
+        "INSERT INTO memory VALUES
                  (1, 't1', 's', 'notes', 'mem-1', 'r1', 1, '{\"written_at\":1}'),
                  (2, 't1', 's', 'notes', 'mem-2', 'r1', 2, '{\"written_at\":1,\"expires_at\":9}'),
                  (3, 't1', 's', 'notes', 'gone', 'r1', 3, '{\"written_at\":1}'),
                  (4, 't1', 's', 'notes', 'gone', 'r1', 4, NULL),
                  (5, 't1', 's', 'notes', 'mem-1', 'r2', 1, '{\"written_at\":2}');",
-        )
-        .unwrap();
-    drop(before);
+    );
     let store = open(&path);
     let tenant = TenantId::new("t1");
     for (now, there) in [(8, 2), (9, 1)] {
@@ -296,28 +297,13 @@ async fn memory_of_before_is_counted_as_it_stands() {
 async fn a_log_of_one_row_an_event_is_taken_over() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
-    let before = rusqlite::Connection::open(&path).unwrap();
-    for script in [
-        include_str!("../src/schema/1.sql"),
-        include_str!("../src/schema/2.sql"),
-        include_str!("../src/schema/3.sql"),
-        include_str!("../src/schema/4.sql"),
-        include_str!("../src/schema/5.sql"),
-        include_str!("../src/schema/6.sql"),
-        include_str!("../src/schema/7.sql"),
-    ] {
-        before.execute_batch(script).unwrap();
-    }
-    before
-        .execute_batch(
-            "PRAGMA application_id = 0x544E444D;
-             PRAGMA user_version = 7;
-             INSERT INTO streams VALUES ('run:a', 7, 2), ('run:b', 9, 0);
+    of_version(
+        7,
+        &path,
+        "INSERT INTO streams VALUES ('run:a', 7, 2), ('run:b', 9, 0);
              INSERT INTO events VALUES (7, 0, 5, '{\"n\":0}'), (7, 1, 5, '{\"n\":1}'),
                  (7, 2, 6, '{\"n\":2}'), (9, 0, 7, '{}');",
-        )
-        .unwrap();
-    drop(before);
+    );
     let store = open(&path);
     let (a, new) = (StreamId::new("run:a"), StreamId::new("run:c"));
     must(
