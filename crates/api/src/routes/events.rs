@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{Event, Recorded, RunId, Seq};
-use tandem_runtime::{Definition, StoredRun, Unfolded};
+use tandem_record::{Event, Recorded, RunId, Sensitivity, Seq};
+use tandem_runtime::{StoredRun, Unfolded};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::stream::Modes;
 
@@ -48,13 +48,11 @@ pub(super) async fn stream_events(
     }
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
     let cursor = last_event_id(&headers, &stored);
-    let definition = doors.runtime.pinned(&stored).await?;
     if modes.is_values() {
         // Every state is folded from the start; what the reader has seen is folded unseen.
         let follower = Follower::new(&doors, &stored, None);
         let show = Values {
             run: doors.runtime.unfolded(&stored).await?,
-            definition,
             after: cursor,
         };
         return Ok(sse::stream(follower, show, window));
@@ -63,7 +61,7 @@ pub(super) async fn stream_events(
     let show = Events {
         run,
         modes,
-        definition,
+        sensitivity: doors.runtime.sensitivity(&stored).await?,
     };
     Ok(sse::stream(follower, show, window))
 }
@@ -98,7 +96,7 @@ fn is_urgent(event: &Event) -> bool {
 struct Events {
     run: RunId,
     modes: Modes,
-    definition: Arc<Definition>,
+    sensitivity: Arc<Sensitivity>,
 }
 
 impl Show for Events {
@@ -106,7 +104,7 @@ impl Show for Events {
         let shown = events.iter().filter(|e| self.modes.shows(&e.event));
         shown
             .map(|recorded| {
-                let doc = project::event(&self.run, recorded, &self.definition.sensitivity);
+                let doc = project::event(&self.run, recorded, &self.sensitivity);
                 Frame {
                     seq: recorded.seq,
                     name: doc["type"].as_str().unwrap_or("message").to_owned(),
@@ -120,7 +118,6 @@ impl Show for Events {
 
 struct Values {
     run: Unfolded,
-    definition: Arc<Definition>,
     /// What the reader has seen; a snapshot of that place comes first.
     after: Option<Seq>,
 }
@@ -132,7 +129,8 @@ impl Values {
             outputs: self.run.0.outputs().cloned(),
             link: None,
         };
-        project::snapshot(&self.run.0.view(), &self.definition.sensitivity, &extras)
+        let run = &self.run.0;
+        project::snapshot(&run.view(), &run.sensitivity(), &extras)
     }
 }
 
