@@ -5,7 +5,7 @@ use std::time::Duration;
 use tandem_record::{Command, Event, ForkMode, NodeId, Principal, RunId, RunStatus, Seq, Standing};
 use tandem_runtime::NewRun;
 use tandem_store::Outbox as _;
-use tandem_testkit::house::{House, Plan, children, new_run};
+use tandem_testkit::house::{House, Plan, children, names, new_run};
 use tandem_testkit::{Announced, Flow, Mishap, Target, wf};
 use tokio::test;
 
@@ -216,6 +216,11 @@ async fn what_nobody_takes_is_given_up_in_the_open() {
     assert_eq!(said, [&json!("callback_undelivered")]);
     accept(&house, &run).await;
     assert_eq!(house.status(&run).await, RunStatus::Completed);
+    let replay = house.fork(&run, ForkMode::Replay, Seq(0)).await;
+    let replay = replay.expect("it may be forked");
+    assert_eq!(house.status(&replay).await, RunStatus::Completed);
+    let (source, replayed) = (house.log(&run).await, house.log(&replay).await);
+    assert_eq!(names(&source), names(&replayed), "it is repeated as it was");
 }
 
 #[test(start_paused = true)]

@@ -72,10 +72,8 @@ impl Turn<'_> {
             level: "warn".to_owned(),
             message: format!("The question was not announced: {}", error.message),
             node: Some(self.run.def.nodes[ix].id.clone()),
-            fields: Some(Object::from_iter([
-                ("code".to_owned(), json!(error.code)),
-                ("interruptId".to_owned(), json!(open.interrupt.id)),
-            ])),
+            // The question is named by the cause: a fork calls it by another id.
+            fields: Some(Object::from_iter([("code".to_owned(), json!(error.code))])),
         };
         self.emit(told, Some(cause));
         Some(Reply::Accepted)
