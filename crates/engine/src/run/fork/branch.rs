@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tandem_record::{Event, NodeId, NodeStatus, Recorded, Said, Seq, Timestamp, Work};
 
 pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) -> Turn<'a> {
-    log.truncate(place(from));
+    let rest = log.split_off(place(from));
     let mut then = Run::new(turn.run.id().clone(), Arc::clone(&turn.run.def));
     for recorded in &log {
         then.evolve(recorded);
@@ -31,6 +31,15 @@ pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) 
     }
     turn.floor = from;
     turn.now = turn.now.max(turn.run.state.last_at);
+    if turn.run.state.phase == Phase::Cancelling {
+        // Whoever held the cancel up was the source's.
+        turn.cancelled_as_asked();
+        return turn;
+    }
+    if let Some(end) = ending(&rest) {
+        end_likewise(&mut turn, end);
+        return turn;
+    }
     if let Some((ix, _)) = begun {
         let entry = entry(&turn.run, &done_again[0].event);
         turn.already = done_again.into();
@@ -41,13 +50,38 @@ pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) 
         }
     }
     for ix in open {
-        go_on(&mut turn, ix);
+        // What was started again does all it has to.
+        if begun.is_none_or(|(again, _)| again != ix) {
+            go_on(&mut turn, ix);
+        }
     }
-    match turn.run.state.phase {
-        Phase::Cancelling => turn.finish_cancel_if_alone(),
-        _ => turn.advance(),
-    }
+    turn.advance();
     turn
+}
+
+/// How the source ended, if nothing but that was left. Its nodes' own ends are not the run's: one
+/// that was called off may do its work in the fork, unless the run had completed without it.
+fn ending(rest: &[Recorded]) -> Option<&Event> {
+    let (end, before) = rest.split_last()?;
+    let end = Some(&end.event).filter(|event| event.is_terminal())?;
+    let completed = matches!(end, Event::RunCompleted { .. });
+    let called_off = |r: &Recorded| matches!(r.event, Event::NodeCancelled { .. });
+    let alone = before.is_empty() || (completed && before.iter().all(called_off));
+    alone.then_some(end)
+}
+
+fn end_likewise(turn: &mut Turn<'_>, end: &Event) {
+    match end.clone() {
+        Event::RunCompleted { .. } => turn.terminate_run(),
+        Event::RunFailed {
+            error, failed_node, ..
+        } => {
+            let failed = failed_node.and_then(|node| turn.run.def.index(&node));
+            turn.fail_run(error, failed, turn.run.state.head);
+        }
+        Event::RunCancelled { reason, by, .. } => turn.end_cancelled(reason, by, None),
+        _ => unreachable!("a run has no other end"),
+    }
 }
 
 /// Nodes that had started and not ended.
@@ -192,6 +226,10 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
         let live = workers.filter(|(_, w)| w.is_live());
         let live: Vec<(usize, WorkerState)> = live.map(|(i, w)| (i, w.clone())).collect();
         turn.hand_over_again(ix, &live, decided);
+        return;
+    }
+    if let Some((decision, decided)) = turn.run.recorded_decision(ix) {
+        turn.complete_supervisor(ix, &decision, decided);
         return;
     }
     match (&state.work, state.status) {
