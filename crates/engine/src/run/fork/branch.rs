@@ -6,6 +6,7 @@
 
 use super::place;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
+use crate::node::Kind;
 use crate::run::start::{Entry, Step};
 use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
 use crate::run::tool::tool_effect;
@@ -169,11 +170,29 @@ fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
     let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
     let asks = state.verifying.is_some();
     let waits = state.work.is_some() || state.retry_at.is_some() || handed_over || asks;
-    if state.status != NodeStatus::Running || waits || was_answered(log, run, ix) {
+    let running = state.status == NodeStatus::Running && !was_answered(log, run, ix);
+    if waits || !(running || is_opening(log, run, ix)) {
         return None;
     }
     let start = last_start(log, &run.def.nodes[ix].id)?;
     Some((ix, log[start].seq))
+}
+
+/// A conversation goes on at once after its node was suspended: it is opened, and the protocol's
+/// test workflows have it out alone.
+fn is_opening(log: &[Recorded], run: &Run, ix: usize) -> bool {
+    let node = &run.def.nodes[ix];
+    let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
+    let asked = run.state.nodes[ix].suspended.as_ref();
+    let talks = asked.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
+    let Some(start) = last_start(log, &node.id) else {
+        return false;
+    };
+    let at_once = |r: &Recorded| {
+        let own = r.event.node().is_none_or(|n| *n == node.id);
+        own && r.at == log[start].at
+    };
+    (alone || (talks && !was_answered(log, run, ix))) && log[start..].iter().all(at_once)
 }
 
 /// Whether the node's question had its answer already, though the node had not ended.
