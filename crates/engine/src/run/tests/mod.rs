@@ -12,6 +12,7 @@ mod gates;
 mod lines;
 mod stage;
 
+mod announcing;
 mod answer_orders;
 mod binding;
 mod bounds;
