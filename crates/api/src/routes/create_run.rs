@@ -1,6 +1,6 @@
 //! `POST /v1/runs`.
 
-use super::parent_claim;
+use super::{mock_provider, parent_claim};
 use crate::api::Shared;
 use crate::body::present;
 use crate::caller::{Caller, RunsCreate};
@@ -147,13 +147,7 @@ impl Asked {
         if self.tenant_id.is_some_and(|t| t != caller.tenant.as_str()) {
             return Err(Problem::forbidden("The key belongs to another tenant."));
         }
-        let mock = self
-            .configurable
-            .as_ref()
-            .and_then(|c| c.get("mockProvider"));
-        if let Some(mock) = mock {
-            return Err(Problem::mock_provider_forbidden(mock["id"].as_str()));
-        }
+        mock_provider::check(caller, self.configurable.as_ref())?;
         Ok(NewRun {
             workflow_id: WorkflowId::from(self.workflow_id.unwrap_or_default()),
             request: RunRequest {

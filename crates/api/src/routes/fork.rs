@@ -1,5 +1,6 @@
 //! `POST /v1/runs/{runId}:fork`.
 
+use super::mock_provider;
 use crate::api::Shared;
 use crate::at::At;
 use crate::body::{present, present_object};
@@ -68,6 +69,8 @@ pub(super) async fn fork(
         Begun::Before(answer) => return Ok(answer),
     };
     let asked: Asked = request.json()?;
+    let overlay = asked.run_options_overlay.as_ref();
+    mock_provider::check(&caller, overlay.and_then(|o| o.configurable.as_ref()))?;
     let asked = asked.into_request(&trace)?;
     // One past retention is still known here, to be refused by name.
     let source = doors.known(&caller, &RunId::from(run)).await?;

@@ -17,6 +17,7 @@ mod finish;
 mod foresee;
 mod fork;
 mod limits;
+mod mock;
 mod model;
 mod nesting;
 mod options;

@@ -3,6 +3,7 @@
 mod agent;
 pub mod bundle;
 pub mod capabilities;
+mod chunk;
 pub mod diff;
 pub mod error;
 mod mask;
