@@ -2,7 +2,7 @@
 
 use super::crew::CREW;
 use super::critic::CHECKED;
-use super::{Simulation, people};
+use super::{Simulation, mocks, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -129,6 +129,9 @@ fn request(rng: &mut SmallRng) -> RunRequest {
     }
     if rng.random_bool(0.1) {
         configurable.insert("recursionLimit".to_owned(), json!(rng.random_range(1..9)));
+    }
+    if rng.random_bool(0.3) {
+        configurable.insert("mockProvider".to_owned(), mocks::provider(rng));
     }
     RunRequest {
         owner: Owner {

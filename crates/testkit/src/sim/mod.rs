@@ -9,6 +9,7 @@ mod crew;
 mod critic;
 mod knowledge;
 mod many;
+mod mocks;
 mod notes;
 mod people;
 mod webhooks;
