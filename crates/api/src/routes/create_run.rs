@@ -77,6 +77,8 @@ pub(super) async fn create_run(
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
     let mut new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    let configurable = new.request.options.configurable.as_mut();
+    mock_provider::admit(&doors.runtime, &caller, configurable)?;
     if let (Some(url), Some(courier)) = (&new.request.callback_url, doors.runtime.courier()) {
         let vetted = courier.vet(url).await;
         vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
@@ -147,7 +149,6 @@ impl Asked {
         if self.tenant_id.is_some_and(|t| t != caller.tenant.as_str()) {
             return Err(Problem::forbidden("The key belongs to another tenant."));
         }
-        mock_provider::check(caller, self.configurable.as_ref())?;
         Ok(NewRun {
             workflow_id: WorkflowId::from(self.workflow_id.unwrap_or_default()),
             request: RunRequest {

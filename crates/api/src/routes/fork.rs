@@ -69,9 +69,9 @@ pub(super) async fn fork(
         Begun::Before(answer) => return Ok(answer),
     };
     let asked: Asked = request.json()?;
-    let overlay = asked.run_options_overlay.as_ref();
-    mock_provider::check(&caller, overlay.and_then(|o| o.configurable.as_ref()))?;
-    let asked = asked.into_request(&trace)?;
+    let mut asked = asked.into_request(&trace)?;
+    let configurable = asked.overlay.configurable.as_mut();
+    mock_provider::admit(&doors.runtime, &caller, configurable)?;
     // One past retention is still known here, to be refused by name.
     let source = doors.known(&caller, &RunId::from(run)).await?;
     ticket.fork(&doors, &caller, source, asked).await

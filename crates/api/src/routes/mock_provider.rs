@@ -1,16 +1,20 @@
 //! Who may have the models of a run answered by a mock provider: test keys alone, and only by one
-//! there is. What it is asked to say is the engine's to judge.
+//! there is. What it is asked to say is the engine's to judge, without secrets from here on.
 
 use crate::problem::Problem;
 use tandem_access::Identity;
 use tandem_record::Object;
-use tandem_runtime::{MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
+use tandem_runtime::{MOCK_PROVIDER_KEY, MOCK_PROVIDERS, Runtime};
 
 /// A longer id is no id, whoever has it.
 const MAX_ID_CHARS: usize = 128;
 
-pub(super) fn check(caller: &Identity, configurable: Option<&Object>) -> Result<(), Problem> {
-    let Some(named) = configurable.and_then(|c| c.get(MOCK_PROVIDER_KEY)) else {
+pub(super) fn admit(
+    runtime: &Runtime,
+    caller: &Identity,
+    configurable: Option<&mut Object>,
+) -> Result<(), Problem> {
+    let Some(named) = configurable.and_then(|c| c.get_mut(MOCK_PROVIDER_KEY)) else {
         return Ok(());
     };
     let id = named["id"].as_str();
@@ -22,6 +26,9 @@ pub(super) fn check(caller: &Identity, configurable: Option<&Object>) -> Result<
         Some(id) if is_one(id) && !MOCK_PROVIDERS.contains(&id) => {
             Err(Problem::unsupported_mock_provider(id))
         }
-        _ => Ok(()),
+        _ => {
+            runtime.clean(named);
+            Ok(())
+        }
     }
 }

@@ -141,7 +141,7 @@ impl Turn<'_> {
     }
 
     /// A call as it is made again.
-    pub(super) fn from_the_start(&self, mut work: Work) -> Work {
+    pub(super) fn restarted(&self, mut work: Work) -> Work {
         if let Work::Model {
             mock: Some(call), ..
         } = &mut work

@@ -138,7 +138,7 @@ impl Turn<'_> {
         then: Option<&ModelRequest>,
     ) -> Result<Work, ErrorInfo> {
         if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
-            return Ok(self.from_the_start(unfinished.clone()));
+            return Ok(self.restarted(unfinished.clone()));
         }
         let inputs = self.fenced(ix, inputs);
         let mock = self.run.mock()?;
