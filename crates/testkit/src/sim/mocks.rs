@@ -3,11 +3,30 @@
 //! of such a run or of its children is anybody's but the mock's.
 
 use super::check::ensure;
+use crate::flow::wf;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tandem_record::{Event, MockCall, NodeId, Recorded, RunId, Work};
+
+pub(super) const TALKING: &str = "talking";
+
+/// Two models side by side, slow enough to be interrupted, and one after them.
+pub(super) fn talking(rng: &mut SmallRng) -> Value {
+    let chat = || json!({"provider": "acme", "userPrompt": "Well?"});
+    let mut flow = wf(TALKING)
+        .variable("v", json!("default"))
+        .settings(json!({"maxRetries": rng.random_range(0..3)}));
+    for name in ["one", "other", "after"] {
+        flow = flow.node(name, "core.llm.chat", chat());
+        if rng.random_bool(0.3) {
+            let settings = json!({"timeoutMs": rng.random_range(100..3_000)});
+            flow = flow.with("settings", settings);
+        }
+    }
+    flow.path("one after").path("other after").document()
+}
 
 /// JSON that fits what the simulation's nodes ask for, or does not, at a random pace.
 pub(super) fn provider(rng: &mut SmallRng) -> Value {
