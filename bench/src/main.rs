@@ -161,19 +161,28 @@ fn report_noop(
     noop: &Runs,
     alone: Latency,
 ) {
-    let single = commits.latency_alone();
+    let (single, grouped) = (commits.latency_alone(), commits.latency_grouped());
     report.note(format!(
-        "ceilings: {:.0} grouped commits/s of {} events, {} bytes (through our store {:.0}/s); one \
-         commit p50 {:.3} ms, p99 {:.3} ms; {:.0} bare HTTP exchanges/s (p50, p99 {})",
+        "ceilings: {:.0} grouped commits/s of {} events, {} bytes (p50, p99 {}; through our store \
+         {:.0}/s); one commit p50 {:.3} ms, p99 {:.3} ms; {:.0} bare HTTP exchanges/s (p50, p99 {})",
         median(commits.grouped.clone()),
         stored.bodies.len(),
         stored.bytes(),
+        grouped,
         around.through_store,
         single.p50_ms,
         single.p99_ms,
         around.echo,
         around.echo_latency,
     ));
+    report.row(
+        "p99 of 64 callers: bare commits, bare HTTP",
+        format!(
+            "{:.1}, {:.1} × one commit",
+            grouped.p99_ms / single.p50_ms,
+            around.echo_latency.p99_ms / single.p50_ms
+        ),
+    );
     report
         .row(
             "no-op runs, 64 in flight",

@@ -2,6 +2,7 @@
 //! into one fsync by a bare loop, the same through our store, and one caller alone.
 
 use crate::client::Failure;
+use crate::load::Loaded;
 use crate::options::Options;
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -118,13 +119,13 @@ pub(crate) async fn grouped(
     stored: &Stored,
     directory: &Path,
     options: &Options,
-) -> Result<f64, Failure> {
+) -> Result<Loaded, Failure> {
     let connection = bare(&directory.join("grouped.db"))?;
     let (sender, receiver) = mpsc::channel::<(u64, oneshot::Sender<()>)>(CALLERS * 2);
     let what = stored.clone();
     let writer = std::thread::spawn(move || write_groups(connection, receiver, &what));
     let sender = Arc::new(sender);
-    let rate = closed_loop(options.window, move |number| {
+    let loaded = closed_loop(options.window, move |number| {
         let sender = Arc::clone(&sender);
         async move {
             let (done, wait) = oneshot::channel();
@@ -134,7 +135,7 @@ pub(crate) async fn grouped(
     })
     .await?;
     writer.join().map_err(|_| "the writer broke")??;
-    Ok(rate)
+    Ok(loaded)
 }
 
 fn write_groups(
@@ -166,7 +167,7 @@ pub(crate) async fn through_store(
     let store = Arc::new(SqliteStore::open(path, Default::default())?);
     let (held, stored) = (Arc::clone(&store), stored.clone());
     let told: Entry = serde_json::from_str(&stored.told)?;
-    let rate = closed_loop(options.window, move |number| {
+    let loaded = closed_loop(options.window, move |number| {
         let row = stored.renamed(number);
         let told = AuditDraft::new(
             row.created_at,
@@ -192,13 +193,13 @@ pub(crate) async fn through_store(
     })
     .await?;
     store.close().await;
-    Ok(rate)
+    Ok(loaded.per_second())
 }
 
 async fn closed_loop<F>(
     window: Duration,
     commit: impl Fn(u64) -> F + Clone + Send + 'static,
-) -> Result<f64, Failure>
+) -> Result<Loaded, Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send,
 {
@@ -208,18 +209,22 @@ where
         .map(|_| {
             let (counter, commit) = (Arc::clone(&counter), commit.clone());
             tokio::spawn(async move {
+                let mut waits = Vec::new();
                 while began.elapsed() < window {
+                    let asked = Instant::now();
                     commit(counter.fetch_add(1, Ordering::Relaxed)).await?;
+                    waits.push(asked.elapsed());
                 }
-                Ok::<_, Failure>(())
+                Ok::<_, Failure>(waits)
             })
         })
         .collect();
+    let mut all = Loaded::default();
     for caller in callers {
-        caller.await??;
+        all.latencies.extend(caller.await??);
     }
-    let done = counter.load(Ordering::Relaxed) - 1;
-    Ok(done as f64 / began.elapsed().as_secs_f64())
+    all.took = began.elapsed();
+    Ok(all)
 }
 
 /// One caller, one commit, one fsync, again and again.

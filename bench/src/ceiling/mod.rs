@@ -20,6 +20,7 @@ pub(crate) struct Commits {
     /// The p50 of one caller's, in milliseconds, window by window.
     pub(crate) alone: Vec<f64>,
     waits: Vec<Duration>,
+    waits_grouped: Vec<Duration>,
 }
 
 impl Commits {
@@ -30,8 +31,9 @@ impl Commits {
         options: &Options,
     ) -> Result<(), Failure> {
         let directory = options.directory()?;
-        let rate = commits::grouped(stored, directory.path(), options).await?;
-        self.grouped.push(rate);
+        let grouped = commits::grouped(stored, directory.path(), options).await?;
+        self.grouped.push(grouped.per_second());
+        self.waits_grouped.extend(grouped.latencies);
         let waits = commits::single(stored, directory.path(), options)?;
         self.alone.push(Latency::of(waits.clone()).p50_ms);
         self.waits.extend(waits);
@@ -40,6 +42,11 @@ impl Commits {
 
     pub(crate) fn latency_alone(&self) -> Latency {
         Latency::of(self.waits.clone())
+    }
+
+    /// How long each of many callers waits for the bare loop.
+    pub(crate) fn latency_grouped(&self) -> Latency {
+        Latency::of(self.waits_grouped.clone())
     }
 }
 

@@ -51,6 +51,10 @@ pub fn fork(
     }
     problems.extend(def.check_configurable(&source.request.options));
     if !problems.is_empty() {
+        // The source's own options were sound.
+        for problem in &mut problems {
+            problem.path.insert_str(0, "/runOptionsOverlay");
+        }
         return Err(Refusal::Invalid(problems).into());
     }
     let from = forked.from_seq;

@@ -6,6 +6,7 @@ mod acts;
 mod agents;
 mod flow;
 mod foresee;
+mod forked_crews;
 mod forks;
 mod gates;
 mod lines;
