@@ -33,6 +33,8 @@ mod fan_out;
 mod floor;
 mod linear;
 mod loops;
+mod mock_replays;
+mod mocks;
 mod model_replays;
 mod models;
 mod overdue;
