@@ -96,6 +96,9 @@ pub struct RunRequest {
     /// Inputs a parent got from a tool server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted_inputs: Vec<String>,
+    /// Inputs that are sensitive in the parent, and so here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitive_inputs: Vec<String>,
     #[serde(default)]
     pub options: RunOptions,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,7 +245,7 @@ pub enum Masking {
     Passthrough,
 }
 
-/// Which values of a workflow its author marked as sensitive.
+/// Which values of a workflow its author marked as sensitive, and where they are repeated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
     pub mode: Masking,
@@ -250,7 +253,21 @@ pub struct Sensitivity {
     pub channels: BTreeSet<String>,
     /// Sensitive output ports by node.
     pub outputs: BTreeMap<NodeId, BTreeSet<String>>,
+    /// The nodes whose outputs are the run's; named only where something is sensitive.
+    #[serde(default)]
+    pub last: BTreeSet<NodeId>,
     /// What kind of data its runs are about, where that is not just anything: `pii`, `phi`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+}
+
+impl Sensitivity {
+    /// Whether a variable, or a channel by the same name, is sensitive.
+    pub fn holds(&self, name: &str) -> bool {
+        self.variables.contains(name) || self.channels.contains(name)
+    }
+
+    pub fn hides_anything(&self) -> bool {
+        !(self.variables.is_empty() && self.channels.is_empty() && self.outputs.is_empty())
+    }
 }

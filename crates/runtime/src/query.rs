@@ -7,18 +7,19 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Ahead, Run, State};
 use tandem_record::{
-    ArtifactView, NodeId, Recorded, RunId, RunStatus, RunView, Seq, StreamId, TenantId,
-    TraceContext,
+    ArtifactView, Event, NodeId, Recorded, RunId, RunRequest, RunStatus, RunView, Sensitivity, Seq,
+    StreamId, TenantId, TraceContext,
 };
 use tandem_store::{Fault, Listing, Page, RunFilter, StoredRun};
 
 /// Events read from the store in one go while folding.
 const FOLD_PAGE: usize = 1024;
 
-/// A run as it stood at `view.head`, with the definition that says what is sensitive in it.
+/// A run as it stood at `view.head`, with the definition it runs and what is sensitive in it.
 pub struct Observed {
     pub view: RunView,
     pub definition: Arc<Definition>,
+    pub sensitivity: Arc<Sensitivity>,
     pub outputs: Option<tandem_record::Object>,
     pub primary_node: Option<tandem_record::NodeId>,
 }
@@ -124,6 +125,16 @@ impl Runtime {
             .await
     }
 
+    /// What is masked where a run is shown.
+    pub async fn sensitivity(&self, run: &StoredRun) -> Result<Arc<Sensitivity>, Fault> {
+        let definition = self.pinned(run).await?;
+        let own = self.asked_for(&run.row.run_id, |request| {
+            definition.sensitivity_for(request)
+        });
+        let own = own.await?;
+        Ok(own.unwrap_or_else(|| Arc::clone(&definition.sensitivity)))
+    }
+
     /// A run to fold from the start, for readers that show every state on the way.
     pub async fn unfolded(&self, run: &StoredRun) -> Result<Unfolded, Fault> {
         let definition = self.pinned(run).await?;
@@ -205,16 +216,26 @@ impl Runtime {
 
     /// The trace a run continues, for calls made on its behalf.
     pub(crate) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Fault> {
+        let trace = self.asked_for(run, |request| request.trace.clone());
+        Ok(trace.await?.flatten())
+    }
+
+    /// Something about how a run was asked for.
+    async fn asked_for<T>(
+        &self,
+        run: &RunId,
+        read: impl Fn(&RunRequest) -> T,
+    ) -> Result<Option<T>, Fault> {
         let slot = self.inner.live.slot(run);
         if let Ok(held) = slot.try_lock()
             && let Some(cached) = held.run.as_ref()
         {
-            return Ok(cached.request().trace.clone());
+            return Ok(Some(read(cached.request())));
         }
         let first = self.events(run, None, 1).await?;
         let started = first.and_then(|page| page.events.into_iter().next());
         Ok(started.and_then(|recorded| match recorded.event {
-            tandem_record::Event::RunStarted { request, .. } => request.trace,
+            Event::RunStarted { request, .. } => Some(read(&request)),
             _ => None,
         }))
     }
@@ -241,6 +262,7 @@ fn observed(run: &Run) -> Observed {
     Observed {
         view: run.view(),
         definition: Arc::clone(run.definition()),
+        sensitivity: run.sensitivity(),
         outputs: run.outputs().cloned(),
         primary_node: run.primary_node().cloned(),
     }

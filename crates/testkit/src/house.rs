@@ -140,6 +140,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             inputs,
             erased_defaults: Vec::new(),
             untrusted_inputs: Vec::new(),
+            sensitive_inputs: Vec::new(),
             options: RunOptions::default(),
             scope_id: None,
             callback_url: None,

@@ -15,8 +15,8 @@ use tandem_console::{
     EventRow, ForkOffer, MemoryRow, MomentView, OpenQuestion, ReachedNode, RememberedView,
     moment_fragment, moment_page,
 };
-use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Seq};
-use tandem_runtime::{Definition, StoredRun};
+use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Sensitivity, Seq};
+use tandem_runtime::StoredRun;
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 
@@ -69,9 +69,10 @@ async fn moment(
     seq: Seq,
 ) -> Result<MomentView, Problem> {
     let observed = doors.runtime.observe_at(stored, seq).await?;
-    let (view, definition) = (&observed.view, &observed.definition);
+    let (view, sensitivity) = (&observed.view, &*observed.sensitivity);
+    let rules = (&*observed.definition, sensitivity);
     let extras = SnapshotExtras::default();
-    let snapshot = project::snapshot(view, &definition.sensitivity, &extras);
+    let snapshot = project::snapshot(view, sensitivity, &extras);
     let channels = snapshot.get("channels").map(run_view::pretty);
     let reached = view
         .nodes
@@ -84,10 +85,10 @@ async fn moment(
         csrf: reader.csrf(),
     };
     Ok(MomentView {
-        state: run_view::state(view, definition, &extras, reader, reader.csrf()),
+        state: run_view::state(view, rules, &extras, reader, reader.csrf()),
         seq: seq.0,
         last: stored.head.0,
-        around: around(doors, stored, seq, definition).await?,
+        around: around(doors, stored, seq, sensitivity).await?,
         channels_json: channels,
         nodes_omitted: nodes.len().saturating_sub(SHOWN_NODES) as u64,
         nodes: nodes.into_iter().take(SHOWN_NODES).collect(),
@@ -101,7 +102,7 @@ async fn around(
     doors: &Doors,
     stored: &StoredRun,
     seq: Seq,
-    definition: &Definition,
+    sensitivity: &Sensitivity,
 ) -> Result<Vec<EventRow>, Problem> {
     let run = &stored.row.run_id;
     let first = seq.0.saturating_sub(AROUND);
@@ -111,7 +112,7 @@ async fn around(
     let events = page.map(|page| page.events).unwrap_or_default();
     let events = events.iter().filter(|e| e.seq <= stored.head);
     Ok(events
-        .map(|e| run_view::event(run, e, definition))
+        .map(|e| run_view::event(run, e, sensitivity))
         .collect())
 }
 

@@ -135,6 +135,7 @@ pub(super) async fn card(
     let row = find_question(doors, reader, id).await?;
     let run = doors.visible(reader, &row.run_id).await?;
     let definition = doors.runtime.pinned(&run).await?;
+    let sensitivity = doors.runtime.sensitivity(&run).await?;
     let after = run.head.0.checked_sub(LOOK_BACK).map(Seq);
     let events = events_up_to(doors, &row.run_id, after, run.head).await?;
     let shown = shown(&row);
@@ -172,7 +173,7 @@ pub(super) async fn card(
         asked_back: asked_back(&events, &row.interrupt),
         history: history
             .iter()
-            .map(|event| run_view::event(&row.run_id, event, &definition))
+            .map(|event| run_view::event(&row.run_id, event, &sensitivity))
             .collect(),
         may_answer: reader.may(Scope::ApprovalsRespond).is_ok(),
         kind: row.kind,

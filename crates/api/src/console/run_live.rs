@@ -59,7 +59,8 @@ impl Show for Page {
             self.run.0.evolve(recorded);
             self.crew.take(recorded);
             if Some(recorded.seq) > self.after {
-                let row = run_view::event(self.run.0.id(), recorded, &self.definition);
+                let run = &self.run.0;
+                let row = run_view::event(run.id(), recorded, &run.sensitivity());
                 frames.push(Frame {
                     seq: recorded.seq,
                     name: "event".to_owned(),
@@ -70,8 +71,10 @@ impl Show for Page {
         }
         if let Some(newest) = frames.last().map(|frame| frame.seq) {
             let (view, extras) = (self.run.0.view(), SnapshotExtras::default());
+            let sensitivity = self.run.0.sensitivity();
+            let rules = (&*self.definition, &*sensitivity);
             let csrf = self.csrf.clone();
-            let mut state = run_view::state(&view, &self.definition, &extras, &self.reader, csrf);
+            let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf);
             state.crew = self.crew.view();
             frames.push(Frame {
                 seq: newest,

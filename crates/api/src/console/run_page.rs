@@ -34,10 +34,13 @@ pub(super) async fn show(
     let omitted = (head.0 + 1).saturating_sub(SHOWN_EVENTS);
     let after = omitted.checked_sub(1).map(Seq);
     let events = events_up_to(&doors, &run, after, head).await?;
-    let definition = &observed.definition;
-    let mut view = run_view::state(&observed.view, definition, &extras, &reader, reader.csrf());
+    let sensitivity = &*observed.sensitivity;
+    let rules = (&*observed.definition, sensitivity);
+    let mut view = run_view::state(&observed.view, rules, &extras, &reader, reader.csrf());
     let rows = events.iter();
-    view.events = rows.map(|e| run_view::event(&run, e, definition)).collect();
+    view.events = rows
+        .map(|e| run_view::event(&run, e, sensitivity))
+        .collect();
     view.events_omitted = omitted;
     if view.supervised {
         view.crew = Crew::of(doors.runtime.agent_policy().floor(), &events);

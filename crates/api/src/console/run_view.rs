@@ -7,7 +7,7 @@ use tandem_access::{Identity, Scope};
 use tandem_console::{
     CrewView, EventRow, ForkOrigin, GraphEdge, GraphNode, GraphView, NodeState, RunPageView,
 };
-use tandem_record::{NodeStatus, Recorded, RunId, RunStatus, RunView};
+use tandem_record::{NodeStatus, Recorded, RunId, RunStatus, RunView, Sensitivity};
 use tandem_runtime::Definition;
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
@@ -15,12 +15,12 @@ use tandem_wire::v1::time::rfc3339;
 /// Everything but the events.
 pub(super) fn state(
     view: &RunView,
-    definition: &Definition,
+    (definition, sensitivity): (&Definition, &Sensitivity),
     extras: &SnapshotExtras,
     reader: &Identity,
     csrf: String,
 ) -> RunPageView {
-    let snapshot = project::snapshot(view, &definition.sensitivity, extras);
+    let snapshot = project::snapshot(view, sensitivity, extras);
     let error = &snapshot["error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let controls = reader.may(Scope::RunsCancel).is_ok();
@@ -68,8 +68,8 @@ pub(super) fn supervised(definition: &Definition) -> bool {
     nodes.any(|node| node.type_id == "core.orchestrator.supervisor")
 }
 
-pub(super) fn event(run: &RunId, recorded: &Recorded, definition: &Definition) -> EventRow {
-    let doc = project::event(run, recorded, &definition.sensitivity);
+pub(super) fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> EventRow {
+    let doc = project::event(run, recorded, sensitivity);
     EventRow {
         sequence: recorded.seq.0,
         at: rfc3339(recorded.at),

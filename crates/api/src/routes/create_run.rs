@@ -163,6 +163,7 @@ impl Asked {
                 inputs: self.inputs.unwrap_or_default(),
                 erased_defaults: Vec::new(),
                 untrusted_inputs: Vec::new(),
+                sensitive_inputs: Vec::new(),
                 options: RunOptions {
                     configurable: self.configurable,
                     tags: self.tags,

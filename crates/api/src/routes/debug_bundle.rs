@@ -55,7 +55,7 @@ pub(super) async fn collect(
     Ok(bundle::debug_bundle(
         &host,
         &observed.view,
-        &observed.definition.sensitivity,
+        &observed.sensitivity,
         &events,
         &extras,
         doors.now(),

@@ -49,7 +49,7 @@ impl Seen {
     pub(crate) async fn of(doors: &Doors, caller: &Identity, run: &RunId) -> Result<Self, Problem> {
         let observed = observe(doors, caller, run).await?;
         let extras = snapshot_extras(doors, caller, &observed).await?;
-        let sensitivity = &observed.definition.sensitivity;
+        let sensitivity = &observed.sensitivity;
         let log = events_up_to(doors, run, None, observed.view.head).await?;
         let events = log.iter().map(|r| project::event(run, r, sensitivity));
         Ok(Self {

@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{Event, Recorded, RunId, Seq};
-use tandem_runtime::{Definition, StoredRun, Unfolded};
+use tandem_record::{Event, Recorded, RunId, Sensitivity, Seq};
+use tandem_runtime::{StoredRun, Unfolded};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::stream::{MESSAGE, Modes};
 
@@ -48,13 +48,11 @@ pub(super) async fn stream_events(
     }
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
     let cursor = last_event_id(&headers, &stored);
-    let definition = doors.runtime.pinned(&stored).await?;
     if modes.is_values() {
         // Every state is folded from the start; what the reader has seen is folded unseen.
         let follower = Follower::new(&doors, &stored, None);
         let show = Values {
             run: doors.runtime.unfolded(&stored).await?,
-            definition,
             after: cursor,
         };
         return Ok(sse::stream(follower, show, window));
@@ -63,7 +61,7 @@ pub(super) async fn stream_events(
     let show = Events {
         run,
         modes,
-        definition,
+        sensitivity: doors.runtime.sensitivity(&stored).await?,
         batched: window.is_some(),
     };
     Ok(sse::stream(follower, show, window))
@@ -99,7 +97,7 @@ fn is_urgent(event: &Event) -> bool {
 struct Events {
     run: RunId,
     modes: Modes,
-    definition: Arc<Definition>,
+    sensitivity: Arc<Sensitivity>,
     /// A batch is made of whole events; what has no frame of its own must say what it is.
     batched: bool,
 }
@@ -109,7 +107,7 @@ impl Show for Events {
         let shown = events.iter().filter(|e| self.modes.shows(&e.event));
         shown
             .map(|recorded| {
-                let sensitivity = &self.definition.sensitivity;
+                let sensitivity = &self.sensitivity;
                 if !self.batched && self.modes.shows_as_message(&recorded.event) {
                     return Frame {
                         seq: recorded.seq,
@@ -132,7 +130,6 @@ impl Show for Events {
 
 struct Values {
     run: Unfolded,
-    definition: Arc<Definition>,
     /// What the reader has seen; a snapshot of that place comes first.
     after: Option<Seq>,
 }
@@ -144,7 +141,8 @@ impl Values {
             outputs: self.run.0.outputs().cloned(),
             link: None,
         };
-        project::snapshot(&self.run.0.view(), &self.definition.sensitivity, &extras)
+        let run = &self.run.0;
+        project::snapshot(&run.view(), &run.sensitivity(), &extras)
     }
 }
 

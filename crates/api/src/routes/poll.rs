@@ -68,12 +68,12 @@ pub(super) async fn whole_log(
     stored: &StoredRun,
     after: Option<Seq>,
 ) -> Result<Value, Fault> {
-    let definition = doors.runtime.pinned(stored).await?;
+    let sensitivity = doors.runtime.sensitivity(stored).await?;
     let run = &stored.row.run_id;
     let events: Vec<Value> = events_up_to(doors, run, after, stored.head)
         .await?
         .iter()
-        .map(|recorded| project::event(run, recorded, &definition.sensitivity))
+        .map(|recorded| project::event(run, recorded, &sensitivity))
         .collect();
     let ended = stored.row.status.is_terminal();
     Ok(json!({

@@ -25,7 +25,7 @@ pub(super) async fn read_run(
 ) -> Result<Json<Value>, Problem> {
     let observed = observe(&doors, &caller, &RunId::from(run)).await?;
     let extras = snapshot_extras(&doors, &caller, &observed).await?;
-    let sensitivity = &observed.definition.sensitivity;
+    let sensitivity = &observed.sensitivity;
     Ok(Json(project::snapshot(
         &observed.view,
         sensitivity,

@@ -1,6 +1,6 @@
 //! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
 
-use super::document::{Document, Node, PortValue};
+use super::document::{Document, PortValue};
 use super::topology::{self, Topology};
 use super::{
     ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
@@ -12,7 +12,8 @@ use crate::ids::definition_hash;
 use crate::node::{self, Kind, ParseContext};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use tandem_record::{NodeId, Sensitivity};
+use std::sync::Arc;
+use tandem_record::NodeId;
 
 /// Nodes a single document may have before quadratic checks would hurt.
 pub(super) fn compile(
@@ -73,9 +74,9 @@ pub(super) fn compile(
             nodes[trigger.node].dormant = true;
         }
     }
-    Ok(Definition {
+    let mut definition = Definition {
         hash: definition_hash(source),
-        sensitivity: sensitivity(&document),
+        sensitivity: Arc::default(),
         dispatchers: supervision::dispatchers(&nodes),
         by_id: nodes.iter().map(|n| n.id.clone()).zip(0..).collect(),
         nodes,
@@ -84,7 +85,9 @@ pub(super) fn compile(
         configurable,
         triggers,
         document,
-    })
+    };
+    definition.sensitivity = Arc::new(definition.sensitivity_given(&[]));
+    Ok(definition)
 }
 
 fn unique_names(doc: &Document, problems: &mut Vec<Problem>) {
@@ -438,56 +441,4 @@ fn triggers(doc: &Document, built: &Built, problems: &mut Vec<Problem>) -> Vec<C
         }
     }
     compiled
-}
-
-fn sensitivity(doc: &Document) -> Sensitivity {
-    let config = doc.metadata.compliance_config.as_ref();
-    Sensitivity {
-        mode: config.and_then(|c| c.masking_mode).unwrap_or_default(),
-        class: doc.metadata.compliance_class.clone(),
-        variables: doc
-            .variables
-            .iter()
-            .filter(|v| v.sensitive)
-            .map(|v| v.name.clone())
-            .collect(),
-        channels: doc
-            .channels
-            .iter()
-            .flatten()
-            .filter(|(_, c)| c.sensitive)
-            .map(|(name, _)| name.clone())
-            .collect(),
-        outputs: doc
-            .nodes
-            .iter()
-            .map(|n| (n.id.clone(), sensitive_ports(doc, n)))
-            .filter(|(_, ports)| !ports.is_empty())
-            .collect(),
-    }
-}
-
-/// The output ports its author marked, and those through which it passes a marked variable on.
-fn sensitive_ports(doc: &Document, node: &Node) -> BTreeSet<String> {
-    let marked = |name: &str| {
-        let variable = doc.variables.iter().any(|v| v.sensitive && v.name == name);
-        let channel = doc.channels.iter().flatten();
-        variable || channel.into_iter().any(|(n, c)| c.sensitive && n == name)
-    };
-    let ports = node.output_sensitivity.iter().filter(|(_, on)| **on);
-    let mut ports: BTreeSet<String> = ports.map(|(port, _)| port.clone()).collect();
-    match node.type_id.as_str() {
-        "core.setVariable" | "core.getVariable" => {
-            let name = node.config.get("name").and_then(Value::as_str);
-            ports.extend(name.filter(|name| marked(name)).map(|_| "value".to_owned()));
-        }
-        "core.identity" | "core.noop" => {
-            let bound = node.inputs.iter().filter(|(_, value)| {
-                matches!(value, PortValue::Variable { variable_name, .. } if marked(variable_name))
-            });
-            ports.extend(bound.map(|(port, _)| port.clone()));
-        }
-        _ => {}
-    }
-    ports
 }

@@ -5,6 +5,7 @@ mod admission;
 mod check;
 pub mod document;
 pub(crate) mod schema;
+mod sensitive;
 mod supervision;
 mod topology;
 
@@ -17,6 +18,7 @@ use document::{Document, TriggerRule};
 use jsonschema::Validator;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use tandem_record::{DefinitionHash, NodeId, RunOptions, Sensitivity, WorkflowId};
 
 /// One thing wrong with a document.
@@ -65,7 +67,8 @@ pub struct Permissions<'a> {
 pub struct Definition {
     pub hash: DefinitionHash,
     pub document: Document,
-    pub sensitivity: Sensitivity,
+    /// What is masked in a run whose parent gave it nothing sensitive.
+    pub sensitivity: Arc<Sensitivity>,
     /// Nodes in topological order; every index below points into this.
     pub(crate) nodes: Vec<CompiledNode>,
     pub(crate) edges: Vec<CompiledEdge>,

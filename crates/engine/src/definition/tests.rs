@@ -248,32 +248,6 @@ fn what_this_host_does_not_do_is_refused_when_it_comes_in_and_read_when_it_is_he
 }
 
 #[test]
-fn a_marked_variable_is_marked_wherever_a_node_passes_it_on() {
-    let gets = json!({"id": "gets", "typeId": "core.getVariable", "name": "d",
-        "position": {"x": 0, "y": 0}, "inputs": {}, "config": {"name": "v"}});
-    let passes = json!({"id": "passes", "typeId": "core.identity", "name": "d",
-        "position": {"x": 0, "y": 0}, "config": {},
-        "inputs": {"p": {"type": "variable", "variableName": "v"},
-                   "q": {"type": "static", "value": 1}}});
-    let document = with(sound(), "/variables/0/sensitive", json!(true));
-    let document = with(with(document, "/nodes/-", gets), "/nodes/-", passes);
-    let compiled = Definition::compile(&document, Permissions::default()).expect("sound");
-    let marked: Vec<(&str, Vec<&String>)> = compiled
-        .sensitivity
-        .outputs
-        .iter()
-        .map(|(node, ports)| (node.as_str(), ports.iter().collect()))
-        .collect();
-    assert_eq!(
-        marked,
-        [
-            ("gets", vec![&"value".to_owned()]),
-            ("passes", vec![&"p".to_owned()])
-        ]
-    );
-}
-
-#[test]
 fn test_only_types_are_for_conformance_workflows_and_keys() {
     let emits = with(
         sound(),

@@ -6,20 +6,23 @@ mod eval;
 mod lexer;
 mod parser;
 
-fn below<'a>(node: &'a Node, root: &str, names: &mut Vec<Option<&'a str>>) {
+fn below<'a>(node: &'a Node, root: &str, places: &mut Vec<Vec<&'a str>>) {
     match node {
         Node::Literal(_) => {}
         Node::Path(steps) => match steps.as_slice() {
-            [Step::Key(first), rest @ ..] if first == root => names.push(match rest.first() {
-                Some(Step::Key(name)) => Some(name),
-                _ => None,
-            }),
+            [Step::Key(first), rest @ ..] if first == root => {
+                let names = rest.iter().map_while(|step| match step {
+                    Step::Key(name) => Some(name.as_str()),
+                    Step::Index(_) => None,
+                });
+                places.push(names.collect());
+            }
             _ => {}
         },
-        Node::Not(inner) => below(inner, root, names),
+        Node::Not(inner) => below(inner, root, places),
         Node::Binary(_, left, right) => {
-            below(left, root, names);
-            below(right, root, names);
+            below(left, root, places);
+            below(right, root, places);
         }
     }
 }
@@ -83,9 +86,15 @@ impl Expression {
 
     /// The names read right below `root`; `None` among them stands for all of it.
     pub(crate) fn read_below<'a>(&'a self, root: &str) -> Vec<Option<&'a str>> {
-        let mut names = Vec::new();
-        below(&self.0, root, &mut names);
-        names
+        let places = self.places_below(root).into_iter();
+        places.map(|names| names.first().copied()).collect()
+    }
+
+    /// The places read below `root`, each by the names that lead there, as far as they are names.
+    pub(crate) fn places_below<'a>(&'a self, root: &str) -> Vec<Vec<&'a str>> {
+        let mut places = Vec::new();
+        below(&self.0, root, &mut places);
+        places
     }
 
     pub(crate) fn evaluate(&self, scope: &dyn Scope) -> Value {

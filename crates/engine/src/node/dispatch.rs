@@ -84,6 +84,10 @@ impl Mappings {
     fn of(&self, worker: &WorkflowId) -> &[(String, String)] {
         self.own.get(worker).unwrap_or(&self.every)
     }
+
+    fn all(&self) -> impl Iterator<Item = &(String, String)> {
+        self.every.iter().chain(self.own.values().flatten())
+    }
 }
 
 const KEYS: [&str; 11] = [
@@ -136,8 +140,12 @@ impl Dispatch {
 
     /// Every parent variable some worker's result goes into.
     pub(crate) fn harvested_into(&self) -> impl Iterator<Item = &String> {
-        let own = self.output.own.values().flatten();
-        self.output.every.iter().chain(own).map(|(to, _)| to)
+        self.output.all().map(|(to, _)| to)
+    }
+
+    /// Every parent variable some worker is given.
+    pub(crate) fn given_from(&self) -> impl Iterator<Item = &String> {
+        self.input.all().map(|(_, from)| from)
     }
 
     /// Parent variable ← child variable.

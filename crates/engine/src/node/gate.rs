@@ -103,6 +103,11 @@ impl ApprovalGate {
         })
     }
 
+    /// Whether what is approved came over the node's ports.
+    pub(crate) fn shows_inputs(&self) -> bool {
+        !self.artifact.contains_key("artifactData")
+    }
+
     /// What the approver is shown.
     pub(crate) fn data(&self, run: &RunId, node: &NodeId, inputs: &Object) -> Value {
         let text = |key: &str, fallback: String| {

@@ -9,8 +9,8 @@ use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
 use std::sync::Arc;
 use tandem_record::{
-    Cause, ChildOutcome, EffectKind, ErrorInfo, Event, Object, ParentCause, ParentLink, RunId,
-    RunRequest, RunStatus, Seq, Work, WorkflowId,
+    Cause, ChildOutcome, EffectKind, ErrorInfo, Event, Masking, Object, ParentCause, ParentLink,
+    RunId, RunRequest, RunStatus, Seq, Work, WorkflowId,
 };
 
 /// A child to be created in the name of a node.
@@ -164,12 +164,23 @@ impl Turn<'_> {
     pub(super) fn start_child(&mut self, new: NewChild<'_>) {
         let mut inputs = new.given;
         let (mut erased_defaults, mut untrusted_inputs) = (Vec::new(), Vec::new());
+        let shown = self.run.sensitivity();
+        let hides = shown.mode != Masking::Passthrough;
+        let mut sensitive_inputs = Vec::new();
+        // It is made of many values, and only those the author marked were left out.
+        let mut names = shown.variables.iter().chain(&shown.channels);
+        if hides && names.any(|name| !self.run.def.is_marked(name)) {
+            sensitive_inputs.extend(inputs.keys().cloned());
+        }
         for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {
                 Some(value) => {
                     inputs.insert(theirs.clone(), value);
                     if self.run.state.untrusted.contains(ours) {
                         untrusted_inputs.push(theirs.clone());
+                    }
+                    if hides && shown.holds(ours) {
+                        sensitive_inputs.push(theirs.clone());
                     }
                 }
                 // An unset variable erases the child's default instead of leaving it.
@@ -190,6 +201,7 @@ impl Turn<'_> {
                 inputs,
                 erased_defaults,
                 untrusted_inputs,
+                sensitive_inputs,
                 options: self.run.inherited_options(),
                 scope_id: None,
                 // Whoever started the family hears of every question in it.

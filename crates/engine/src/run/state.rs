@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
     AgentFact, ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
-    RunRequest, RunStatus, Seq, Timestamp, Vote, Work, WorkflowId,
+    RunRequest, RunStatus, Sensitivity, Seq, Timestamp, Vote, Work, WorkflowId,
 };
 
 /// A run with the definition it is pinned to.
@@ -391,6 +391,14 @@ impl Run {
 
     pub fn definition(&self) -> &Arc<Definition> {
         &self.def
+    }
+
+    /// What is masked where the run is shown.
+    pub fn sensitivity(&self) -> Arc<Sensitivity> {
+        match &self.state.request {
+            Some(request) => self.def.sensitivity_for(request),
+            None => Arc::clone(&self.def.sensitivity),
+        }
     }
 
     pub fn id(&self) -> &RunId {

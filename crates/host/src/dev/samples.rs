@@ -94,6 +94,7 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             inputs,
             erased_defaults: Vec::new(),
             untrusted_inputs: Vec::new(),
+            sensitive_inputs: Vec::new(),
             options: RunOptions {
                 tags: Some(vec!["sample".to_owned()]),
                 ..RunOptions::default()

@@ -35,13 +35,13 @@ pub(super) async fn attempt(
     let Some(event) = slice.events.first().filter(|event| event.seq == row.seq) else {
         return Ok(Attempt::Pointless("the event is gone"));
     };
-    let definition = runtime.pinned(&run).await?;
+    let sensitivity = runtime.sensitivity(&run).await?;
     let trace = runtime.trace_of(&row.run_id).await?;
     let parcel = Parcel {
         webhook: &subscription.webhook,
         run: &run.row,
         recorded: &codec::decode(event)?,
-        sensitivity: &definition.sensitivity,
+        sensitivity: &sensitivity,
         trace: trace.as_ref(),
         sent_at: now,
     };

@@ -146,6 +146,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
         inputs: Object::from_iter([("v".to_owned(), json!("given"))]),
         erased_defaults: Vec::new(),
         untrusted_inputs: Vec::new(),
+        sensitive_inputs: Vec::new(),
         options: RunOptions {
             configurable: Some(configurable),
             ..RunOptions::default()

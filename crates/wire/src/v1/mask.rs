@@ -48,18 +48,24 @@ pub(super) fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sens
 }
 
 /// What a run puts out is what its last nodes did, under their names or, from one alone, as it is.
-/// Which node that was is not told, so a port that is sensitive anywhere is masked.
+/// Which node that was is not told, so a port that is sensitive at any of them is masked.
 pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) -> Object {
-    let ports = || sensitivity.outputs.values().flatten();
-    if ports().next().is_none() {
-        return outputs.clone();
+    let of_a_node = |(key, value): (&String, &Value)| {
+        value.is_object() && sensitivity.last.contains(&NodeId::new(key.as_str()))
+    };
+    if outputs.len() > 1 && outputs.iter().all(of_a_node) {
+        return masked_nodes(outputs, sensitivity);
     }
+    let last = || sensitivity.last.iter();
+    let ports = || {
+        last()
+            .filter_map(|node| sensitivity.outputs.get(node))
+            .flatten()
+    };
     // The only port of a node, when it has this name, is put out without it.
     let unwrapped = ports().any(|port| port == "output");
-    let by_node = masked_nodes(outputs, sensitivity);
-    masked_entries(&by_node, sensitivity.mode, |key| {
-        let of_a_node = sensitivity.outputs.keys().any(|node| node.as_str() == key);
-        !of_a_node && (unwrapped || ports().any(|port| port == key))
+    masked_entries(outputs, sensitivity.mode, |key| {
+        unwrapped || ports().any(|port| port == key)
     })
 }
 

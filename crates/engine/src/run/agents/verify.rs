@@ -195,17 +195,13 @@ impl Turn<'_> {
         });
     }
 
-    /// What a critic is told. A run shows what it was given under its own rules, so what the author
-    /// of this one marked as sensitive is not given to a critic that is a run.
+    /// What a critic is told. What the author of this run marked as sensitive is not given to a critic
+    /// that is a run; what is made of it is, and masked there.
     fn subject(&self, ix: usize, verifier: &Verifier, judged: &Judged) -> Value {
         let run = &self.run;
         let decided = run.state.agents.decided.as_ref();
-        let sensitive = &run.def.sensitivity;
         let in_a_run = matches!(verifier.critic, Critic::Workflow { .. });
-        let given = |name: &str| {
-            let marked = sensitive.variables.contains(name) || sensitive.channels.contains(name);
-            !(in_a_run && marked)
-        };
+        let given = |name: &str| !(in_a_run && run.def.is_marked(name));
         let mut variables = run.view().variables;
         variables.retain(|name, _| given(name));
         let mut subject = json!({

@@ -43,6 +43,7 @@ mod pausing;
 mod random_graphs;
 mod random_steps;
 mod retries;
+mod sensitive;
 mod supervising;
 mod test_only;
 mod timers;

@@ -129,6 +129,7 @@ impl Stage {
                 inputs: Object::new(),
                 erased_defaults: Vec::new(),
                 untrusted_inputs: Vec::new(),
+                sensitive_inputs: Vec::new(),
                 options: RunOptions::default(),
                 scope_id: None,
                 callback_url: None,

@@ -218,6 +218,23 @@ fn a_critic_that_is_a_run_is_not_given_what_is_sensitive() {
     let start = start.expect("the critic is started");
     assert!(start.contains(r#""mine":"before""#), "{start}");
     assert!(!start.contains("1234"), "{start}");
+    let masked = |run: &Stage| {
+        run.born()
+            .next()
+            .expect("a critic")
+            .request
+            .sensitive_inputs
+            .clone()
+    };
+    assert!(masked(&run).is_empty());
+
+    // What holds something of it is given, and masked there.
+    let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
+    let copies = checked(json!([terminate()]), verifier, json!({}))
+        .variable("pin", json!({"defaultValue": "1234", "sensitive": true}))
+        .node("copy", "core.setVariable", json!({"name": "copied"}))
+        .port("value", json!({"type": "variable", "variableName": "pin"}));
+    assert_eq!(masked(&started(copies)), ["subject"]);
 }
 
 #[test]

@@ -1,0 +1,254 @@
+//! Where a workflow repeats what its author marked as sensitive. Found from the document alone, once
+//! when it is compiled, and again only for a child whose parent gave it something sensitive.
+//!
+//! Whatever path a run takes, a value that is passed on is marked wherever it arrives: over inputs,
+//! edges and bindings, through variables, channels and loops, out of children that were given it. A
+//! little more than that may be. Not followed is what others make of a value, who answer for
+//! themselves (services, models, tools, packs, memory, people), nor what a condition lets one guess.
+
+use super::document::PortValue;
+use super::{CompiledNode, Definition};
+use crate::expression::Expression;
+use crate::node::{Kind, MemoryAction, Source};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tandem_record::{Masking, NodeId, RunRequest, Sensitivity};
+
+/// One more place that holds something sensitive.
+enum Mark<'a> {
+    Port(&'a str),
+    Variable(&'a str),
+    Channel(&'a str),
+}
+
+impl Definition {
+    /// What is masked where a run that was asked for like this is shown.
+    pub fn sensitivity_for(&self, request: &RunRequest) -> Arc<Sensitivity> {
+        match request.sensitive_inputs.as_slice() {
+            [] => Arc::clone(&self.sensitivity),
+            inputs => Arc::new(self.sensitivity_given(inputs)),
+        }
+    }
+
+    /// Whether the author marked what goes by this name, rather than something it is made of.
+    pub(crate) fn is_marked(&self, name: &str) -> bool {
+        let channel = self.channels.get(name);
+        let mut variables = self.document.variables.iter();
+        variables.any(|v| v.sensitive && v.name == name)
+            || channel.is_some_and(|c| c.declared.sensitive)
+    }
+
+    /// What is sensitive in a run that was given these inputs by a parent in which they are.
+    pub(super) fn sensitivity_given(&self, inputs: &[String]) -> Sensitivity {
+        let mut found = self.marked_by_author();
+        if !inputs.is_empty() && found.mode == Masking::Passthrough {
+            // Showing them is not this author's to allow.
+            found.mode = Masking::Mask;
+        }
+        found.variables.extend(inputs.iter().cloned());
+        if !found.hides_anything() {
+            return found;
+        }
+        // Marks are only ever added, and there are not many to add: this ends.
+        while self.spread(&mut found) {}
+        let last = self.sinks().map(|ix| self.nodes[ix].id.clone());
+        found.last = last.collect();
+        found
+    }
+
+    fn marked_by_author(&self) -> Sensitivity {
+        let doc = &self.document;
+        let config = doc.metadata.compliance_config.as_ref();
+        let variables = doc.variables.iter().filter(|v| v.sensitive);
+        let channels = doc.channels.iter().flatten().filter(|(_, c)| c.sensitive);
+        let outputs = doc.nodes.iter().map(|node| {
+            let ports = node.output_sensitivity.iter().filter(|(_, on)| **on);
+            (
+                node.id.clone(),
+                ports.map(|(port, _)| port.clone()).collect(),
+            )
+        });
+        Sensitivity {
+            mode: config.and_then(|c| c.masking_mode).unwrap_or_default(),
+            class: doc.metadata.compliance_class.clone(),
+            variables: variables.map(|v| v.name.clone()).collect(),
+            channels: channels.map(|(name, _)| name.clone()).collect(),
+            outputs: outputs
+                .filter(|(_, ports): &(_, BTreeSet<String>)| !ports.is_empty())
+                .collect(),
+            last: BTreeSet::new(),
+        }
+    }
+
+    /// Carries every mark one step further; whether that found anything.
+    fn spread(&self, found: &mut Sensitivity) -> bool {
+        let mut more = false;
+        for node in &self.nodes {
+            let ports = self.sensitive_ports(node, found);
+            for mark in marks(node, &ports, found) {
+                more |= match mark {
+                    Mark::Port(port) => {
+                        let known = found.outputs.entry(node.id.clone()).or_default();
+                        known.insert(port.to_owned())
+                    }
+                    Mark::Variable(name) => found.variables.insert(name.to_owned()),
+                    Mark::Channel(name) => found.channels.insert(name.to_owned()),
+                };
+            }
+        }
+        more
+    }
+
+    /// The input ports at which something sensitive may stand: the static side of `port_values`.
+    fn sensitive_ports(&self, node: &CompiledNode, found: &Sensitivity) -> BTreeSet<String> {
+        let bindings = &self.document.nodes[node.doc].inputs;
+        let mut ports = BTreeSet::new();
+        if node.incoming.is_empty() {
+            ports.extend(found.variables.iter().cloned());
+        }
+        for &e in &node.incoming {
+            let edge = &self.edges[e];
+            if offers(found, &self.nodes[edge.source].id, &edge.source_output) {
+                ports.insert(edge.target_input.clone());
+            }
+        }
+        for (port, binding) in bindings {
+            let sensitive = match binding {
+                PortValue::Static { .. } => false,
+                PortValue::Variable { variable_name, .. } => found.holds(variable_name),
+                PortValue::Connection {
+                    node_id,
+                    output_key,
+                    ..
+                } => offers(found, node_id, output_key),
+                PortValue::Expression { .. } => {
+                    let expression = node.expressions.get(port);
+                    expression.is_some_and(|e| reads(found, e))
+                }
+            };
+            if sensitive {
+                ports.insert(port.clone());
+            } else {
+                ports.remove(port);
+            }
+        }
+        ports
+    }
+}
+
+/// What a node repeats of what stands at its ports and in variables. Listed one by one, so that a new
+/// kind has to say what it does.
+fn marks<'a>(
+    node: &'a CompiledNode,
+    ports: &'a BTreeSet<String>,
+    found: &Sensitivity,
+) -> Vec<Mark<'a>> {
+    // A value that goes to a variable and to a port is as sensitive in one place as in the other.
+    let same = |port: &'a str, variable: Option<&'a String>, arrives: bool| {
+        let kept = variable.is_some_and(|name| found.variables.contains(name));
+        if !arrives && !kept && !offers(found, &node.id, port) {
+            return Vec::new();
+        }
+        let variable = variable.map(|name| Mark::Variable(name));
+        std::iter::once(Mark::Port(port)).chain(variable).collect()
+    };
+    let when = |on: bool, mark: Mark<'a>| if on { vec![mark] } else { Vec::new() };
+    match &node.kind {
+        Kind::Passthrough | Kind::SideEffect | Kind::DuplicateMessage => {
+            ports.iter().map(|port| Mark::Port(port)).collect()
+        }
+        Kind::SetVariable { name, value } => {
+            let arrives = value.is_none() && ports.contains("value");
+            same("value", Some(name), arrives)
+        }
+        Kind::GetVariable { name } => when(found.holds(name), Mark::Port("value")),
+        Kind::ChannelWrite(write) => match &write.channel {
+            Some(channel) => when(
+                write.value.is_none() && ports.contains("value"),
+                Mark::Channel(channel),
+            ),
+            None => Vec::new(),
+        },
+        Kind::Loop(config) => same(
+            "item",
+            config.item_variable.as_ref(),
+            ports.contains("items"),
+        ),
+        Kind::Http(config) => same("body", config.output.as_ref(), false),
+        Kind::Memory(config) => {
+            let port = match &config.action {
+                MemoryAction::Get { .. } => "value",
+                MemoryAction::List { .. } => "entries",
+                MemoryAction::Put { .. } => "memoryId",
+                MemoryAction::Delete { .. } => "deleted",
+            };
+            same(port, config.output.as_ref(), false)
+        }
+        // Whoever accepts it may have changed it a little.
+        Kind::ApprovalGate(gate) => when(
+            gate.shows_inputs() && !ports.is_empty(),
+            Mark::Port("artifactData"),
+        ),
+        Kind::Supervisor(config) => when(
+            matches!(config.source, Source::Port) && ports.contains("decision"),
+            Mark::Port("decision"),
+        ),
+        // What a child does with what it is given is not known here.
+        Kind::SubWorkflow(config) => {
+            let mut given = config.input_mapping.iter().map(|(_, ours)| ours);
+            let left = config.output_mapping.iter().map(|(ours, _)| ours);
+            match given.any(|name| found.holds(name)) {
+                true => left.map(|name| Mark::Variable(name)).collect(),
+                false => Vec::new(),
+            }
+        }
+        Kind::Dispatch(config) => match config.given_from().any(|name| found.holds(name)) {
+            true => config
+                .harvested_into()
+                .map(|name| Mark::Variable(name))
+                .collect(),
+            false => Vec::new(),
+        },
+        Kind::Delay { .. }
+        | Kind::Fail { .. }
+        | Kind::Model(_)
+        | Kind::Tool(_)
+        | Kind::ClarificationGate(_)
+        | Kind::OpenInterrupt(_)
+        | Kind::ConversationGate(_)
+        | Kind::Pack
+        | Kind::MemoryHook(_)
+        | Kind::MockAgent(_)
+        | Kind::Gated { .. }
+        | Kind::RequiresMissing { .. }
+        | Kind::ModelCapabilityMissing
+        | Kind::SecretEcho { .. }
+        | Kind::CostEmit { .. }
+        | Kind::ArtifactEmit { .. } => Vec::new(),
+    }
+}
+
+fn offers(found: &Sensitivity, node: &NodeId, port: &str) -> bool {
+    let ports = found.outputs.get(node);
+    ports.is_some_and(|ports| ports.contains(port))
+}
+
+/// Whether an expression looks at something sensitive.
+fn reads(found: &Sensitivity, expression: &Expression) -> bool {
+    let any = |root: &str, sensitive: &dyn Fn(&[&str]) -> bool| {
+        let places = expression.places_below(root);
+        places.iter().any(|place| sensitive(place))
+    };
+    let named = |place: &[&str]| match place.first() {
+        Some(name) => found.holds(name),
+        None => !(found.variables.is_empty() && found.channels.is_empty()),
+    };
+    any("variables", &named)
+        || any("channels", &named)
+        || any("inputs", &named)
+        || any("nodes", &|place| match place {
+            [node, "outputs", port, ..] => offers(found, &NodeId::new(*node), port),
+            [node, ..] => found.outputs.contains_key(&NodeId::new(*node)),
+            [] => !found.outputs.is_empty(),
+        })
+}

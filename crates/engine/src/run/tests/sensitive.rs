@@ -1,0 +1,276 @@
+//! What is sensitive in a workflow: given marks in the document, then these places and no others.
+//! One line per node with marked ports, `$name` for a variable, `#name` for a channel.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use serde_json::{Value, json};
+use tandem_record::{Masking, Sensitivity};
+
+fn lines(found: &Sensitivity) -> Vec<String> {
+    let nodes = found.outputs.iter().map(|(node, ports)| {
+        let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+        format!("{node} {}", ports.join(" "))
+    });
+    let variables = found.variables.iter().map(|name| format!("${name}"));
+    let channels = found.channels.iter().map(|name| format!("#{name}"));
+    nodes.chain(variables).chain(channels).collect()
+}
+
+#[track_caller]
+fn marks(flow: Flow, expected: &[&str]) {
+    assert_eq!(lines(&flow.compile().sensitivity), expected);
+}
+
+/// A workflow that is given a secret `s` and something plain.
+fn secretive() -> Flow {
+    flow("w")
+        .variable("s", json!({"sensitive": true}))
+        .variable("plain", json!({}))
+}
+
+fn variable(name: &str) -> Value {
+    json!({"type": "variable", "variableName": name})
+}
+
+fn output(node: &str, key: &str) -> Value {
+    json!({"type": "connection", "nodeId": node, "outputKey": key})
+}
+
+fn expression(text: &str) -> Value {
+    json!({"type": "expression", "expression": text})
+}
+
+fn set(flow: Flow, id: &str, name: &str) -> Flow {
+    flow.node(id, "core.setVariable", json!({"name": name}))
+}
+
+#[test]
+fn nothing_is_marked_where_nobody_marks_anything() {
+    let found = flow("w")
+        .variable("v", json!({}))
+        .noops("a b")
+        .path("a b")
+        .compile();
+    assert_eq!(*found.sensitivity, Sensitivity::default());
+}
+
+#[test]
+fn the_inputs_of_a_run_reach_whatever_has_nothing_before_it() {
+    for type_id in [
+        "core.noop",
+        "core.identity",
+        "core.start",
+        "core.conditional",
+        "core.parallel",
+        "core.merge",
+    ] {
+        let root = secretive().node("a", type_id, json!({}));
+        marks(root.noops("b").path("a b"), &["a s", "$s"]);
+    }
+    // A binding stands in place of the input of that name.
+    let bound = secretive()
+        .noops("a")
+        .port("s", json!({"type": "static", "value": 1}));
+    marks(bound, &["$s"]);
+    let plain = secretive().noops("a").port("s", variable("plain"));
+    marks(plain, &["$s"]);
+}
+
+#[test]
+fn a_value_is_followed_over_edges_and_bindings() {
+    let hop = |from: &str, to: &str| json!({"sourceOutput": from, "targetInput": to});
+    let edges = secretive()
+        .noops("a b c d")
+        .edge("a", "b", hop("s", "x"))
+        .edge("b", "c", hop("x", "y"))
+        .edge("c", "d", hop("other", "z"));
+    marks(edges, &["a s", "b x", "c y", "$s"]);
+    let bindings = secretive()
+        .delay("first", 1)
+        .noops("a")
+        .port("v", variable("s"))
+        .port("p", variable("plain"))
+        .noops("b")
+        .port("v", output("a", "v"))
+        .port("p", output("a", "p"))
+        .path("first a b");
+    marks(bindings, &["a v", "b v", "$s"]);
+}
+
+#[test]
+fn an_expression_is_as_sensitive_as_what_it_reads() {
+    for (text, sensitive) in [
+        ("variables.s", true),
+        ("variables.s == 'x' || variables.plain", true),
+        ("variables.plain", false),
+        ("variables", true),
+        ("inputs.s", true),
+        ("inputs.plain", false),
+        ("nodes.a.outputs.s", true),
+        ("nodes.a.outputs.plain", false),
+        ("nodes.a", true),
+        ("nodes.b.outputs.v", false),
+        ("nodes", true),
+        ("'variables.s'", false),
+    ] {
+        let reads = secretive()
+            .noops("a b c")
+            .port("v", expression(text))
+            .path("a b c");
+        let found = reads.compile();
+        let marked = lines(&found.sensitivity).contains(&"c v".to_owned());
+        assert_eq!(marked, sensitive, "{text}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_given_the_value_is_sensitive_too() {
+    let copied = set(secretive().noops("a"), "set", "copy")
+        .variable("copy", json!({}))
+        .node("get", "core.getVariable", json!({"name": "copy"}))
+        .edge(
+            "a",
+            "set",
+            json!({"sourceOutput": "s", "targetInput": "value"}),
+        )
+        .path("set get");
+    // A name is sensitive or not, also of an input that comes by it.
+    marks(
+        copied,
+        &["a copy s", "get value", "set value", "$copy", "$s"],
+    );
+    let fixed = json!({"name": "copy", "value": "fixed"});
+    let fixed = secretive()
+        .delay("first", 1)
+        .node("set", "core.setVariable", fixed)
+        .port("value", variable("s"))
+        .path("first set");
+    marks(fixed, &["$s"]);
+}
+
+#[test]
+fn loops_are_followed_until_nothing_is_new() {
+    // Each round moves the value one variable further, against the order of the nodes.
+    let rounds = secretive().node("loop", "core.loop", json!({"times": 3}));
+    let rounds = set(rounds, "one", "c").port("value", variable("b"));
+    let rounds = set(rounds, "two", "b").port("value", variable("a"));
+    let rounds = set(rounds, "three", "a").port("value", variable("s"));
+    marks(
+        rounds.path("loop one two three loop"),
+        &[
+            "one value",
+            "three value",
+            "two value",
+            "$a",
+            "$b",
+            "$c",
+            "$s",
+        ],
+    );
+    let items = secretive()
+        .node("loop", "core.loop", json!({"itemVariable": "each"}))
+        .port("items", variable("s"))
+        .noops("body")
+        .port("x", variable("each"))
+        .path("loop body loop");
+    marks(items, &["body x", "loop item", "$each", "$s"]);
+}
+
+#[test]
+fn channels_carry_it_on() {
+    let kept = secretive()
+        .channel("log", json!({"reducer": "append"}))
+        .node("write", "core.channelWrite", json!({"channelName": "log"}))
+        .port("value", variable("s"))
+        .noops("read")
+        .port("x", expression("channels.log[0]"))
+        .path("write read");
+    marks(kept, &["read x", "$s", "#log"]);
+}
+
+#[test]
+fn marked_ports_and_variables_that_get_an_answer_are_one() {
+    let answer = flow("w")
+        .http("call", json!({"output": "answer"}))
+        .with("outputSensitivity", json!({"body": true}))
+        .noops("b")
+        .port("x", variable("answer"))
+        .path("call b");
+    marks(answer, &["b x", "call body", "$answer"]);
+    let answer = flow("w")
+        .variable("answer", json!({"sensitive": true}))
+        .http("call", json!({"output": "answer"}));
+    marks(answer, &["call body", "$answer"]);
+}
+
+#[test]
+fn what_others_answer_is_theirs() {
+    let asks = secretive()
+        .http("call", json!({}))
+        .port("body", variable("s"))
+        .node("model", "core.llm.chat", json!({"provider": "acme"}))
+        .port("userPrompt", variable("s"))
+        .node("act", "vendor.acme.act", json!({}))
+        .port("x", variable("s"))
+        .delay("wait", 1)
+        .port("x", variable("s"))
+        .noops("last")
+        .port("a", output("call", "body"))
+        .port("b", output("model", "content"))
+        .path("call model act wait last");
+    marks(asks, &["$s"]);
+}
+
+#[test]
+fn an_edit_of_what_was_approved_is_as_sensitive_as_that() {
+    let gate = |config: Value| secretive().node("gate", "core.approvalGate", config);
+    let asked = gate(json!({})).noops("next");
+    let asked = asked
+        .port("x", output("gate", "artifactData"))
+        .port("y", output("gate", "action"))
+        .path("gate next");
+    marks(asked, &["gate artifactData", "next x", "$s"]);
+    marks(gate(json!({"artifactData": {"a": 1}})), &["$s"]);
+}
+
+#[test]
+fn a_child_is_told_what_is_sensitive_and_masks_it_by_its_own_rules() {
+    let mapping = json!({
+        "inputMapping": {"given": "copy", "other": "plain"},
+        "outputMapping": {"back": "made"},
+    });
+    let parent = || {
+        set(secretive(), "keep", "copy")
+            .port("value", variable("s"))
+            .call("sub", "child", mapping.clone())
+            .noops("after")
+            .port("x", variable("back"))
+            .path("keep sub after")
+    };
+    let born = |flow: Flow| {
+        let mut run = Stage::new(flow).knows(flow_of_child("mask"));
+        run.create(json!({"s": "hush", "plain": "x"}));
+        run.born().next().expect("a child").request.clone()
+    };
+    marks(parent(), &["after x", "keep value", "$back", "$copy", "$s"]);
+    let request = born(parent());
+    assert_eq!(request.sensitive_inputs, ["given"]);
+    let open = json!({"complianceConfig": {"maskingMode": "passthrough"}});
+    let request_of_open = born(parent().key("metadata", open));
+    assert!(request_of_open.sensitive_inputs.is_empty());
+
+    for (mode, shown) in [("hash", Masking::Hash), ("passthrough", Masking::Mask)] {
+        let mut child = Stage::new(flow_of_child(mode)).child_under(&["w"], &["made"]);
+        child.request.sensitive_inputs = request.sensitive_inputs.clone();
+        child.create(json!({"given": "hush", "other": "x"}));
+        let found = child.run().sensitivity();
+        assert_eq!(lines(&found), ["n given", "$given"]);
+        assert_eq!(found.mode, shown);
+        assert_eq!(lines(&child.run().definition().sensitivity), [""; 0]);
+    }
+}
+
+fn flow_of_child(mode: &str) -> Flow {
+    let config = json!({"complianceConfig": {"maskingMode": mode}});
+    flow("child").noops("n").key("metadata", config)
+}
