@@ -19,6 +19,7 @@ mod fork;
 mod limits;
 mod model;
 mod nesting;
+mod older_names;
 mod options;
 mod pack;
 mod questions;

@@ -30,6 +30,7 @@ mod effects;
 mod fan_out;
 mod floor;
 mod linear;
+mod links;
 mod loops;
 mod model_replays;
 mod models;
