@@ -220,6 +220,12 @@ async fn a_parent_shows_the_question_its_worker_asks() {
         );
     }
     assert_eq!(mirrored["interrupt"]["data"]["title"], "Ship it?");
+    let bundle = stage.get(&format!("/v1/runs/{run}/debug-bundle")).await;
+    assert_eq!(
+        bundle.ok(200)["run"]["interrupt"]["data"]["title"],
+        "[REDACTED]"
+    );
+    assert!(!bundle.text.contains("Ship it?"), "another run's words");
     let log = stage.log(&run).await;
     let mut events = log["events"].as_array().unwrap().iter();
     let suspended = events.find(|e| e["type"] == "node.suspended").unwrap();

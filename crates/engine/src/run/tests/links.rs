@@ -9,7 +9,7 @@ use crate::definition::{Definition, Permissions};
 use crate::run::AgentPolicy;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tandem_record::{Cause, Command, Event, NodeId, Principal, RunStatus};
+use tandem_record::{Cause, Command, Event, ForkMode, NodeId, Principal, RunStatus};
 
 fn doubtful() -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": ["one"], "confidence": 0.1})
@@ -207,6 +207,33 @@ fn two_questions_of_one_execution_are_two_questions() {
         let causes = ["escalated 0.1<0.5", "decided lead"];
         let causes: Vec<&str> = causes.into_iter().cycle().take(4).collect();
         caused(&run, "interrupt.requested send", &causes);
+    }
+}
+
+#[test]
+fn a_fork_asks_under_names_of_its_own() {
+    let prompts = json!({"kind": "ask-user", "prompt": "p?"});
+    let edit = json!({"action": "edit-accept", "editedArtifactData": prompts});
+    let dispatch = json!({"askUserRouting": "clarification"});
+    let plan = json!([doubtful(), terminate(), doubtful()]);
+    let mut run = deciding(plan, dispatch, "approval");
+    let said = json!({"answers": {"answer": "a"}});
+    for value in [edit.clone(), said, edit] {
+        run.when(answer(value));
+    }
+    for from in 1..=run.log().len() as u64 {
+        let fork = run.fork(ForkMode::Branch, from);
+        let asked = fork.log().iter().filter_map(|r| match &r.event {
+            Event::InterruptRequested { interrupt, .. } => {
+                Some((interrupt.id.clone(), interrupt.key.clone()))
+            }
+            _ => None,
+        });
+        let asked: Vec<_> = asked.collect();
+        let ids: BTreeSet<_> = asked.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids.len(), asked.len(), "from {from}: {asked:?}");
+        let keys: BTreeSet<_> = asked.iter().map(|(_, key)| key).collect();
+        assert_eq!(keys.len(), asked.len(), "from {from}: {asked:?}");
     }
 }
 
