@@ -6,7 +6,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use tandem_record::{InterruptId, NodeId, RunId, Timestamp};
+use tandem_record::{InterruptId, InterruptView, NodeId, RunId, Timestamp};
+
+/// A link lives for one to two of these, and stays the same within one.
+const WINDOW_MS: u64 = 15 * 60 * 1000;
 
 /// What a link stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,11 +22,43 @@ pub struct LinkClaims {
     pub intent: LinkIntent,
 }
 
+impl LinkClaims {
+    /// A link to a question `run` waits for, as it is given out `now`: never longer than the question
+    /// itself can be answered.
+    pub fn to(run: &RunId, open: &InterruptView, intent: LinkIntent, now: Timestamp) -> Self {
+        let asked = open.interrupt.requested_at;
+        let windows = now.ms_since(asked) / WINDOW_MS + 2;
+        let end = asked.plus_ms(windows * WINDOW_MS);
+        let (run_id, node_id) = open
+            .mirrors
+            .clone()
+            .unwrap_or_else(|| (run.clone(), open.node.clone()));
+        Self {
+            run_id,
+            node_id,
+            interrupt_id: open.interrupt.id.clone(),
+            expires_at: open.deadline.map_or(end, |deadline| deadline.min(end)),
+            intent,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkIntent {
     Resolve,
     Inspect,
+}
+
+impl LinkIntent {
+    /// What a link is good for in the hands of somebody who may answer, or may not.
+    pub fn of(may_answer: bool) -> Self {
+        if may_answer {
+            Self::Resolve
+        } else {
+            Self::Inspect
+        }
+    }
 }
 
 const SECRET_BYTES: usize = 32;

@@ -5,6 +5,7 @@
 //! credential, an idempotency key, a query or a body.
 
 use crate::api::Shared;
+use crate::kept::Keeping;
 use crate::problem::Problem;
 use crate::trace::Trace;
 use crate::verb;
@@ -103,6 +104,7 @@ where
     let noted = Noted::default();
     request.extensions_mut().insert(trace.clone());
     request.extensions_mut().insert(noted.clone());
+    let keeping = Keeping::of(&mut request);
     let route = request
         .extensions()
         .get::<MatchedPath>()
@@ -121,6 +123,10 @@ where
             Problem::internal(&panic_message(&*cause)).into_response()
         }
     };
+    if let (Some(keeping), Some(refused)) = (keeping, response.extensions_mut().remove()) {
+        // What happens rarely is kept out of a future that is made for every request.
+        Box::pin(keeping.keep(&doors, refused)).await;
+    }
     response.headers_mut().insert(TRACEPARENT, trace.header());
     let elapsed = began.elapsed();
     let status = response.status();

@@ -25,6 +25,7 @@ mod fixtures;
 mod follow;
 mod http_metrics;
 mod idempotency;
+mod kept;
 mod key_use;
 mod mutation;
 mod openapi;

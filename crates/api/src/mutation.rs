@@ -2,13 +2,14 @@
 //! that one idempotency key means one deed.
 //!
 //! Order: the caller is known and allowed before the body is read; an earlier answer is looked up
-//! before the body is judged; the answer is stored in the commit that does the deed. Refusals that
-//! a retry may change are never stored.
+//! before the body is judged; the answer is stored in the commit that does the deed. Refusals before
+//! there is a deed are kept on the way out (`kept.rs`); those that a retry may change never are.
 
 use crate::api::{Doors, Shared};
 use crate::body;
 use crate::deciding;
 use crate::idempotency::{self, Held};
+use crate::kept::Keeping;
 use crate::problem::Problem;
 use crate::said::{Said, replay};
 use crate::to_the_end::to_the_end;
@@ -51,6 +52,7 @@ struct Key {
     operation: String,
     /// The path as it came, parameters included.
     path: String,
+    keeping: Option<Keeping>,
 }
 
 impl Key {
@@ -69,6 +71,7 @@ impl Key {
             text: text.to_owned(),
             operation: format!("{} {template}", parts.method),
             path: parts.uri.path().to_owned(),
+            keeping: parts.extensions.get().cloned(),
         }))
     }
 }
@@ -112,7 +115,7 @@ struct Kept {
     key: IdempotencyKey,
     digest: String,
     /// Keeps twins of this request waiting until the deed is done.
-    _held: Held,
+    _held: Arc<Held>,
 }
 
 impl Mutation {
@@ -145,6 +148,10 @@ impl Mutation {
             .map_err(|_| Problem::key_in_flight())?;
         if let Some(before) = earlier(doors, &key, &digest).await? {
             return Ok(Begun::Before(before));
+        }
+        let held = Arc::new(held);
+        if let Some(keeping) = &sent.keeping {
+            keeping.note(&key, &digest, &held);
         }
         Ok(Begun::Now(Ticket(Some(Kept {
             key,

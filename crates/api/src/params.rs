@@ -5,6 +5,7 @@ use crate::problem::Problem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::convert::Infallible;
+use std::num::IntErrorKind;
 use std::ops::RangeInclusive;
 
 pub(crate) struct Params(Vec<(String, String)>);
@@ -37,7 +38,13 @@ impl Params {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        let number = text.parse().ok().filter(|n| bounds.contains(n));
+        let number = match text.parse::<u64>() {
+            Ok(number) => Some(number),
+            // Beyond what is counted is beyond everything there is.
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(u64::MAX),
+            Err(_) => None,
+        };
+        let number = number.filter(|n| bounds.contains(n));
         number.map(Some).ok_or_else(|| {
             let (low, high) = (bounds.start(), bounds.end());
             let wanted = if *high == u64::MAX {

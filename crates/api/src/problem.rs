@@ -10,6 +10,7 @@ mod advice;
 mod tests;
 mod translate;
 
+use crate::kept::Final;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -438,6 +439,9 @@ impl IntoResponse for Problem {
             self.body(),
         )
             .into_response();
+        if let Some(stored) = self.stored() {
+            response.extensions_mut().insert(Final(stored));
+        }
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());

@@ -1,5 +1,5 @@
 //! Webhooks of the real binary: signed, repeated under the same id when it dies between a delivery
-//! and its record, and signed anew after a rotation.
+//! and its record, and signed anew after a rotation. Callbacks of its runs: told after a death too.
 
 mod server;
 
@@ -108,4 +108,49 @@ fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
     let after = deliveries.recv_timeout(PATIENCE).unwrap();
     assert!(is_signed_with(&after, new));
     assert_eq!(after.header("openwop-signature-next"), "");
+}
+
+const GATED: &str = r#"{
+    "id": "gated", "name": "gated", "version": "1.0",
+    "nodes": [{"id": "gate", "typeId": "core.approvalGate", "name": "gate",
+        "position": {"x": 0, "y": 0}, "config": {"title": "Refund"}, "inputs": {}}],
+    "edges": [], "triggers": [{"id": "manual", "type": "manual", "enabled": true}],
+    "variables": [], "metadata": {}, "settings": {"timeout": 0}
+}"#;
+
+#[test]
+fn a_callback_hears_of_a_question_after_a_death_and_its_link_answers() {
+    const PUBLIC: &str = "https://tandem.example.com";
+    let (url, announcements) = target();
+    let mut server = Server::reached_at(PUBLIC, &[("gated.json", GATED)]);
+    let armed = r#"{"point": "effect.before"}"#;
+    server.post("/v1/host/tandem/test/crash", &[], armed);
+    let wanted = format!(r#"{{"workflowId": "gated", "callbackUrl": "{url}"}}"#);
+    // The answer may be lost with the process.
+    server.try_post("/v1/runs", &wanted);
+    server.died();
+    assert!(announcements.try_recv().is_err());
+    server.start_again();
+
+    let heard = announcements.recv_timeout(PATIENCE).unwrap();
+    let asked = heard.json();
+    assert_eq!(asked["type"], "interrupt.requested");
+    assert_eq!(asked["workflowId"], "gated");
+    assert_eq!(asked["interrupt"]["data"]["title"], "Refund");
+    assert_eq!(heard.header("x-openwop-event-type"), "interrupt.requested");
+    assert_eq!(heard.header("openwop-event-type"), "interrupt.requested");
+    assert!(!heard.header("x-openwop-timestamp").is_empty());
+    let id = asked["interrupt"]["interruptId"].as_str().unwrap();
+    assert_eq!(heard.header("idempotency-key"), format!("announce:{id}"));
+    let token = asked["interrupt"]["interruptToken"].as_str().unwrap();
+    let link = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+    assert_eq!(link, format!("{PUBLIC}/v1/interrupts/{token}"));
+
+    let answer = r#"{"resumeValue": {"action": "accept"}}"#;
+    let path = link.strip_prefix(PUBLIC).unwrap();
+    let decided = server.post(path, &[], answer);
+    assert!(decided.starts_with("HTTP/1.1 200"), "{decided}");
+    server.only_run("gated", "completed");
+    assert!(!server.log().contains(token), "a link is in the log");
+    assert!(announcements.try_recv().is_err(), "it is told once");
 }

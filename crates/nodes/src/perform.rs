@@ -72,6 +72,7 @@ impl Performer {
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
             EffectKind::NotifyParent { .. }
             | EffectKind::CancelChild { .. }
+            | EffectKind::Announce { .. }
             | EffectKind::Continue => {
                 let kind = effect.kind.name();
                 tracing::error!(effect = %effect.id, kind, "an effect of the runtime was misrouted");

@@ -1,7 +1,9 @@
 //! What a run asks of the world. An effect is written to the outbox in the commit that decided
 //! it, under an id that never changes, and only then attempted.
 
-use crate::{ChildOutcome, EffectId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest};
+use crate::{
+    ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -57,6 +59,14 @@ pub enum EffectKind {
     },
     /// The parent ended or was cancelled.
     CancelChild { child: RunId },
+    /// Tell the run's `callbackUrl` that a question of it waits for somebody. What is said is read from
+    /// the run when it is said: nothing of it, and no link, is kept here.
+    Announce {
+        interrupt: InterruptId,
+        /// Attempts that failed.
+        #[serde(default)]
+        tries: u32,
+    },
     /// The run was born in its parent's commit, or a decision was cut short to keep commits bounded;
     /// go on.
     Continue,
@@ -73,6 +83,7 @@ impl EffectKind {
             Self::SecretEcho { .. } => "secret_echo",
             Self::NotifyParent { .. } => "notify_parent",
             Self::CancelChild { .. } => "cancel_child",
+            Self::Announce { .. } => "announce",
             Self::Continue => "continue",
         }
     }

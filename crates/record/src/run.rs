@@ -102,6 +102,9 @@ pub struct RunRequest {
     pub scope_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
+    /// Whoever named it may answer questions, so the links announced there do; else they only show.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub callback_may_answer: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

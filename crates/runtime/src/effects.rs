@@ -83,15 +83,8 @@ impl Effects {
             let lease = permit
                 .as_ref()
                 .map(|_| (config.owner.clone(), now.plus_ms(lease_ms(&effect.kind))));
-            prepared.changes.push(OutboxChange::Put(OutboxEntry {
-                effect: effect.id.clone(),
-                stream: stream.clone(),
-                kind: effect.kind.name().to_owned(),
-                body: serde_json::to_string(effect).expect("effects are plain data"),
-                available_at: now,
-                attempts: 0,
-                lease,
-            }));
+            let entry = entry(stream, effect, now, lease);
+            prepared.changes.push(OutboxChange::Put(entry));
             match permit {
                 Some(permit) => prepared.leased.push((effect.clone(), permit)),
                 None => prepared.unleased = true,
@@ -140,6 +133,24 @@ impl Effects {
             }
             done.await;
         }
+    }
+}
+
+/// An effect as the outbox keeps it.
+pub(crate) fn entry(
+    stream: &StreamId,
+    effect: &Effect,
+    available_at: Timestamp,
+    lease: Option<(String, Timestamp)>,
+) -> OutboxEntry {
+    OutboxEntry {
+        effect: effect.id.clone(),
+        stream: stream.clone(),
+        kind: effect.kind.name().to_owned(),
+        body: serde_json::to_string(effect).expect("effects are plain data"),
+        available_at,
+        attempts: 0,
+        lease,
     }
 }
 
@@ -237,10 +248,6 @@ impl Runtime {
         effect: &Effect,
         said: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
-        let delivery = || Delivery {
-            completes: Some(effect.id.clone()),
-            ..Delivery::default()
-        };
         match &effect.kind {
             EffectKind::Http { .. }
             | EffectKind::Model { .. }
@@ -255,8 +262,7 @@ impl Runtime {
                     effect: effect.id.clone(),
                     outcome,
                 };
-                self.settle_delivery(effect, command, &effect.run_id, delivery())
-                    .await
+                self.settle_effect(effect, command, &effect.run_id).await
             }
             EffectKind::NotifyParent {
                 parent,
@@ -267,8 +273,7 @@ impl Runtime {
                     node: node.clone(),
                     outcome: outcome.clone(),
                 };
-                self.settle_delivery(effect, command, parent, delivery())
-                    .await
+                self.settle_effect(effect, command, parent).await
             }
             EffectKind::CancelChild { child } => {
                 let command = Command::Cancel {
@@ -276,11 +281,13 @@ impl Runtime {
                     by: None,
                     by_parent: Some(effect.run_id.clone()),
                 };
-                self.settle_delivery(effect, command, child, delivery())
-                    .await
+                self.settle_effect(effect, command, child).await
+            }
+            EffectKind::Announce { interrupt, tries } => {
+                self.tell_callback(effect, interrupt, *tries, said).await
             }
             EffectKind::Continue => {
-                self.settle_delivery(effect, Command::Continue, &effect.run_id, delivery())
+                self.settle_effect(effect, Command::Continue, &effect.run_id)
                     .await
             }
         }
@@ -296,13 +303,16 @@ impl Runtime {
     }
 
     /// Delivers a result; one that nobody can take any more just leaves the outbox.
-    async fn settle_delivery(
+    pub(crate) async fn settle_effect(
         &self,
         effect: &Effect,
         command: Command,
         to: &tandem_record::RunId,
-        delivery: Delivery,
     ) -> Result<(), Fault> {
+        let delivery = Delivery {
+            completes: Some(effect.id.clone()),
+            ..Delivery::default()
+        };
         match self.deliver(to, command, None, delivery).await {
             Ok(_) => Ok(()),
             Err(SubmitError::Fault(fault)) => Err(fault),
@@ -313,7 +323,7 @@ impl Runtime {
         }
     }
 
-    async fn drop_entry(&self, effect: &Effect) -> Result<(), Fault> {
+    pub(crate) async fn drop_entry(&self, effect: &Effect) -> Result<(), Fault> {
         let commit = tandem_store::Commit {
             outbox: vec![OutboxChange::Remove(effect.id.clone())],
             ..Default::default()

@@ -153,6 +153,7 @@ impl Runtime {
             // A fork is nobody's child, and nobody waits for it.
             parent: None,
             callback_url: None,
+            callback_may_answer: false,
             trace: asked.trace,
             memory: Some(MemoryOrigin {
                 base: Some(MemoryBase {

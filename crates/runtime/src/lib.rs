@@ -58,7 +58,9 @@ pub use retention::Retention;
 pub use runtime::Runtime;
 pub use settle::CLOCK_OFFSET;
 pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
-pub use webhooks::{Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing};
+pub use webhooks::{
+    Announcement, Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing,
+};
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};

@@ -42,6 +42,7 @@ pub struct Metrics {
     pub effect_seconds: Histogram,
     pub timer_late_seconds: Histogram,
     pub webhook_deliveries: Family<OutcomeLabel, Counter>,
+    pub callback_announcements: Family<OutcomeLabel, Counter>,
     pub node_seconds: Histogram,
     pub effects_wanted: Counter,
     pub questions_asked: Counter,
@@ -83,6 +84,7 @@ impl Default for Metrics {
             effect_seconds: Histogram::new(calls),
             timer_late_seconds: Histogram::new(fast),
             webhook_deliveries: Family::default(),
+            callback_announcements: Family::default(),
             node_seconds: Histogram::new(nodes),
             effects_wanted: Counter::default(),
             questions_asked: Counter::default(),
@@ -167,6 +169,11 @@ impl Metrics {
             "Attempts to deliver to webhooks, by outcome: delivered, failed, dead",
             self.webhook_deliveries.clone(),
         );
+        r.register(
+            "tandem_callback_announcements",
+            "Attempts to tell the callbacks of runs of questions, by outcome: delivered, failed, dead",
+            self.callback_announcements.clone(),
+        );
         r.register_with_unit(
             "openwop_node_duration",
             "From the start of a node to its completion",
@@ -200,6 +207,11 @@ impl Metrics {
     pub(crate) fn webhook_delivery(&self, outcome: &'static str) {
         let label = OutcomeLabel { outcome };
         self.webhook_deliveries.get_or_create(&label).inc();
+    }
+
+    pub(crate) fn callback_announcement(&self, outcome: &'static str) {
+        let label = OutcomeLabel { outcome };
+        self.callback_announcements.get_or_create(&label).inc();
     }
 
     pub(crate) fn effect_done(&self, kind: &'static str, seconds: f64) {

@@ -140,7 +140,11 @@ impl Runtime {
     }
 
     /// From memory when it is there and as new as the row, else from the store.
-    async fn folded(&self, run: &RunId, stored: StoredRun) -> Result<Option<Run>, Fault> {
+    pub(crate) async fn folded(
+        &self,
+        run: &RunId,
+        stored: StoredRun,
+    ) -> Result<Option<Run>, Fault> {
         if self.is_past_retention(&stored) {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! Workflow documents coming in and going out of use.
 
 use crate::runtime::Runtime;
+use crate::submit::MAX_CONFLICTS;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::definition::Permissions;
@@ -8,7 +9,7 @@ use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
 use tandem_record::{Object, TenantId, WorkflowId};
 use tandem_store::{
-    AuditDraft, Commit, DefinitionRecord, Error, Fault, Registered, RegistryChange,
+    AuditDraft, Commit, DefinitionRecord, Error, Fault, Guard, Registered, RegistryChange,
 };
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -45,40 +46,54 @@ impl Runtime {
         if !problems.is_empty() {
             return Err(RegisterError::Invalid(problems));
         }
-        let known = self.own_registration(tenant, definition.id()).await?;
-        let outcome = match &known {
-            None => Registration::Created,
-            Some(known) if known.hash == definition.hash => return Ok(Registration::Unchanged),
-            Some(_) => Registration::Changed,
-        };
-        let change = RegistryChange::Register {
-            tenant: tenant.cloned(),
-            definition: DefinitionRecord {
-                hash: definition.hash.clone(),
-                workflow: definition.id().clone(),
-                document: Arc::from(document.to_string()),
-            },
-            at: self.clock().now(),
-        };
-        let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
-        let told = self.told_registry(tenant, "workflow.register", definition.id(), details);
-        self.commit_registry(change, told).await?;
-        self.inner.definitions.remember(&definition);
-        Ok(outcome)
+        let document: Arc<str> = Arc::from(document.to_string());
+        for _ in 0..MAX_CONFLICTS {
+            let known = self.own_registration(tenant, definition.id()).await?;
+            let outcome = match &known {
+                None => Registration::Created,
+                Some(known) if known.hash == definition.hash => {
+                    return Ok(Registration::Unchanged);
+                }
+                Some(_) => Registration::Changed,
+            };
+            let change = RegistryChange::Register {
+                tenant: tenant.cloned(),
+                definition: DefinitionRecord {
+                    hash: definition.hash.clone(),
+                    workflow: definition.id().clone(),
+                    document: Arc::clone(&document),
+                },
+                at: self.clock().now(),
+            };
+            let guard = means(tenant, definition.id(), known);
+            let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
+            let told = self.told_registry(tenant, "workflow.register", definition.id(), details);
+            if self.commit_registry(change, guard, told).await? {
+                self.inner.definitions.remember(&definition);
+                return Ok(outcome);
+            }
+        }
+        Err(contended(definition.id()).into())
     }
 
     /// `false` when the tenant has no document of that id.
     pub async fn unregister(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, Fault> {
-        if self.own_registration(Some(tenant), id).await?.is_none() {
-            return Ok(false);
+        for _ in 0..MAX_CONFLICTS {
+            let known = self.own_registration(Some(tenant), id).await?;
+            if known.is_none() {
+                return Ok(false);
+            }
+            let change = RegistryChange::Unregister {
+                tenant: Some(tenant.clone()),
+                workflow: id.clone(),
+            };
+            let guard = means(Some(tenant), id, known);
+            let told = self.told_registry(Some(tenant), "workflow.unregister", id, Object::new());
+            if self.commit_registry(change, guard, told).await? {
+                return Ok(true);
+            }
         }
-        let change = RegistryChange::Unregister {
-            tenant: Some(tenant.clone()),
-            workflow: id.clone(),
-        };
-        let told = self.told_registry(Some(tenant), "workflow.unregister", id, Object::new());
-        self.commit_registry(change, told).await?;
-        Ok(true)
+        Err(contended(id))
     }
 
     /// The document an id means for a tenant.
@@ -131,20 +146,39 @@ impl Runtime {
         AuditDraft::new(now, tenant, &self.actor, action, id.as_str(), details)
     }
 
-    async fn commit_registry(&self, change: RegistryChange, told: AuditDraft) -> Result<(), Fault> {
+    /// `false` when somebody else changed what the id means: look again.
+    async fn commit_registry(
+        &self,
+        change: RegistryChange,
+        guard: Guard,
+        told: AuditDraft,
+    ) -> Result<bool, Fault> {
         let commit = Commit {
             registry: vec![change],
+            guards: vec![guard],
             audit: vec![told],
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;
         self.inner.definitions.forget_current();
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
             Err(Error::Fault(fault)) => Err(fault),
-            Err(Error::Conflict(conflict)) => {
-                Err(Fault::retryable("contended", conflict.to_string()))
-            }
+            Err(Error::Conflict(_)) => Ok(false),
         }
     }
+}
+
+/// What is registered is replaced only while it is what the caller was told about.
+fn means(tenant: Option<&TenantId>, id: &WorkflowId, known: Option<Registered>) -> Guard {
+    Guard::Means {
+        tenant: tenant.cloned(),
+        workflow: id.clone(),
+        hash: known.map(|known| known.hash),
+    }
+}
+
+fn contended(id: &WorkflowId) -> Fault {
+    let message = format!("workflow {id} is changed too often by others");
+    Fault::retryable("contended", message)
 }

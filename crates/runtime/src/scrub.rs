@@ -56,6 +56,13 @@ impl Runtime {
         bodies
     }
 
+    /// Whether a text is kept as it is; what holds a secret is not.
+    pub fn keeps(&self, text: &str) -> bool {
+        let mut value = Value::from(text);
+        self.inner.config.redactor.clean(&mut value);
+        value == text
+    }
+
     /// An event as it is kept.
     pub(crate) fn cleaned(&self, event: &Event) -> Event {
         let body = codec::encode(&None, event);
@@ -107,6 +114,7 @@ impl Runtime {
                 | EffectKind::SecretEcho { .. }
                 | EffectKind::NotifyParent { .. }
                 | EffectKind::CancelChild { .. }
+                | EffectKind::Announce { .. }
                 | EffectKind::Continue => {}
             }
         }

@@ -102,6 +102,16 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
                 return Err(Conflict::Guard(message).into());
             }
         }
+        Guard::Means {
+            tenant,
+            workflow,
+            hash,
+        } => {
+            if definitions::meaning(connection, tenant.as_ref(), workflow)? != *hash {
+                let message = format!("workflow {workflow} means something else");
+                return Err(Conflict::Guard(message).into());
+            }
+        }
         Guard::Remembered {
             tenant,
             scope,

@@ -40,6 +40,24 @@ pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result
     }
 }
 
+/// The document a tenant itself, or everybody, has under an id.
+pub(crate) fn meaning(
+    connection: &Connection,
+    tenant: Option<&TenantId>,
+    workflow: &WorkflowId,
+) -> Result<Option<DefinitionHash>> {
+    let hash = |row: &Row<'_>| Ok(DefinitionHash::new(row.get_ref(0)?.as_str()?));
+    match tenant {
+        Some(tenant) => connection
+            .prepare_cached("SELECT hash FROM registry WHERE tenant = ?1 AND workflow = ?2")?
+            .query_row([tenant.as_str(), workflow.as_str()], hash),
+        None => connection
+            .prepare_cached("SELECT hash FROM registry WHERE tenant IS NULL AND workflow = ?1")?
+            .query_row([workflow.as_str()], hash),
+    }
+    .optional()
+}
+
 fn forget(connection: &Connection, tenant: Option<&TenantId>, workflow: &WorkflowId) -> Result<()> {
     match tenant {
         Some(tenant) => connection

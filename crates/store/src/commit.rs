@@ -76,6 +76,13 @@ pub enum Guard {
         webhook: WebhookId,
         due: Option<Timestamp>,
     },
+    /// The id means this document to the tenant itself (`None`: to all), or has no meaning there: who
+    /// registers knows whether they were the first.
+    Means {
+        tenant: Option<TenantId>,
+        workflow: WorkflowId,
+        hash: Option<DefinitionHash>,
+    },
     /// These keys are in the scope, for everyone who begins now.
     Remembered {
         tenant: TenantId,

@@ -27,7 +27,7 @@ pub enum Conflict {
     /// Entries of memory the commit is about are not there any more.
     #[error("entries of memory are gone")]
     MemoryMoved,
-    /// A guard on the outbox or the scope did not hold.
+    /// A guard on the outbox, the scope or the registry did not hold.
     #[error("guard failed: {0}")]
     Guard(String),
 }

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::{Event, RunId, Seq, Timestamp, WebhookId};
-use tandem_runtime::{Courier, Parcel};
+use tandem_record::{Event, InterruptId, RunId, Seq, Timestamp, WebhookId};
+use tandem_runtime::{Announcement, Courier, Parcel};
 
 /// How a target behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,26 @@ pub struct Carried {
     pub taken: bool,
 }
 
+/// One attempt to tell a callback of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    pub id: String,
+    pub url: String,
+    pub run: RunId,
+    /// Its parent and the top of its family.
+    pub family: Option<(RunId, RunId)>,
+    pub interrupt: InterruptId,
+    pub may_answer: bool,
+    pub at: Timestamp,
+    pub taken: bool,
+}
+
 #[derive(Default)]
 pub struct ScriptedCourier {
     targets: Mutex<HashMap<WebhookId, Target>>,
     carried: Mutex<Vec<Carried>>,
+    callbacks: Mutex<HashMap<String, Target>>,
+    announced: Mutex<Vec<Announced>>,
 }
 
 impl ScriptedCourier {
@@ -42,6 +58,15 @@ impl ScriptedCourier {
 
     pub fn set(&self, webhook: &WebhookId, target: Target) {
         self.targets.lock().insert(webhook.clone(), target);
+    }
+
+    /// How the callback at an address behaves.
+    pub fn set_callback(&self, url: &str, target: Target) {
+        self.callbacks.lock().insert(url.to_owned(), target);
+    }
+
+    pub fn announced(&self) -> Vec<Announced> {
+        self.announced.lock().clone()
     }
 
     pub fn carried(&self) -> Vec<Carried> {
@@ -93,6 +118,33 @@ impl Courier for ScriptedCourier {
             run: parcel.run.run_id.clone(),
             seq: parcel.recorded.seq,
             at: parcel.sent_at,
+            taken,
+        });
+        if taken {
+            Ok("answered 200".to_owned())
+        } else {
+            Err("answered 500".to_owned())
+        }
+    }
+
+    async fn announce(&self, told: &Announcement<'_>) -> Result<String, String> {
+        let target = self.callbacks.lock().get(told.url).copied();
+        let taken = match target.unwrap_or(Target::Well) {
+            Target::Well | Target::Poisoned(_) => true,
+            Target::DownUntil(until) => told.sent_at >= until,
+            Target::Hangs => {
+                tokio::time::sleep(Self::PATIENCE).await;
+                false
+            }
+        };
+        self.announced.lock().push(Announced {
+            id: told.id.to_string(),
+            url: told.url.to_owned(),
+            run: told.run.clone(),
+            family: told.family.map(|(p, r)| (p.clone(), r.clone())),
+            interrupt: told.question.interrupt.id.clone(),
+            may_answer: told.may_answer,
+            at: told.sent_at,
             taken,
         });
         if taken {

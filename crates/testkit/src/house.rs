@@ -143,6 +143,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             options: RunOptions::default(),
             scope_id: None,
             callback_url: None,
+            callback_may_answer: false,
             parent: None,
             claimed_parent: None,
             isolated_memory: false,

@@ -15,7 +15,7 @@ pub mod sim;
 mod world;
 
 pub use clock::SimClock;
-pub use courier::{Carried, ScriptedCourier, Target};
+pub use courier::{Announced, Carried, ScriptedCourier, Target};
 pub use failing::{FailingStore, Faults, Mishap, Seen};
 pub use flow::{Flow, wf};
 pub use ids::SimIds;

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tandem_access::Identity;
+use tandem_access::{Identity, Scope};
 use tandem_record::{Object, RunId, RunOptions, RunRequest, Transport, WorkflowId};
 use tandem_runtime::NewRun;
 use utoipa::ToSchema;
@@ -37,6 +37,8 @@ pub(crate) struct Asked {
     #[serde(default, deserialize_with = "present")]
     scope_id: Option<String>,
     #[serde(default, deserialize_with = "present")]
+    /// Where every question of the run, and of the runs it starts, is announced with a signed link to
+    /// answer it. Public and `https`, like the target of a webhook.
     callback_url: Option<String>,
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
@@ -80,6 +82,11 @@ pub(super) async fn create_run(
     if let (Some(url), Some(courier)) = (&new.request.callback_url, doors.runtime.courier()) {
         let vetted = courier.vet(url).await;
         vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
+        if !doors.runtime.keeps(url) {
+            let message = "holds what looks like a secret; it would not be kept";
+            return Err(Problem::invalid("/callbackUrl", message));
+        }
+        new.request.callback_may_answer = caller.may(Scope::ApprovalsRespond).is_ok();
     }
     let metadata = new.request.options.metadata.as_ref();
     new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await;
@@ -168,6 +175,7 @@ impl Asked {
                 },
                 scope_id: self.scope_id,
                 callback_url: self.callback_url,
+                callback_may_answer: false,
                 parent: None,
                 claimed_parent: None,
                 isolated_memory: false,

@@ -100,7 +100,7 @@ impl Asked {
             (None | Some(Value::Null), ForkMode::Branch) => {
                 return Err(Problem::invalid("/fromSeq", "is needed for a branch"));
             }
-            (Some(value), _) => value.as_u64().ok_or_else(|| {
+            (Some(value), _) => whole(value).ok_or_else(|| {
                 Problem::invalid("/fromSeq", "must be a whole number of at least 0")
             })?,
         };
@@ -124,4 +124,11 @@ impl Asked {
             trace: Some(trace.for_run()),
         })
     }
+}
+
+/// A number beyond those that are counted is beyond every log.
+fn whole(value: &Value) -> Option<u64> {
+    let beyond = |n: &f64| *n >= u64::MAX as f64;
+    let beyond = || value.as_f64().filter(beyond).map(|_| u64::MAX);
+    value.as_u64().or_else(beyond)
 }

@@ -20,9 +20,6 @@ use tandem_wire::v1::project::Link;
 use tandem_wire::v1::question::asked;
 use tandem_wire::v1::time::rfc3339;
 
-/// A link lives for one to two of these, and stays the same within one.
-const WINDOW_MS: u64 = 15 * 60 * 1000;
-
 #[utoipa::path(
     get, path = "/v1/interrupts/{token}", tag = "interrupts", operation_id = "inspectInterrupt",
     params(("token" = String, Path)), security(()),
@@ -121,28 +118,10 @@ fn check_open(doors: &Doors, claims: &LinkClaims, row: &InterruptRow) -> Result<
 
 /// A link to the question a run waits for. A reader who may not answer gets one that only shows.
 pub(crate) fn link(doors: &Doors, caller: &Identity, run: &RunId, open: &InterruptView) -> Link {
-    let asked = open.interrupt.requested_at;
-    let windows = doors.now().ms_since(asked) / WINDOW_MS + 2;
-    let end = asked.plus_ms(windows * WINDOW_MS);
-    let expires_at = open.deadline.map_or(end, |deadline| deadline.min(end));
-    let (run_id, node_id) = open
-        .mirrors
-        .clone()
-        .unwrap_or_else(|| (run.clone(), open.node.clone()));
-    let may_answer = caller.may(Scope::ApprovalsRespond).is_ok();
-    let claims = LinkClaims {
-        run_id,
-        node_id,
-        interrupt_id: open.interrupt.id.clone(),
-        expires_at,
-        intent: if may_answer {
-            LinkIntent::Resolve
-        } else {
-            LinkIntent::Inspect
-        },
-    };
+    let intent = LinkIntent::of(caller.may(Scope::ApprovalsRespond).is_ok());
+    let claims = LinkClaims::to(run, open, intent, doors.now());
     Link {
         token: doors.links.sign(&claims),
-        expires_at,
+        expires_at: claims.expires_at,
     }
 }

@@ -263,3 +263,20 @@ async fn paths_that_lead_nowhere_say_so() {
     let patched = stage.call_as(&stage.key, "PATCH", "/v1/runs", &[], "");
     patched.await.refused(405, "method_not_allowed");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_many_first_documents_is_the_first() {
+    let stage = std::sync::Arc::new(Stage::new().await);
+    let mut putting = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let stage = std::sync::Arc::clone(&stage);
+        putting.spawn(async move {
+            let document = crate::stage::chain("w", &[noop("a")]);
+            let reply = stage.put("/v1/host/tandem/workflows/w", document).await;
+            reply.status.as_u16()
+        });
+    }
+    let mut statuses = putting.join_all().await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
+}

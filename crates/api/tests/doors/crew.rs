@@ -260,3 +260,33 @@ async fn an_unsure_agents_decision_is_ratified_by_a_bare_one() {
     let ended = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(ended["status"], "completed");
 }
+
+/// A supervisor of no test workflow, whose decision arrives at its port.
+fn told(decision: &Value) -> Value {
+    let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "config": {}});
+    let send = json!({"id": "send", "typeId": "core.dispatch", "config": {}});
+    let mut document = chain("crew", &[lead, send]);
+    document["nodes"][0]["inputs"] = json!({"decision": {"type": "static", "value": decision}});
+    document
+}
+
+#[tokio::test]
+async fn a_supervisor_in_production_does_what_it_is_told_and_nothing_by_itself() {
+    // R-0023-26, R-0039-3
+    let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.1});
+    let table = [
+        (json!({"kind": "terminate", "reason": "mine"}), "completed"),
+        (unsure, "waiting-approval"),
+        (json!({"kind": "zzz"}), "failed"),
+    ];
+    for (decision, status) in table {
+        let stage = Stage::new().await;
+        stage.register("worker", &[hour("nap")]).await;
+        let path = "/v1/host/tandem/workflows/crew";
+        stage.put(path, told(&decision)).await.ok(201);
+        let run = stage.create("crew").await;
+        let shown = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+        assert_eq!(shown["status"], status, "{decision}");
+        assert!(shown["childRuns"].is_null(), "{decision}");
+    }
+}

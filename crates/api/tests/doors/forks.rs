@@ -72,3 +72,35 @@ async fn an_entry_lives_for_a_time_that_can_be_meant() {
         assert!(details.to_string().contains("ttlSeconds"), "{details}");
     }
 }
+
+#[tokio::test]
+async fn a_place_beyond_the_log_is_said_to_be_and_a_bad_overlay_is_found_in_it() {
+    let stage = Stage::new().await;
+    let run = stage.start("w", &[noop("a")]).await;
+    let path = format!("/v1/runs/{run}:fork");
+    let headers = [("content-type", "application/json")];
+    let fork = |body: String| {
+        let (stage, path) = (&stage, &path);
+        async move {
+            stage
+                .call_as(&stage.key, "POST", path, &headers, body)
+                .await
+        }
+    };
+    for far in ["99", "18446744073709551616", "100000000000000000000"] {
+        let body = format!(r#"{{"mode":"branch","fromSeq":{far}}}"#);
+        fork(body).await.refused(422, "invalid_from_seq");
+    }
+    for (overlay, place) in [
+        (
+            r#"{"configurable":{"recursionLimit":0}}"#,
+            "/configurable/recursionLimit",
+        ),
+        (r#"{"tags":[""]}"#, "/tags/0"),
+    ] {
+        let body = format!(r#"{{"mode":"branch","fromSeq":0,"runOptionsOverlay":{overlay}}}"#);
+        let details = fork(body).await.refused(400, "validation_error");
+        let found = details["errors"][0]["path"].clone();
+        assert_eq!(found, format!("/runOptionsOverlay{place}"));
+    }
+}

@@ -72,10 +72,12 @@ async fn refusals_a_retry_may_change_are_not_kept() {
         .post_with("/v1/runs", json!({"inputs": {}}), &key("k"))
         .await
         .refused(400, "validation_error");
+    let reader = stage.new_key("default", &[Scope::RunsRead]).await;
+    let body = json!({"workflowId": "w"}).to_string();
     stage
-        .post_with("/v1/runs", json!({"workflowId": "w"}), &key("k"))
+        .call_as(&reader, "POST", "/v1/runs", &key("k"), body)
         .await
-        .refused(404, "workflow_not_found");
+        .refused(403, "forbidden");
     stage.register("w", &[noop("a")]).await;
     stage
         .post_with("/v1/runs", json!({"workflowId": "w"}), &key("k"))
@@ -99,6 +101,42 @@ async fn a_refusal_that_is_final_is_repeated_word_for_word() {
     let again = stage.post_with(&pause, json!({}), &key("k")).await;
     assert_eq!(again.header("openwop-idempotent-replay"), "true");
     assert_eq!(again.text, first.text);
+}
+
+#[tokio::test]
+async fn what_is_refused_before_there_is_a_deed_is_repeated_too() {
+    let stage = Stage::new().await;
+    let run = stage.start("w", &[noop("a")]).await;
+    let fork = format!("/v1/runs/{run}:fork");
+    let table = [
+        ("POST", "/v1/runs", json!({"workflowId": "later"}), 404),
+        ("POST", "/v1/runs/run-none/cancel", json!({}), 404),
+        ("POST", "/v1/runs/run-none:pause", json!({}), 404),
+        ("POST", &fork, json!({"mode": "branch", "fromSeq": 99}), 422),
+        ("DELETE", "/v1/webhooks/wh-none", json!({}), 404),
+        ("DELETE", "/v1/host/tandem/workflows/later", json!({}), 404),
+    ];
+    let ask = |method, path, body: &Value| {
+        let body = body.to_string();
+        stage.call_as(&stage.key, method, path, &[("idempotency-key", "k")], body)
+    };
+    let mut first = Vec::new();
+    for (method, path, body, status) in &table {
+        let reply = ask(method, path, body).await;
+        assert_eq!(reply.status.as_u16(), *status, "{path}: {reply:?}");
+        assert_eq!(reply.header("openwop-idempotent-replay"), "");
+        first.push(reply.text);
+    }
+    // Whatever changes meanwhile: a key stands for one answer.
+    stage.register("later", &[noop("a")]).await;
+    for ((method, path, body, status), text) in table.iter().zip(first) {
+        let again = ask(method, path, body).await;
+        assert_eq!(again.header("openwop-idempotent-replay"), "true", "{path}");
+        assert_eq!((again.status.as_u16(), again.text), (*status, text));
+    }
+    let body = json!({"workflowId": "later"});
+    let fresh = stage.post_with("/v1/runs", body, &key("another")).await;
+    fresh.ok(201);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -4,6 +4,7 @@
 mod ancestry;
 mod audit;
 mod bodies;
+mod callbacks;
 mod console;
 mod control;
 mod crew;

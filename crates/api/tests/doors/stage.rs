@@ -45,6 +45,11 @@ fn providers() -> Providers {
     Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
 }
 
+/// Signs links as the doors do.
+pub(crate) fn signer() -> LinkSigner {
+    LinkSigner::new(vec![b"secret".to_vec()])
+}
+
 pub(crate) struct Stage {
     pub(crate) router: Verbs,
     pub(crate) runtime: Runtime,
@@ -139,7 +144,7 @@ impl Stage {
             test_seams: true,
             console: true,
             otel: None,
-            links: LinkSigner::new(vec![b"secret".to_vec()]),
+            links: signer(),
             notary: notary.clone(),
             groups: Default::default(),
             packs: None,

@@ -203,6 +203,8 @@ async fn a_poll_reads_after_its_cursor() {
         json!(whole["events"].as_array().unwrap()[3..])
     );
     assert_eq!(poll("?since=2").await.ok(200), rest);
+    let far = poll("?lastSequence=18446744073709551616").await.ok(200);
+    assert_eq!(far["events"], json!([]));
     let beyond = poll("?lastSequence=99999").await.ok(200);
     assert_eq!(
         (&beyond["events"], &beyond["isTerminal"]),

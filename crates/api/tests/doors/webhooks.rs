@@ -1,13 +1,15 @@
 //! Webhooks over HTTP: a secret once, nobody else's events, nothing after the end.
 
 use crate::console::{csrf, page, sign_in};
-use crate::stage::{Reply, Stage, noop};
+use crate::stage::{Reply, Stage, noop, signer};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tandem_access::{NewKey, Scope};
+use tandem_access::{LinkClaims, LinkIntent, NewKey, Scope};
 use tandem_record::{Event, WebhookId};
-use tandem_runtime::{Courier, Parcel};
+use tandem_runtime::{Announcement, Courier, Parcel};
+use tandem_wire::v1::announcement::{self, Asked};
+use tandem_wire::v1::project::Link;
 
 const HOOKS: &str = "/v1/webhooks";
 const OWN: &str = "/v1/host/tandem/webhooks";
@@ -16,6 +18,8 @@ const OWN: &str = "/v1/host/tandem/webhooks";
 #[derive(Default)]
 pub(crate) struct Postman {
     pub(crate) taken: Mutex<Vec<(WebhookId, String)>>,
+    /// Address and body of each announcement.
+    pub(crate) announced: Mutex<Vec<(String, Value)>>,
 }
 
 #[async_trait]
@@ -39,6 +43,24 @@ impl Courier for Postman {
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
         let taken = (parcel.webhook.id.clone(), parcel.run.run_id.to_string());
         self.taken.lock().push(taken);
+        Ok("answered 200".to_owned())
+    }
+
+    async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
+        let intent = LinkIntent::of(asked.may_answer);
+        let claims = LinkClaims::to(asked.run, asked.question, intent, asked.sent_at);
+        let body = announcement::body(&Asked {
+            run: asked.run,
+            workflow: asked.workflow,
+            family: asked.family,
+            question: asked.question,
+            link: &Link {
+                token: signer().sign(&claims),
+                expires_at: claims.expires_at,
+            },
+            base: "",
+        });
+        self.announced.lock().push((asked.url.to_owned(), body));
         Ok("answered 200".to_owned())
     }
 }

@@ -372,6 +372,11 @@ impl Turn<'_> {
         if self.has_children_to_await() {
             return;
         }
+        self.cancelled_as_asked();
+    }
+
+    /// The cancel under way takes effect, whoever may still be under way.
+    pub(super) fn cancelled_as_asked(&mut self) {
         let cancel = self.run.state.cancelling.clone();
         let cancel = cancel.expect("a cancelling run remembers who asked");
         self.end_cancelled(cancel.reason, cancel.by, cancel.by_parent);

@@ -8,6 +8,7 @@
 
 mod advance;
 mod agents;
+mod announce;
 mod ask;
 mod birth;
 mod compact;
@@ -44,6 +45,7 @@ mod write;
 mod tests;
 
 pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
+pub use announce::wanted_announcements;
 pub use birth::Birth;
 pub use compact::sources_at_once;
 pub use decide::{bear, create, decide};

@@ -192,7 +192,9 @@ impl Turn<'_> {
                 untrusted_inputs,
                 options: RunOptions::default(),
                 scope_id: None,
-                callback_url: None,
+                // Whoever started the family hears of every question in it.
+                callback_url: request.callback_url.clone(),
+                callback_may_answer: request.callback_may_answer,
                 parent: Some(ParentLink {
                     run_id: self.run.id().clone(),
                     node_id: self.run.def.nodes[new.ix].id.clone(),

@@ -2,6 +2,7 @@
 //! bookkeeping that turns the result into a [`Decision`].
 
 use super::agents::AgentPolicy;
+use super::announce::wanted_announcements;
 use super::birth::Birth;
 use super::limits::Limits;
 use super::model::Asked;
@@ -69,6 +70,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) waited_for: Option<InterruptId>,
     timers_before: BTreeMap<TimerKey, Timestamp>,
     effects_before: BTreeMap<EffectId, Effect>,
+    announced_before: Vec<Effect>,
     events: Vec<Recorded>,
     one_shots: Vec<Effect>,
     pub(crate) children: Vec<Birth>,
@@ -103,6 +105,7 @@ impl<'a> Turn<'a> {
             waited_for: run.awaited(),
             timers_before: wanted_timers(run, cx.limits),
             effects_before: wanted_effects(run),
+            announced_before: wanted_announcements(run),
             events: Vec::new(),
             one_shots: Vec::new(),
             children: Vec::new(),
@@ -176,15 +179,21 @@ impl<'a> Turn<'a> {
         let timers_after = wanted_timers(&self.run, self.cx.limits);
         let mut effects_after = wanted_effects(&self.run);
         let timers = difference(&self.timers_before, &timers_after);
+        let announced_after = wanted_announcements(&self.run);
+        let answered = self.announced_before.iter();
+        let answered = answered.filter(|effect| !announced_after.contains(effect));
         let dropped = self
             .effects_before
             .keys()
             .filter(|id| !effects_after.contains_key(*id))
+            .chain(answered.map(|effect| &effect.id))
             .cloned()
             .collect();
         effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
         let mut effects: Vec<Effect> = effects_after.into_values().collect();
         effects.extend(self.one_shots);
+        let unheard = announced_after.into_iter();
+        effects.extend(unheard.filter(|effect| !self.announced_before.contains(effect)));
         let mut children = self.children;
         for birth in &mut children {
             birth.give_up_with(&mut effects);

@@ -100,6 +100,7 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             },
             scope_id: None,
             callback_url: None,
+            callback_may_answer: false,
             parent: None,
             claimed_parent: None,
             isolated_memory: false,

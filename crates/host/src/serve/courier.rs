@@ -1,15 +1,17 @@
 //! Deliveries to webhooks: the projection's words, signed with the subscription's secret, sent
-//! through the guarded client.
+//! through the guarded client. Announcements to callbacks: the same client and the same words, with a
+//! link that is signed for this attempt and kept nowhere.
 
+use super::links;
 use anyhow::Context as _;
 use async_trait::async_trait;
-use tandem_access::{WebhookKeys, signature, signed_time};
+use tandem_access::{LinkClaims, LinkIntent, LinkSigner, WebhookKeys, signature, signed_time};
 use tandem_nodes::{Guard, WebhookCaller};
-use tandem_record::{Event, WebhookId};
-use tandem_runtime::{Courier, Parcel};
+use tandem_record::{Event, TraceContext, WebhookId};
+use tandem_runtime::{Announcement, Courier, Parcel};
 use tandem_store::Settings as _;
 use tandem_store_sqlite::SqliteStore;
-use tandem_wire::v1::{project, webhook};
+use tandem_wire::v1::{announcement, project, webhook};
 
 /// Name of the setting that keeps the key secrets are derived from.
 const KEY: &str = "webhooks.key";
@@ -17,16 +19,25 @@ const KEY: &str = "webhooks.key";
 pub(super) struct WireCourier {
     caller: WebhookCaller,
     keys: WebhookKeys,
+    links: LinkSigner,
+    /// Where this host is reached; without it a link is a path.
+    base: String,
 }
 
 impl WireCourier {
     /// The key is made once and kept, so that secrets outlive a restart.
-    pub(super) async fn open(store: &SqliteStore, guard: Guard) -> anyhow::Result<Self> {
+    pub(super) async fn open(
+        store: &SqliteStore,
+        guard: Guard,
+        public_url: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let key = store.set_if_absent(KEY, &WebhookKeys::fresh()).await?;
         let keys = WebhookKeys::from_stored(&key);
         Ok(Self {
             caller: WebhookCaller::new(guard).context("deliveries cannot be made")?,
             keys: keys.context("the stored key of webhooks is unusable")?,
+            links: links::signer(store).await?,
+            base: public_url.unwrap_or_default().to_owned(),
         })
     }
 
@@ -51,6 +62,21 @@ impl WireCourier {
         // The same for every attempt, for receivers that know the header.
         headers.push(("Idempotency-Key", parcel.id()));
         headers
+    }
+}
+
+impl WireCourier {
+    async fn post(
+        &self,
+        url: &str,
+        headers: &[(&str, String)],
+        body: Vec<u8>,
+        trace: Option<&TraceContext>,
+    ) -> Result<String, String> {
+        match self.caller.post(url, headers, body, trace).await {
+            Ok(status) => Ok(format!("answered {status}")),
+            Err(error) => Err(error.message),
+        }
     }
 }
 
@@ -80,13 +106,27 @@ impl Courier for WireCourier {
         );
         let body = body.to_string().into_bytes();
         let headers = self.headers(parcel, &body);
-        let sent = self
-            .caller
-            .post(&parcel.webhook.url, &headers, body, parcel.trace)
-            .await;
-        match sent {
-            Ok(status) => Ok(format!("answered {status}")),
-            Err(error) => Err(error.message),
-        }
+        self.post(&parcel.webhook.url, &headers, body, parcel.trace)
+            .await
+    }
+
+    async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
+        let intent = LinkIntent::of(asked.may_answer);
+        let claims = LinkClaims::to(asked.run, asked.question, intent, asked.sent_at);
+        let link = project::Link {
+            token: self.links.sign(&claims),
+            expires_at: claims.expires_at,
+        };
+        let body = announcement::body(&announcement::Asked {
+            run: asked.run,
+            workflow: asked.workflow,
+            family: asked.family,
+            question: asked.question,
+            link: &link,
+            base: &self.base,
+        });
+        let headers = announcement::headers(asked.id.as_str(), &signed_time(asked.sent_at));
+        let body = body.to_string().into_bytes();
+        self.post(asked.url, &headers, body, asked.trace).await
     }
 }

@@ -1,12 +1,11 @@
 //! The doors of the API in this process: what they are built from, how they open and close.
 
-use super::{Opened, packs};
-use anyhow::Context as _;
+use super::{Opened, links, packs};
 use axum::serve::ListenerExt as _;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_access::{Groups, LinkSigner, Sessions, fresh_link_secret};
+use tandem_access::{Groups, Sessions};
 use tandem_api::{Api, Host, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -14,8 +13,6 @@ use tokio::task::JoinHandle;
 
 /// A browser left alone for this long signs in again.
 const SESSION_IDLE_MS: u64 = 12 * 3600 * 1000;
-/// Name of the setting that keeps the signing secret.
-const LINK_SECRET: &str = "links.secret";
 
 pub(super) struct Doors {
     stopping: watch::Sender<bool>,
@@ -65,20 +62,11 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         test_seams: settings.test_seams,
         console: true,
         otel: settings.otel.as_ref().map(|otel| otel.protocol.as_str()),
-        links: link_signer(opened).await?,
+        links: links::signer(&**opened.runtime.store()).await?,
         notary: Arc::clone(&opened.notary),
         groups: Groups::from_names(&settings.groups),
         packs: opened.packs.as_deref().map(packs::advertised),
     })
-}
-
-/// The secret links are signed with is made once and kept, so that links outlive a restart.
-async fn link_signer(opened: &Opened) -> anyhow::Result<LinkSigner> {
-    let store = opened.runtime.store();
-    let secret = store
-        .set_if_absent(LINK_SECRET, &fresh_link_secret())
-        .await?;
-    LinkSigner::from_stored(&secret).context("the stored secret for signed links is unusable")
 }
 
 impl Doors {

@@ -9,6 +9,7 @@ mod audit_key;
 mod courier;
 mod http;
 mod keys;
+mod links;
 mod logging;
 mod models;
 mod open;

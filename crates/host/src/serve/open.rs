@@ -47,7 +47,8 @@ impl Opened {
         );
         let packs = packs::load(&settings)?;
         let clock = clock(&settings, &store).await?;
-        let courier = WireCourier::open(&store, guard(&settings)).await?;
+        let courier =
+            WireCourier::open(&store, guard(&settings), settings.public_url.as_deref()).await?;
         let config = RuntimeConfig {
             courier: Some(Arc::new(courier)),
             clock: Arc::new(clock),

@@ -66,6 +66,16 @@ impl Server {
         Self::serving(&[], env)
     }
 
+    /// Serves the given documents too, opens the seams, and is reached by others at `public_url`.
+    pub(crate) fn reached_at(public_url: &str, documents: &[(&str, &str)]) -> Self {
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("TANDEM_TEST_SEAMS", "true".to_owned()),
+            ("TANDEM_PUBLIC_URL", public_url.to_owned()),
+        ];
+        Self::serving(documents, env)
+    }
+
     /// Serves `hello` and the given documents as a file of settings says.
     pub(crate) fn configured(settings: &str, documents: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();

@@ -1,7 +1,10 @@
 //! The seam to whoever really delivers: knows the wire, the secrets and the network.
 
 use async_trait::async_trait;
-use tandem_record::{Event, Recorded, Sensitivity, Timestamp, TraceContext, Webhook, WebhookId};
+use tandem_record::{
+    EffectId, Event, InterruptView, Recorded, RunId, Sensitivity, Timestamp, TraceContext, Webhook,
+    WebhookId, WorkflowId,
+};
 use tandem_store::RunRow;
 
 /// One attempt at one delivery.
@@ -23,6 +26,22 @@ impl Parcel<'_> {
     }
 }
 
+/// One attempt to tell a run's callback of a question.
+pub struct Announcement<'a> {
+    /// The same for every attempt.
+    pub id: &'a EffectId,
+    pub url: &'a str,
+    pub run: &'a RunId,
+    pub workflow: &'a WorkflowId,
+    /// The run that started this one, and the one at the top of the family.
+    pub family: Option<(&'a RunId, &'a RunId)>,
+    pub question: &'a InterruptView,
+    /// Whether the link that goes with it may decide, or only show.
+    pub may_answer: bool,
+    pub trace: Option<&'a TraceContext>,
+    pub sent_at: Timestamp,
+}
+
 #[async_trait]
 pub trait Courier: Send + Sync {
     /// The public name of an event, which subscriptions choose by.
@@ -37,4 +56,7 @@ pub trait Courier: Send + Sync {
     /// Attempts a delivery once, within a bounded time. What came of it, in words that hold no
     /// secret.
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String>;
+
+    /// Attempts an announcement once, under the same rules.
+    async fn announce(&self, announcement: &Announcement<'_>) -> Result<String, String>;
 }

@@ -92,7 +92,12 @@ pub(super) fn pause_ms(nth: u32, webhook: &WebhookId, salt: u64) -> u64 {
         3 => 30_000,
         OPENS_AFTER.. => OPEN_MS,
     };
-    let roll = Sha256::digest(format!("{webhook}:{salt}"))[0];
+    spread(base, &format!("{webhook}:{salt}"))
+}
+
+/// A pause, longer by up to a fifth.
+pub(super) fn spread(base: u64, salt: &str) -> u64 {
+    let roll = Sha256::digest(salt)[0];
     base + base * u64::from(roll) / 255 / SPREAD
 }
 

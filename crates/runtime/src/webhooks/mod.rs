@@ -1,4 +1,5 @@
-//! Telling others what happens to runs.
+//! Telling others what happens to runs: subscriptions of events that occur, and the callback of a run
+//! of its questions (`callback.rs`).
 //!
 //! Which deliveries an event causes is decided with the event, in its commit. One outbox entry for
 //! each subscription then stands for "there is something to deliver", so a target that hangs holds
@@ -11,17 +12,19 @@
 //! - What a delivery says, and how it is signed, is the courier's; nothing here knows a secret.
 
 mod attempt;
+mod callback;
 mod courier;
 mod deliver;
 mod health;
 mod manage;
 mod subscriptions;
 
-pub use courier::{Courier, Parcel};
+pub use courier::{Announcement, Courier, Parcel};
 pub use health::{Standing, standing};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
 pub use subscriptions::Subscription;
 
+use callback::Lanes;
 use std::sync::Arc;
 use subscriptions::Subscriptions;
 use tandem_record::{EffectId, StreamId, Timestamp, WebhookId};
@@ -35,6 +38,7 @@ pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
     /// Subscriptions served at once; the rest of the workers is the runs' own.
     lanes: Arc<Semaphore>,
+    callbacks: Lanes,
     /// Registrations and deletions one after the other, so that limits hold.
     changing: tokio::sync::Mutex<()>,
 }
@@ -44,6 +48,7 @@ impl Webhooks {
         Self {
             subscriptions: Subscriptions::new(alone),
             lanes: Arc::new(Semaphore::new((max_effects / 4).max(1))),
+            callbacks: Lanes::new(max_effects / 4),
             changing: tokio::sync::Mutex::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::idempotency::record;
 use super::sample::{NOW, append, commit, head, must, row, started, whole};
-use crate::{Commit, Conflict, Error, Guard, Store};
+use crate::{Commit, Conflict, DefinitionRecord, Error, Guard, RegistryChange, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tandem_record::{StreamId, TenantId};
@@ -126,6 +126,31 @@ pub async fn one_live_run_for_a_scope(store: Arc<dyn Store>) {
     assert_eq!(won.len(), 1, "one run took the scope");
     let holder = store.live_run_in_scope(&"t1".into(), "order-7").await;
     assert_eq!(holder.unwrap(), Some(format!("r{}", won[0]).into()));
+}
+
+pub async fn one_first_registration(store: Arc<dyn Store>) {
+    let won = race(&store, |n| Commit {
+        registry: vec![RegistryChange::Register {
+            tenant: Some("t1".into()),
+            definition: DefinitionRecord {
+                hash: format!("d{n}").into(),
+                workflow: "flow".into(),
+                document: "{}".into(),
+            },
+            at: NOW,
+        }],
+        guards: vec![Guard::Means {
+            tenant: Some("t1".into()),
+            workflow: "flow".into(),
+            hash: None,
+        }],
+        ..Commit::default()
+    })
+    .await;
+    assert_eq!(won.len(), 1, "one was the first");
+    let found = store.registered(&"t1".into(), &"flow".into()).await;
+    let hash = found.unwrap().expect("it is registered").hash;
+    assert_eq!(hash, format!("d{}", won[0]).into());
 }
 
 /// Commits all at once; which of them succeeded. Every other one must have met a conflict.

@@ -1,7 +1,7 @@
 //! Documents are kept by content; an id is a tenant's own document or the shared one.
 
 use super::sample::{NOW, append, commit, conflict, later, must};
-use crate::{Commit, DefinitionRecord, RegistryChange, Store};
+use crate::{Commit, DefinitionRecord, Guard, RegistryChange, Store};
 use std::sync::Arc;
 use tandem_record::{DefinitionHash, StreamId, TenantId, Timestamp, WorkflowId};
 
@@ -52,6 +52,38 @@ pub async fn a_tenant_shadows_the_shared_document(store: Arc<dyn Store>) {
     assert_eq!(meaning(&store, "t2", "flow").await, shared);
     must(&store, registry([unregister(Some("t1"), "flow")])).await;
     assert_eq!(meaning(&store, "t1", "flow").await, shared, "uncovered");
+}
+
+pub async fn a_registration_can_depend_on_what_the_id_meant(store: Arc<dyn Store>) {
+    let guarded = |tenant: Option<&str>, hash: Option<&str>| Commit {
+        guards: vec![Guard::Means {
+            tenant: tenant.map(TenantId::new),
+            workflow: WorkflowId::new("flow"),
+            hash: hash.map(DefinitionHash::new),
+        }],
+        ..Commit::default()
+    };
+    must(&store, registry([register(None, "flow", "d1", NOW)])).await;
+    // The shared document is not the tenant's own.
+    must(&store, guarded(Some("t1"), None)).await;
+    must(&store, guarded(None, Some("d1"))).await;
+    conflict(&store, guarded(None, None)).await;
+    let first = |hash: &str| Commit {
+        registry: vec![register(Some("t1"), "flow", hash, NOW)],
+        ..guarded(Some("t1"), None)
+    };
+    must(&store, first("d2")).await;
+    conflict(&store, first("d3")).await;
+    let own = Some(("d2".to_owned(), false));
+    assert_eq!(
+        meaning(&store, "t1", "flow").await,
+        own,
+        "nothing is written"
+    );
+    conflict(&store, guarded(Some("t1"), Some("d1"))).await;
+    must(&store, guarded(Some("t1"), Some("d2"))).await;
+    must(&store, registry([unregister(Some("t1"), "flow")])).await;
+    must(&store, guarded(Some("t1"), None)).await;
 }
 
 pub async fn unregistering_keeps_pinned_content(store: Arc<dyn Store>) {

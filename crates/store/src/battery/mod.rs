@@ -91,7 +91,8 @@ macro_rules! battery {
             runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,
                 lists_newest_first, filters_combine, pages_stay_stable_while_runs_arrive,
                 scope_finds_live_runs, counts_by_status;
-            definitions: a_tenant_shadows_the_shared_document, unregistering_keeps_pinned_content,
+            definitions: a_tenant_shadows_the_shared_document,
+                a_registration_can_depend_on_what_the_id_meant, unregistering_keeps_pinned_content,
                 registering_again_moves_the_id, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
@@ -111,7 +112,7 @@ macro_rules! battery {
             snapshot: replaced_with_its_append, a_refused_append_keeps_the_old_one;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,
-                one_live_run_for_a_scope;
+                one_live_run_for_a_scope, one_first_registration;
         }
     };
     (@tests $open:ident; $($topic:ident: $($check:ident),+;)+) => {$(

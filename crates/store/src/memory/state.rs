@@ -115,6 +115,18 @@ impl State {
                     return Err(Conflict::Guard(message));
                 }
             }
+            Guard::Means {
+                tenant,
+                workflow,
+                hash,
+            } => {
+                let place = (tenant.clone(), workflow.clone());
+                let meant = self.registry.get(&place).map(|(meant, _)| meant);
+                if meant != hash.as_ref() {
+                    let message = format!("workflow {workflow} means something else");
+                    return Err(Conflict::Guard(message));
+                }
+            }
             Guard::Remembered {
                 tenant,
                 scope,

@@ -2,7 +2,7 @@
 
 use super::client::tenant;
 use super::knowledge::Knowledge;
-use super::{Simulation, Told, all_runs, crew, critic, notes, webhooks};
+use super::{Simulation, Told, all_runs, callbacks, crew, critic, notes, webhooks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -39,6 +39,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     }
     families(&runs)?;
     let logs = runs.iter().map(|(run, ended)| (run, ended.log.as_slice()));
+    callbacks::heard_of_nothing_else(sim, logs.clone())?;
     webhooks::heard_of_everything(sim, runtime, logs).await?;
     notes::are_kept(
         &sim.store.reopen(),

@@ -2,7 +2,7 @@
 
 use super::crew::CREW;
 use super::critic::CHECKED;
-use super::{Simulation, people};
+use super::{Simulation, callbacks, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -144,7 +144,8 @@ fn request(rng: &mut SmallRng) -> RunRequest {
             ..RunOptions::default()
         },
         scope_id: None,
-        callback_url: None,
+        callback_url: callbacks::chosen(rng),
+        callback_may_answer: false,
         parent: None,
         claimed_parent: None,
         isolated_memory: false,

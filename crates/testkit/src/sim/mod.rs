@@ -3,6 +3,7 @@
 //! is dropped with everything in it) or a shutdown. The last life is healed and runs everything to
 //! its end; then [`check`] holds the store against what clients were told.
 
+mod callbacks;
 mod check;
 mod client;
 mod crew;
@@ -91,7 +92,9 @@ impl Simulation {
         };
         let courier = Arc::new(ScriptedCourier::default());
         let down_ms = [0, 0, 2_500, 20_000][rng.random_range(0..4)];
-        courier.set(&webhooks::id(), Target::DownUntil(EPOCH.plus_ms(down_ms)));
+        let down = Target::DownUntil(EPOCH.plus_ms(down_ms));
+        courier.set(&webhooks::id(), down);
+        courier.set_callback(callbacks::URL, down);
         Self {
             store: MemoryStore::new(),
             faults: Arc::new(Faults::seeded(
@@ -167,6 +170,7 @@ impl Simulation {
         tokio.block_on(async {
             let clock = Arc::new(SimClock::starting_at(*self.clock.lock()));
             let runtime = self.start(&clock).await;
+            callbacks::hear_of_what_is_open(self, &runtime).await?;
             self.carry_to_the_end(&runtime).await?;
             check::everything(self, &runtime).await
         })

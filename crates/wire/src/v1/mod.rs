@@ -1,6 +1,7 @@
 //! OpenWOP v1.
 
 mod agent;
+pub mod announcement;
 pub mod bundle;
 pub mod capabilities;
 pub mod diff;

@@ -27,7 +27,8 @@ pub struct SnapshotExtras {
     pub link: Option<Link>,
 }
 
-/// A signed link that shows and answers one question. Only ever part of an authenticated answer.
+/// A signed link that shows and answers one question. Only ever part of an authenticated answer, or of
+/// what is told to the callback of the run.
 #[derive(Clone)]
 pub struct Link {
     pub token: String,
@@ -150,7 +151,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
         "interrupt",
         view.interrupts
             .first()
-            .map(|open| interrupt(open, extras.link.as_ref())),
+            .map(|open| interrupt(open, extras.link.as_ref(), "")),
     );
     out.opt("metrics", view.cost.as_ref().map(cost));
     Value::Object(out.0)
@@ -189,7 +190,8 @@ fn children(view: &RunView, extras: &SnapshotExtras) -> Vec<Value> {
         .collect()
 }
 
-fn interrupt(open: &InterruptView, link: Option<&Link>) -> Value {
+/// An open question. The link's address begins with `base`: where this host is reached, or nothing.
+pub(super) fn interrupt(open: &InterruptView, link: Option<&Link>, base: &str) -> Value {
     let mut out = Fields::default();
     out.set("interruptId", &open.interrupt.id);
     out.set("kind", &open.interrupt.kind);
@@ -207,7 +209,10 @@ fn interrupt(open: &InterruptView, link: Option<&Link>) -> Value {
     }
     if let Some(link) = link {
         out.set("interruptToken", &link.token);
-        out.set("callbackUrl", format!("/v1/interrupts/{}", link.token));
+        out.set(
+            "callbackUrl",
+            format!("{base}/v1/interrupts/{}", link.token),
+        );
         out.set("expiresAt", rfc3339(link.expires_at));
     }
     Value::Object(out.0)

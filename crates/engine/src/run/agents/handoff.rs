@@ -10,8 +10,8 @@ use crate::run::turn::Turn;
 use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{
-    ErrorInfo, Event, Handoff, HandoffStep, Judgement, NodeStatus, Object, ParentCause, RunId,
-    RunStatus, Seq, WorkflowId,
+    Cause, ErrorInfo, Event, Handoff, HandoffStep, Judgement, NodeStatus, Object, ParentCause,
+    Recorded, RunId, RunStatus, Seq, WorkflowId,
 };
 
 impl Turn<'_> {
@@ -65,8 +65,12 @@ impl Turn<'_> {
                 self.refuse_output(ix, &refused, outputs, decided);
                 return;
             }
+            // Nobody has to see it first, or who had to did.
             let passed = |w: &WorkerState| {
-                w.step == WorkerStep::Completed && w.verdict == Some(Judgement::Pass)
+                w.step == WorkerStep::Completed
+                    && (w.verdict == Some(Judgement::Pass)
+                        || !self.run.checks_output(ix, config, &w.workflow))
+                    && !config.outputs(&w.workflow).is_empty()
             };
             if let Some(index) = dispatching.workers.iter().position(passed) {
                 let worker = dispatching.workers[index].clone();
@@ -98,7 +102,12 @@ impl Turn<'_> {
         if self.needs.is_some() {
             return;
         }
-        let began = self.step(ix, index, worker, HandoffStep::Began, decided);
+        let told = self.run.state.nodes[ix].dispatching.as_ref();
+        let told = told.and_then(|d| d.workers.get(index));
+        let began = match told.filter(|w| w.step == WorkerStep::Began && w.child.is_none()) {
+            Some(worker) => worker.last,
+            None => self.step(ix, index, worker, HandoffStep::Began, decided),
+        };
         let child_def = match admitted {
             Ok(child_def) => child_def,
             Err(error) => {
@@ -263,12 +272,21 @@ impl Turn<'_> {
         completed: Seq,
     ) {
         let node = self.run.def.nodes[ix].id.clone();
+        // A fork may begin in the middle: what its source had merged is told already.
+        let by_this = Some(Cause::Event(completed));
+        let merged = |r: &Recorded| match &r.event {
+            Event::VariableChanged { name, .. } if r.cause == by_this => Some(name.clone()),
+            _ => None,
+        };
+        let merged: Vec<String> = self.drafted().iter().filter_map(merged).collect();
         let mut keys = Vec::new();
         for (ours, theirs) in mapping {
             // A variable the child never set leaves the parent's alone.
             if let Some(value) = variables.get(theirs) {
                 let marked = untrusted.contains(theirs);
-                self.set_marked(ours, Some(value.clone()), &node, marked, completed);
+                if !merged.contains(ours) {
+                    self.set_marked(ours, Some(value.clone()), &node, marked, completed);
+                }
                 keys.push(ours.clone());
             }
         }

@@ -42,6 +42,19 @@ impl Statement {
 }
 
 impl Run {
+    /// What a supervisor decided in the turn it has not ended yet.
+    pub(in crate::run) fn recorded_decision(
+        &self,
+        ix: usize,
+    ) -> Option<(OrchestratorDecision, Seq)> {
+        let node = &self.def.nodes[ix].id;
+        let begun = self.state.agents.turns.get(node)?;
+        let decided = self.state.agents.decided.as_ref();
+        let decided = decided.filter(|d| d.node == *node && d.seq > *begun)?;
+        let decision = OrchestratorDecision::read(&decided.decision).ok()?;
+        Some((decision, decided.seq))
+    }
+
     /// Turns the supervisors of the run have taken or begun.
     pub(super) fn supervisor_turns(&self) -> u32 {
         self.executions_of(|kind| matches!(kind, crate::node::Kind::Supervisor(_)))

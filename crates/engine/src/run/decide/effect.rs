@@ -12,6 +12,11 @@ use tandem_record::{
 };
 
 pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOutcome) -> Reply {
+    if let EffectOutcome::Failed { error } = &outcome
+        && let Some(reply) = turn.unannounced(effect, error)
+    {
+        return reply;
+    }
     let nodes = turn.run.state.nodes.iter();
     let waiting = nodes.enumerate().find_map(|(ix, node)| {
         let (id, output) = match node.work.as_ref()? {

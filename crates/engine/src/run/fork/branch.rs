@@ -6,6 +6,7 @@
 
 use super::place;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
+use crate::node::Kind;
 use crate::run::start::{Entry, Step};
 use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
 use crate::run::tool::tool_effect;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use tandem_record::{Event, NodeId, NodeStatus, Recorded, Said, Seq, Timestamp, Work};
 
 pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) -> Turn<'a> {
-    log.truncate(place(from));
+    let rest = log.split_off(place(from));
     let mut then = Run::new(turn.run.id().clone(), Arc::clone(&turn.run.def));
     for recorded in &log {
         then.evolve(recorded);
@@ -31,6 +32,15 @@ pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) 
     }
     turn.floor = from;
     turn.now = turn.now.max(turn.run.state.last_at);
+    if turn.run.state.phase == Phase::Cancelling {
+        // Whoever held the cancel up was the source's.
+        turn.cancelled_as_asked();
+        return turn;
+    }
+    if let Some(end) = ending(&rest) {
+        end_likewise(&mut turn, end);
+        return turn;
+    }
     if let Some((ix, _)) = begun {
         let entry = entry(&turn.run, &done_again[0].event);
         turn.already = done_again.into();
@@ -41,13 +51,38 @@ pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) 
         }
     }
     for ix in open {
-        go_on(&mut turn, ix);
+        // What was started again does all it has to.
+        if begun.is_none_or(|(again, _)| again != ix) {
+            go_on(&mut turn, ix);
+        }
     }
-    match turn.run.state.phase {
-        Phase::Cancelling => turn.finish_cancel_if_alone(),
-        _ => turn.advance(),
-    }
+    turn.advance();
     turn
+}
+
+/// How the source ended, if nothing but that was left. Its nodes' own ends are not the run's: one
+/// that was called off may do its work in the fork, unless the run had completed without it.
+fn ending(rest: &[Recorded]) -> Option<&Event> {
+    let (end, before) = rest.split_last()?;
+    let end = Some(&end.event).filter(|event| event.is_terminal())?;
+    let completed = matches!(end, Event::RunCompleted { .. });
+    let called_off = |r: &Recorded| matches!(r.event, Event::NodeCancelled { .. });
+    let alone = before.is_empty() || (completed && before.iter().all(called_off));
+    alone.then_some(end)
+}
+
+fn end_likewise(turn: &mut Turn<'_>, end: &Event) {
+    match end.clone() {
+        Event::RunCompleted { .. } => turn.terminate_run(),
+        Event::RunFailed {
+            error, failed_node, ..
+        } => {
+            let failed = failed_node.and_then(|node| turn.run.def.index(&node));
+            turn.fail_run(error, failed, turn.run.state.head);
+        }
+        Event::RunCancelled { reason, by, .. } => turn.end_cancelled(reason, by, None),
+        _ => unreachable!("a run has no other end"),
+    }
 }
 
 /// Nodes that had started and not ended.
@@ -135,11 +170,29 @@ fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
     let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
     let asks = state.verifying.is_some();
     let waits = state.work.is_some() || state.retry_at.is_some() || handed_over || asks;
-    if state.status != NodeStatus::Running || waits || was_answered(log, run, ix) {
+    let running = state.status == NodeStatus::Running && !was_answered(log, run, ix);
+    if waits || !(running || is_opening(log, run, ix)) {
         return None;
     }
     let start = last_start(log, &run.def.nodes[ix].id)?;
     Some((ix, log[start].seq))
+}
+
+/// A conversation goes on at once after its node was suspended: it is opened, and the protocol's
+/// test workflows have it out alone.
+fn is_opening(log: &[Recorded], run: &Run, ix: usize) -> bool {
+    let node = &run.def.nodes[ix];
+    let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
+    let asked = run.state.nodes[ix].suspended.as_ref();
+    let talks = asked.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
+    let Some(start) = last_start(log, &node.id) else {
+        return false;
+    };
+    let at_once = |r: &Recorded| {
+        let own = r.event.node().is_none_or(|n| *n == node.id);
+        own && r.at == log[start].at
+    };
+    (alone || (talks && !was_answered(log, run, ix))) && log[start..].iter().all(at_once)
 }
 
 /// Whether the node's question had its answer already, though the node had not ended.
@@ -192,6 +245,10 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
         let live = workers.filter(|(_, w)| w.is_live());
         let live: Vec<(usize, WorkerState)> = live.map(|(i, w)| (i, w.clone())).collect();
         turn.hand_over_again(ix, &live, decided);
+        return;
+    }
+    if let Some((decision, decided)) = turn.run.recorded_decision(ix) {
+        turn.complete_supervisor(ix, &decision, decided);
         return;
     }
     match (&state.work, state.status) {

@@ -52,6 +52,10 @@ pub fn fork(
     let configurable = source.request.options.configurable.clone();
     problems.extend(def.check_configurable(&Value::Object(configurable.unwrap_or_default())));
     if !problems.is_empty() {
+        // The source's own options were sound.
+        for problem in &mut problems {
+            problem.path.insert_str(0, "/runOptionsOverlay");
+        }
         return Err(Refusal::Invalid(problems).into());
     }
     let from = forked.from_seq;

@@ -136,3 +136,25 @@ fn a_test_conversation_is_held_alone_and_is_the_same_in_every_run() {
     let faults = build("ordinary").faults();
     assert_eq!(faults[0].path, "/nodes/0/config/mockAutoResume");
 }
+
+#[test]
+fn a_branch_in_the_middle_of_the_opening_has_it_whole() {
+    let config = json!({"prompt": "Hi?", "mockAutoResume": true});
+    let alone = flow("conformance-talk").node("talk", "core.conversationGate", config);
+    for (flow, ends) in [
+        (talk(json!({"prompt": "Hi?"})), RunStatus::WaitingApproval),
+        (alone, RunStatus::Completed),
+    ] {
+        let run = Stage::started(flow);
+        assert_eq!(run.status(), ends);
+        for from in 2..run.log().len() as u64 {
+            let branch = run.fork(tandem_record::ForkMode::Branch, from);
+            assert_eq!(branch.status(), ends, "from {from}");
+            let kinds = |run: &Stage| -> Vec<_> {
+                let log = run.log().iter();
+                log.map(|r| std::mem::discriminant(&r.event)).collect()
+            };
+            assert_eq!(kinds(&branch), kinds(&run), "from {from}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ pub(super) fn assert_same_course(source: &Stage, replay: &Stage) {
     assert_eq!(replay.status(), source.status());
 }
 
-fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
+pub(super) fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
     run.when(Command::ResolveInterrupt {
         node: NodeId::new(node),
         interrupt: None,

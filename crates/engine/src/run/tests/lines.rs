@@ -400,6 +400,7 @@ pub(super) fn effect(effect: &Effect) -> String {
             ChildOutcome::Resumed { .. } => format!("> tell parent {node} resumed"),
         },
         EffectKind::CancelChild { .. } => "> cancel child".to_owned(),
+        EffectKind::Announce { .. } => "> announce".to_owned(),
         EffectKind::Continue => "> continue".to_owned(),
     }
 }

@@ -6,11 +6,13 @@ mod acts;
 mod agents;
 mod flow;
 mod foresee;
+mod forked_crews;
 mod forks;
 mod gates;
 mod lines;
 mod stage;
 
+mod announcing;
 mod answer_orders;
 mod binding;
 mod bounds;

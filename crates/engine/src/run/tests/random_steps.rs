@@ -103,7 +103,9 @@ fn finish(run: &mut Stage, effect: &Effect, end: u8) {
             };
             run.finish(effect.id.clone(), outcome);
         }
-        EffectKind::CancelChild { .. } | EffectKind::NotifyParent { .. } => {
+        EffectKind::CancelChild { .. }
+        | EffectKind::NotifyParent { .. }
+        | EffectKind::Announce { .. } => {
             run.performed(&effect.id);
         }
         EffectKind::Continue => {

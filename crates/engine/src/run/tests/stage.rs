@@ -12,7 +12,7 @@ use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
     Need, Recall, Recalled, Refusal, Reheard, Run, Source, State, TimerWish, Undecided, bear,
-    create, decide, fork, wanted_effects, wanted_timers,
+    create, decide, fork, wanted_announcements, wanted_effects, wanted_timers,
 };
 use crate::tool::ToolServers;
 use serde_json::{Value, json};
@@ -132,6 +132,7 @@ impl Stage {
                 options: RunOptions::default(),
                 scope_id: None,
                 callback_url: None,
+                callback_may_answer: false,
                 parent: None,
                 claimed_parent: None,
                 isolated_memory: false,
@@ -462,6 +463,13 @@ impl Stage {
         assert_eq!(
             under_way,
             wanted_effects(&refolded).values().collect::<Vec<_>>()
+        );
+        let open = wanted_announcements(&refolded);
+        let of_questions = |effect: &&Effect| matches!(effect.kind, EffectKind::Announce { .. });
+        let mut announced = self.outbox.values().filter(of_questions);
+        assert!(
+            announced.all(|effect| open.contains(effect)),
+            "it is closed"
         );
         self.run = Some(refolded);
     }

@@ -1,0 +1,64 @@
+//! Refusals that are final, under an idempotency key: kept like any other answer, as they leave.
+//!
+//! Most doors refuse before there is a deed and so a commit that could take the answer along: no such
+//! run, no such workflow, a fork beyond the end. What was asked under a key is noted when the request
+//! begins; what is refused for good is kept under it on the way out, before a twin may look. An answer
+//! that is there already stays.
+
+use crate::api::Doors;
+use crate::idempotency::Held;
+use axum::extract::Request;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tandem_runtime::{IdempotencyKey, IdempotencyRecord, StoredResponse};
+
+/// Where a request under a key notes what it is, once it is known that nobody answered it before.
+#[derive(Clone, Default)]
+pub(crate) struct Keeping(Arc<Mutex<Option<Asked>>>);
+
+struct Asked {
+    key: IdempotencyKey,
+    digest: String,
+    /// Twins wait until the refusal is kept.
+    _held: Arc<Held>,
+}
+
+/// Part of a response: it is a refusal, and final.
+#[derive(Clone)]
+pub(crate) struct Final(pub(crate) StoredResponse);
+
+impl Keeping {
+    /// `None` for a request that names no key.
+    pub(crate) fn of(request: &mut Request) -> Option<Self> {
+        if !request.headers().contains_key("idempotency-key") {
+            return None;
+        }
+        let keeping = Self::default();
+        request.extensions_mut().insert(keeping.clone());
+        Some(keeping)
+    }
+
+    pub(crate) fn note(&self, key: &IdempotencyKey, digest: &str, held: &Arc<Held>) {
+        *self.0.lock() = Some(Asked {
+            key: key.clone(),
+            digest: digest.to_owned(),
+            _held: Arc::clone(held),
+        });
+    }
+
+    /// A refusal that cannot be kept is given all the same: asked again, it is found again.
+    pub(crate) async fn keep(self, doors: &Doors, refused: Final) {
+        let Some(asked) = self.0.lock().take() else {
+            return;
+        };
+        let record = IdempotencyRecord {
+            key: asked.key.clone(),
+            digest: asked.digest.clone(),
+            response: refused.0,
+            recorded_at: doors.now(),
+        };
+        if let Err(fault) = doors.runtime.keep_answer(record).await {
+            tracing::warn!(error = %fault, "a refusal is not kept under its key");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Telling a run's `callbackUrl` that somebody is waited for.
+//!
+//! An announcement is an effect of its run and not a delivery of a subscription, because it lives as long
+//! as one question: the engine decides it in the commit that asks and takes it back in the commit that
+//! closes the question, and the outbox already keeps exactly that, with an identity, through crashes. A
+//! subscription would be the wrong owner: it has an order to keep, a health that lets one bad target hold
+//! up everything behind it, a secret and a log, and somebody has to register and delete it. What both
+//! need is shared: the courier with its guarded client, and the spread of pauses.
+//!
+//! | Failures | Until the next attempt |
+//! |---|---|
+//! | 1, 2, 3, 4, 5 | 1 s, 4 s, 30 s, 2 min, 10 min |
+//! | 6 to 23 | 1 h |
+//! | 24 | never: the run's log says so, and the run waits on |
+//!
+//! Invariants:
+//! - What is said is read from the run when it is said. No entry, event, log line or error holds a link.
+//! - A failure is recorded before the next attempt, and only while the entry is there: a question that
+//!   was closed meanwhile is not brought back.
+//! - Targets share the lanes in groups, so that one that hangs leaves the others theirs.
+
+use super::courier::Announcement;
+use super::health::{MAX_ATTEMPTS, spread};
+use crate::effects::entry;
+use crate::runtime::Runtime;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use tandem_record::{
+    Command, Effect, EffectKind, EffectOutcome, ErrorInfo, InterruptId, Object, RunId, StreamId,
+};
+use tandem_store::{Commit, Error, Fault, Guard, OutboxChange, RunRow};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Groups of targets that do not get in each other's way.
+const GROUPS: usize = 16;
+/// How long an announcement waits for a free lane, at least.
+const BUSY_MS: u64 = 5_000;
+/// How an undelivered announcement is called in the run's log.
+const UNDELIVERED: &str = "callback_undelivered";
+
+/// Announcements under way at once, by group of targets.
+pub(crate) struct Lanes(Vec<Arc<Semaphore>>);
+
+impl Lanes {
+    pub(super) fn new(total: usize) -> Self {
+        let each = (total / GROUPS).max(1);
+        Self(
+            (0..GROUPS)
+                .map(|_| Arc::new(Semaphore::new(each)))
+                .collect(),
+        )
+    }
+
+    fn take(&self, url: &str) -> Option<OwnedSemaphorePermit> {
+        // Host and port, which the text has between its second and its third slash.
+        let host = url.split('/').nth(2).unwrap_or(url);
+        let mut hasher = DefaultHasher::new();
+        host.hash(&mut hasher);
+        let group = hasher.finish() % GROUPS as u64;
+        let lane = &self.0[usize::try_from(group).unwrap_or_default()];
+        Arc::clone(lane).try_acquire_owned().ok()
+    }
+}
+
+fn pause_ms(failures: u32, id: &str) -> u64 {
+    let base = match failures {
+        0 => 0,
+        1 => 1_000,
+        2 => 4_000,
+        3 => 30_000,
+        4 => 120_000,
+        5 => 600_000,
+        _ => 3_600_000,
+    };
+    spread(base, &format!("{id}:{failures}"))
+}
+
+/// How telling went.
+enum Told {
+    Done(EffectOutcome),
+    /// There is nobody to tell, or nothing.
+    Pointless,
+    /// All lanes to targets like this are taken.
+    Busy,
+}
+
+impl Runtime {
+    /// Tells a callback of a question, and sees to what follows. `said` keeps what came of it, however
+    /// often the store fails to take that.
+    pub(crate) async fn tell_callback(
+        &self,
+        effect: &Effect,
+        interrupt: &InterruptId,
+        tries: u32,
+        said: &mut Option<EffectOutcome>,
+    ) -> Result<(), Fault> {
+        let told = match said {
+            Some(before) => Told::Done(before.clone()),
+            None => self.say(effect, interrupt).await?,
+        };
+        let outcome = match told {
+            Told::Done(outcome) => said.insert(outcome).clone(),
+            Told::Pointless => return self.drop_entry(effect).await,
+            Told::Busy => {
+                let pause = BUSY_MS + spread(BUSY_MS, effect.id.as_str());
+                let at = self.clock().now().plus_ms(pause);
+                let owner = &self.inner.config.owner;
+                return self.store().release(&effect.id, owner, at).await;
+            }
+        };
+        let failures = tries.saturating_add(1);
+        let counted = match outcome {
+            EffectOutcome::Failed { .. } if failures < MAX_ATTEMPTS => {
+                self.try_again(effect, interrupt, failures).await?;
+                "failed"
+            }
+            EffectOutcome::Failed { error } => {
+                let (run, why) = (&effect.run_id, &error.message);
+                tracing::warn!(%run, %interrupt, why, "a question is announced no more");
+                let message = format!("{failures} attempts, the last: {}", error.message);
+                let error = ErrorInfo::new(UNDELIVERED, message);
+                let command = Command::EffectFinished {
+                    effect: effect.id.clone(),
+                    outcome: EffectOutcome::Failed { error },
+                };
+                self.settle_effect(effect, command, run).await?;
+                "dead"
+            }
+            EffectOutcome::Done { .. } | EffectOutcome::Pack(_) => {
+                self.drop_entry(effect).await?;
+                "delivered"
+            }
+        };
+        self.inner.metrics.callback_announcement(counted);
+        Ok(())
+    }
+
+    /// One attempt. A fault means that nothing was sent.
+    async fn say(&self, effect: &Effect, interrupt: &InterruptId) -> Result<Told, Fault> {
+        let stored = self.store().run_of_any_tenant(&effect.run_id).await?;
+        let (Some(stored), Some(courier)) = (stored, self.courier()) else {
+            return Ok(Told::Pointless);
+        };
+        let row = stored.row.clone();
+        let Some(run) = self.folded(&effect.run_id, stored).await? else {
+            return Ok(Told::Pointless);
+        };
+        let mut open = run.open_questions().into_iter();
+        let question = open.find(|open| open.interrupt.id == *interrupt);
+        let request = run.request();
+        let (Some(question), Some(url)) = (question, &request.callback_url) else {
+            return Ok(Told::Pointless);
+        };
+        let Some(lane) = self.inner.webhooks.callbacks.take(url) else {
+            return Ok(Told::Busy);
+        };
+        let root = self.root_of(&row).await?;
+        let announcement = Announcement {
+            id: &effect.id,
+            url,
+            run: &effect.run_id,
+            workflow: &row.workflow_id,
+            family: row.parent.as_ref().zip(root.as_ref()),
+            question: &question,
+            may_answer: request.callback_may_answer,
+            trace: request.trace.as_ref(),
+            sent_at: self.clock().now(),
+        };
+        let said = courier.announce(&announcement).await;
+        drop(lane);
+        Ok(Told::Done(match said {
+            Ok(_) => EffectOutcome::Done {
+                outputs: Object::new(),
+            },
+            Err(why) => EffectOutcome::Failed {
+                error: ErrorInfo::new(UNDELIVERED, why),
+            },
+        }))
+    }
+
+    /// The run at the top of the family, which is the one its starter knows.
+    async fn root_of(&self, row: &RunRow) -> Result<Option<RunId>, Fault> {
+        let mut root = row.parent.clone();
+        for _ in 0..self.limits().max_depth {
+            let Some(above) = &root else { break };
+            let stored = self.store().run_of_any_tenant(above).await?;
+            match stored.and_then(|stored| stored.row.parent) {
+                Some(further) => root = Some(further),
+                None => break,
+            }
+        }
+        Ok(root)
+    }
+
+    /// Puts the entry off. One that was removed meanwhile stays so.
+    async fn try_again(
+        &self,
+        effect: &Effect,
+        interrupt: &InterruptId,
+        failures: u32,
+    ) -> Result<(), Fault> {
+        let again = Effect {
+            kind: EffectKind::Announce {
+                interrupt: interrupt.clone(),
+                tries: failures,
+            },
+            ..effect.clone()
+        };
+        let pause = pause_ms(failures, effect.id.as_str());
+        let at = self.clock().now().plus_ms(pause);
+        let stream = StreamId::of_run(&effect.run_id);
+        let commit = Commit {
+            outbox: vec![OutboxChange::Put(entry(&stream, &again, at, None))],
+            guards: vec![Guard::HoldsLease {
+                effect: effect.id.clone(),
+                owner: self.inner.config.owner.clone(),
+            }],
+            ..Commit::default()
+        };
+        match self.store().commit(commit).await {
+            Ok(()) | Err(Error::Conflict(_)) => {}
+            Err(Error::Fault(fault)) => return Err(fault),
+        }
+        // It may be due again before this task has wound up.
+        self.inner.effects.settled(&effect.id);
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! Runs with a callback that wants to hear of every question that stays open, whatever goes wrong.
+
+use super::Simulation;
+use super::check::{ensure, store_failed};
+use super::people::open_questions;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tandem_record::{Event, InterruptId, Recorded, RunId, RunRequest};
+use tandem_runtime::Runtime;
+
+pub(super) const URL: &str = "https://example.com/asked";
+/// Longer than the pauses after as many failures as the callback's outage can cause.
+const LONG_ENOUGH: Duration = Duration::from_secs(60);
+
+/// A callback, for some runs.
+pub(super) fn chosen(rng: &mut SmallRng) -> Option<String> {
+    rng.random_bool(0.5).then(|| URL.to_owned())
+}
+
+/// In a healed life, before anybody answers: each question that was left open and stays open is told.
+pub(super) async fn hear_of_what_is_open(
+    sim: &Simulation,
+    runtime: &Runtime,
+) -> Result<(), String> {
+    tokio::time::sleep(LONG_ENOUGH).await;
+    let heard: BTreeSet<InterruptId> = heard(sim).map(|(_, interrupt)| interrupt).collect();
+    for row in open_questions(runtime).await.map_err(store_failed)? {
+        let fresh = runtime.clock().now().ms_since(row.created_at);
+        let first = runtime.events(&row.run_id, None, 1).await;
+        let first = first.map_err(store_failed)?;
+        let events = first.map(|page| page.events).unwrap_or_default();
+        let has_callback = request(&events).is_some_and(|r| r.callback_url.is_some());
+        let settled = Duration::from_millis(fresh) >= LONG_ENOUGH;
+        ensure(
+            !has_callback || !settled || heard.contains(&row.interrupt),
+            || format!("nobody was told of {} of {}", row.interrupt, row.run_id),
+        )?;
+    }
+    Ok(())
+}
+
+/// Whatever was told was asked, by a run that has a callback.
+pub(super) fn heard_of_nothing_else<'a>(
+    sim: &Simulation,
+    logs: impl Iterator<Item = (&'a RunId, &'a [Recorded])>,
+) -> Result<(), String> {
+    let mut asked = BTreeSet::new();
+    for (run, log) in logs {
+        if request(log).is_some_and(|r| r.callback_url.is_some()) {
+            asked.extend(log.iter().filter_map(|recorded| match &recorded.event {
+                Event::InterruptRequested { interrupt, .. } => {
+                    Some((run.clone(), interrupt.id.clone()))
+                }
+                _ => None,
+            }));
+        }
+    }
+    let made_up: Vec<_> = heard(sim).filter(|told| !asked.contains(told)).collect();
+    ensure(made_up.is_empty(), || {
+        format!("the callback was told {made_up:?}, which nobody asked")
+    })
+}
+
+fn heard(sim: &Simulation) -> impl Iterator<Item = (RunId, InterruptId)> {
+    let announced = sim.courier.announced().into_iter();
+    announced
+        .filter(|told| told.taken)
+        .map(|told| (told.run, told.interrupt))
+}
+
+fn request(log: &[Recorded]) -> Option<&RunRequest> {
+    match &log.first()?.event {
+        Event::RunStarted { request, .. } => Some(request),
+        _ => None,
+    }
+}
