@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from host import ROOT, SHARED, Host, Tally, chain, eventually, node  # noqa: E402
+import chunks  # noqa: E402
 import families  # noqa: E402
 import tools  # noqa: E402
 import packs  # noqa: E402
@@ -373,6 +374,7 @@ def main():
             questions(host, published, tally)
             critics(host, published, tally)
             models(host, published, tally)
+            chunks.all_of_them(host, published, tally)
             families.all_of_them(host, tally)
             tools.all_of_them(host, published, tally, outside)
             packs.all_of_them(host, tally)

@@ -15,9 +15,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use tandem_access::Scope;
+use tandem_access::{Scope, TEST_PREFIX};
 use tandem_record::{Object, RunId, RunStatus, Seq, Timestamp};
-use tandem_runtime::StoredResponse;
+use tandem_runtime::{MOCK_PROVIDERS, StoredResponse};
 use tandem_wire::v1::error::ErrorEnvelope;
 use tandem_wire::v1::{stream, time::rfc3339};
 
@@ -111,6 +111,19 @@ impl Problem {
         .with("supported", json!([served]))
     }
 
+    pub(crate) fn unsupported_mock_provider(requested: &str) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "unsupported_mock_provider",
+            format!(
+                "There are the mock providers {}.",
+                MOCK_PROVIDERS.join(", ")
+            ),
+        )
+        .with("requestedProvider", requested)
+        .with("supportedProviders", json!(MOCK_PROVIDERS))
+    }
+
     pub(crate) fn webhook_url_rejected(reason: &str) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -158,10 +171,10 @@ impl Problem {
         Self::new(
             StatusCode::FORBIDDEN,
             "mock_provider_forbidden",
-            "This host serves no mock providers.",
+            format!("Only test keys, which begin with {TEST_PREFIX}, may name a mock provider."),
         )
         .with("requestedProvider", requested)
-        .with("supportedProviders", json!([]))
+        .with("supportedProviders", json!(MOCK_PROVIDERS))
     }
 
     // --- 404, 405 ---

@@ -43,6 +43,7 @@ impl Event {
             Self::VerificationAsked(asked) => Some(&asked.node),
             Self::ModelAskedAgain(retry) => Some(&retry.node),
             Self::ModelAnswered(told) => Some(&told.node),
+            Self::OutputChunk(told) => Some(&told.node),
             Self::Envelope(fact) => Some(&fact.node),
             Self::ReplayDivergedAtRefusal(told) => Some(&told.node),
             Self::VariableChanged { node, .. }

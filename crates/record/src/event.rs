@@ -6,8 +6,8 @@
 use crate::{
     AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, EnvelopeFact,
     ErrorInfo, EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry,
-    ModelAnswered, ModelRetry, NodeId, Object, Principal, RefusalDivergence, Resolution, RunId,
-    RunRequest, RunStatus, Seq, Timestamp, Verification, Work, WorkflowId,
+    ModelAnswered, ModelRetry, NodeId, Object, OutputChunk, Principal, RefusalDivergence,
+    Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Verification, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -391,6 +391,8 @@ pub enum Event {
         kind: String,
     },
     ReplayDivergedAtRefusal(Box<RefusalDivergence>),
+    /// A piece of what a model says.
+    OutputChunk(Box<OutputChunk>),
     ModelAnswered(Box<ModelAnswered>),
     ModelAskedAgain(Box<ModelRetry>),
     Envelope(Box<EnvelopeFact>),

@@ -9,6 +9,7 @@
 mod about;
 mod actor;
 mod agent;
+mod chunk;
 mod command;
 mod decider;
 mod effect;
@@ -16,6 +17,7 @@ mod event;
 mod id;
 mod interrupt;
 mod memory;
+mod mock;
 mod model;
 mod nesting;
 mod pack;
@@ -31,6 +33,7 @@ pub use agent::{
     AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Judged, Judgement, Said,
     Verification,
 };
+pub use chunk::{ChunkEnd, ChunkPiece, ChunkUsage, FinishReason, OutputChunk};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, EventFate, Reply};
 pub use decider::{DecisionPolicy, Denial, Standing, Verdict};
 pub use effect::{Effect, EffectKind, HttpRequest};
@@ -41,6 +44,7 @@ pub use id::{
 };
 pub use interrupt::{Decision, Interrupt, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
+pub use mock::{MockCall, MockEnding, MockScript};
 pub use model::{
     EnvelopeFact, EnvelopeFault, EnvelopeStep, ModelAnswer, ModelAnswered, ModelMessage,
     ModelRefusal, ModelRequest, ModelRetry, ModelRole, ModelStop, ModelUsage, RecoveryPath,

@@ -1,7 +1,8 @@
 //! What a started node is waiting for, and which bound a run met.
 
 use crate::{
-    EffectId, HttpRequest, ModelRequest, Object, RunId, Timestamp, ToolRequest, WorkflowId,
+    EffectId, HttpRequest, MockCall, ModelRequest, Object, RunId, Timestamp, ToolRequest,
+    WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         corrected: bool,
         request: Box<ModelRequest>,
+        /// A mock provider answers it, and nobody is called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mock: Option<Box<MockCall>>,
     },
     /// One question to a tool server under the effect's id.
     Tool {

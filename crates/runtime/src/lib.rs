@@ -65,8 +65,8 @@ pub use webhooks::{
 // What callers of the runtime need of the engine and the store, so that they need not name both.
 pub use tandem_engine::definition::{Permissions, document};
 pub use tandem_engine::model::{
-    BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, NODE_TYPES as MODEL_NODE_TYPES, Provider,
-    Providers, content_key,
+    BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, MOCK_PROVIDER_KEY, MOCK_PROVIDERS,
+    NODE_TYPES as MODEL_NODE_TYPES, Provider, Providers, content_key,
 };
 pub use tandem_engine::pack::{Brought, PackType, PackTypes};
 pub use tandem_engine::run::{

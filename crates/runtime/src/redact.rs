@@ -53,6 +53,12 @@ const NAMES: [&str; 23] = [
     "artifact_type",
     "sources",
 ];
+/// Where what a node waits for holds words that are not the engine's own.
+const WORDS_OF_WORK: [&str; 3] = [
+    "/request",
+    "/mock/script/pieces",
+    "/mock/script/ending/failure",
+];
 /// Members of a run's request that are values.
 const REQUESTED: [&str; 4] = ["inputs", "options", "scope_id", "callback_url"];
 
@@ -104,8 +110,10 @@ impl Redactor {
                     .is_some_and(|a| a.iter().all(Value::is_string));
             match key.as_str() {
                 "work" => {
-                    if let Some(request) = value.get_mut("request") {
-                        self.clean(request);
+                    for told in WORDS_OF_WORK {
+                        if let Some(words) = value.pointer_mut(told) {
+                            self.clean(words);
+                        }
                     }
                 }
                 "request" => {

@@ -63,6 +63,12 @@ impl Runtime {
         value == text
     }
 
+    /// Takes secrets out of what will be told in pieces, each an event of its own: none of them would
+    /// show the whole.
+    pub fn clean(&self, value: &mut Value) {
+        self.inner.config.redactor.clean(value);
+    }
+
     /// An event as it is kept.
     pub(crate) fn cleaned(&self, event: &Event) -> Event {
         let body = codec::encode(&None, event);

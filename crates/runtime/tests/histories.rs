@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tandem_record::{ForkMode, NodeId, RunId, RunStatus, Seq, StreamId};
 use tandem_runtime::{MockProgram, Permissions, RunRow};
 use tandem_store::{Append, Commit, Log, NewEvent, ReadLog};
-use tandem_testkit::house::{House, Plan, tenant};
+use tandem_testkit::house::{House, Plan, new_run, tenant};
 use tandem_testkit::{Flow, Script, wf};
 use tokio::test;
 
@@ -105,22 +105,24 @@ async fn every_recorded_log_still_means_the_same() {
         assert_eq!(summary(&house, &run).await, history["expect"], "{path:?}");
         folded += 1;
     }
-    assert!(folded >= 8, "only {folded} histories");
+    assert!(folded >= 9, "only {folded} histories");
 }
 
 #[test(start_paused = true)]
 async fn a_recorded_conversation_with_a_model_is_still_replayed() {
-    let text = fs::read_to_string(folder().join("models.json")).expect("it is checked in");
-    let history: Value = serde_json::from_str(&text).expect("a history is JSON");
-    let later = Plan {
-        life: 2,
-        ..Plan::default()
-    };
-    let house = later.build().await;
-    let run = restore(&house, &history).await;
-    let fork = house.fork(&run, ForkMode::Replay, Seq(0)).await;
-    let fork = fork.expect("keys of recorded requests do not change");
-    assert_eq!(summary(&house, &fork).await, history["expect"]);
+    for name in ["models.json", "mocks.json"] {
+        let text = fs::read_to_string(folder().join(name)).expect("it is checked in");
+        let history: Value = serde_json::from_str(&text).expect("a history is JSON");
+        let later = Plan {
+            life: 2,
+            ..Plan::default()
+        };
+        let house = later.build().await;
+        let run = restore(&house, &history).await;
+        let fork = house.fork(&run, ForkMode::Replay, Seq(0)).await;
+        let fork = fork.expect("keys of recorded requests do not change");
+        assert_eq!(summary(&house, &fork).await, history["expect"], "{name}");
+    }
 }
 
 async fn record(name: &str, house: &House, flow: Flow, run: &RunId) {
@@ -213,6 +215,33 @@ async fn record_models() {
     let run = house.create("conformance-models", json!({})).await;
     house.ended(&run).await;
     record("models", &house, models(), &run).await;
+}
+
+#[test(start_paused = true)]
+#[ignore = "writes tests/histories"]
+async fn record_mocks() {
+    let house = House::new().await;
+    house.register(mocks()).await;
+    let config = json!({"tokens": ["{\"ok\":", " true}"], "delayMsPerToken": 10});
+    let mock = json!({"mockProvider": {"id": "stream-text", "config": config}});
+    let mut new = new_run("mocks", json!({}));
+    new.request.options.configurable = mock.as_object().cloned();
+    let run = house.runtime.create_run(new, None).await;
+    let run = run.expect("the run may start");
+    house.elapse(5).await;
+    house.pause(&run).await.expect("running");
+    house.resume(&run).await.expect("paused");
+    house.ended(&run).await;
+    record("mocks", &house, mocks(), &run).await;
+}
+
+fn mocks() -> Flow {
+    let config =
+        json!({"provider": "acme", "outputSchema": {"type": "object", "required": ["ok"]}});
+    let asked = json!([{"role": "user", "content": "Is it fine?"}]);
+    wf("mocks")
+        .node("ask", "core.ai.structuredOutput", config)
+        .port("messages", json!({"type": "static", "value": asked}))
 }
 
 #[test(start_paused = true)]

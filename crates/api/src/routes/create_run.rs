@@ -1,6 +1,6 @@
 //! `POST /v1/runs`.
 
-use super::parent_claim;
+use super::{mock_provider, parent_claim};
 use crate::api::Shared;
 use crate::body::present;
 use crate::caller::{Caller, RunsCreate};
@@ -79,6 +79,8 @@ pub(super) async fn create_run(
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
     let mut new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    let configurable = new.request.options.configurable.as_mut();
+    mock_provider::admit(&doors.runtime, &caller, configurable)?;
     if let (Some(url), Some(courier)) = (&new.request.callback_url, doors.runtime.courier()) {
         let vetted = courier.vet(url).await;
         vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
@@ -153,13 +155,6 @@ impl Asked {
         self.check(exclusive_scope)?;
         if self.tenant_id.is_some_and(|t| t != caller.tenant.as_str()) {
             return Err(Problem::forbidden("The key belongs to another tenant."));
-        }
-        let mock = self
-            .configurable
-            .as_ref()
-            .and_then(|c| c.get("mockProvider"));
-        if let Some(mock) = mock {
-            return Err(Problem::mock_provider_forbidden(mock["id"].as_str()));
         }
         Ok(NewRun {
             workflow_id: WorkflowId::from(self.workflow_id.unwrap_or_default()),

@@ -15,8 +15,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tandem_access::TEST_PREFIX;
 use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
-use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Compaction, Models, Wired};
+use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Compaction, Models, Testing, Wired};
 use tandem_wire::v1::stream;
 
 /// How long an old key works beside its successor, at least: until it is revoked, so longer than
@@ -147,6 +148,10 @@ fn document(doors: &Doors) -> Value {
         interrupt_kinds: &kinds,
         webhooks: doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
+        testing: Testing {
+            mock_providers: &tandem_runtime::MOCK_PROVIDERS,
+            test_key_prefix: TEST_PREFIX,
+        },
         memory_entry_bytes: Some(tandem_runtime::MAX_ENTRY_BYTES),
         compaction: tandem_runtime::sources_at_once(limits).map(|sources| Compaction {
             max_input_entries: sources,

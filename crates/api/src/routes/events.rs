@@ -18,7 +18,7 @@ use std::time::Duration;
 use tandem_record::{Event, Recorded, RunId, Seq};
 use tandem_runtime::{Definition, StoredRun, Unfolded};
 use tandem_wire::v1::project::{self, SnapshotExtras};
-use tandem_wire::v1::stream::Modes;
+use tandem_wire::v1::stream::{MESSAGE, Modes};
 
 const MAX_BUFFER_MS: u64 = 5_000;
 
@@ -64,6 +64,7 @@ pub(super) async fn stream_events(
         run,
         modes,
         definition,
+        batched: window.is_some(),
     };
     Ok(sse::stream(follower, show, window))
 }
@@ -99,6 +100,8 @@ struct Events {
     run: RunId,
     modes: Modes,
     definition: Arc<Definition>,
+    /// A batch is made of whole events; what has no frame of its own must say what it is.
+    batched: bool,
 }
 
 impl Show for Events {
@@ -106,7 +109,16 @@ impl Show for Events {
         let shown = events.iter().filter(|e| self.modes.shows(&e.event));
         shown
             .map(|recorded| {
-                let doc = project::event(&self.run, recorded, &self.definition.sensitivity);
+                let sensitivity = &self.definition.sensitivity;
+                if !self.batched && self.modes.shows_as_message(&recorded.event) {
+                    return Frame {
+                        seq: recorded.seq,
+                        name: MESSAGE.to_owned(),
+                        data: project::message(&self.run, recorded, sensitivity).to_string(),
+                        urgent: false,
+                    };
+                }
+                let doc = project::event(&self.run, recorded, sensitivity);
                 Frame {
                     seq: recorded.seq,
                     name: doc["type"].as_str().unwrap_or("message").to_owned(),

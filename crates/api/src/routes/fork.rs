@@ -1,5 +1,6 @@
 //! `POST /v1/runs/{runId}:fork`.
 
+use super::mock_provider;
 use crate::api::Shared;
 use crate::at::At;
 use crate::body::{present, present_object};
@@ -68,7 +69,9 @@ pub(super) async fn fork(
         Begun::Before(answer) => return Ok(answer),
     };
     let asked: Asked = request.json()?;
-    let asked = asked.into_request(&trace)?;
+    let mut asked = asked.into_request(&trace)?;
+    let configurable = asked.overlay.configurable.as_mut();
+    mock_provider::admit(&doors.runtime, &caller, configurable)?;
     // One past retention is still known here, to be refused by name.
     let source = doors.known(&caller, &RunId::from(run)).await?;
     ticket.fork(&doors, &caller, source, asked).await

@@ -23,6 +23,7 @@ mod links;
 mod list_runs;
 mod memory;
 mod mock_models;
+mod mock_provider;
 mod outside_events;
 mod parent_claim;
 mod poll;

@@ -15,6 +15,7 @@ mod idempotency;
 mod inbox;
 mod keys;
 mod links;
+mod mock_providers;
 mod models;
 mod nesting;
 mod past;

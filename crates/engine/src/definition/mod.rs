@@ -10,13 +10,14 @@ mod topology;
 
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
+use crate::model::mock;
 use crate::node::Kind;
 use crate::pack::Brought;
 use document::{Document, TriggerRule};
 use jsonschema::Validator;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use tandem_record::{DefinitionHash, NodeId, Sensitivity, WorkflowId};
+use tandem_record::{DefinitionHash, NodeId, RunOptions, Sensitivity, WorkflowId};
 
 /// One thing wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,12 +163,15 @@ impl Definition {
         foreign.map(|n| n.type_id.as_str())
     }
 
-    /// Complaints of the workflow's own schema about a run's `configurable`.
-    pub fn check_configurable(&self, configurable: &Value) -> Vec<Problem> {
-        match &self.configurable {
-            Some(schema) => schema::problems(schema, configurable, "/configurable"),
-            None => Vec::new(),
-        }
+    /// Complaints of the workflow's own schema about a run's `configurable`. Who stands in for the
+    /// models of a test is not the workflow's business: children are given it unasked.
+    pub fn check_configurable(&self, options: &RunOptions) -> Vec<Problem> {
+        let Some(schema) = &self.configurable else {
+            return Vec::new();
+        };
+        let mut configurable = options.configurable.clone().unwrap_or_default();
+        configurable.remove(mock::KEY);
+        schema::problems(schema, &Value::Object(configurable), "/configurable")
     }
 
     /// Whether any incoming or outgoing relation exists; used to draw the graph.

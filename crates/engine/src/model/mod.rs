@@ -3,6 +3,7 @@
 
 mod judge;
 mod key;
+pub(crate) mod mock;
 mod providers;
 mod recover;
 mod refusal;
@@ -13,6 +14,7 @@ mod tests;
 pub(crate) use judge::{Judged, Verdict, judge};
 pub(crate) use key::rekey_work;
 pub use key::{RECIPE, content_key, rekey, semantic_request};
+pub use mock::{KEY as MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
 pub use providers::{MOCK_PROVIDER, Provider, Providers};
 pub(crate) use refusal::without_prompt;
 

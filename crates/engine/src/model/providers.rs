@@ -50,13 +50,12 @@ impl Providers {
                 let Kind::Model(config) = &node.kind else {
                     return None;
                 };
-                let (key, message) = match self.get(&config.provider) {
-                    None => ("provider", self.unknown(&config.provider)),
+                let provider = config.provider.as_ref()?;
+                let (key, message) = match self.get(provider) {
+                    None => ("provider", self.unknown(provider)),
                     Some(known) if config.model.is_none() && known.default_model.is_none() => {
-                        let message = format!(
-                            "is required: the provider {:?} has no default model",
-                            config.provider
-                        );
+                        let message =
+                            format!("is required: the provider {provider:?} has no default model");
                         ("model", message)
                     }
                     Some(_) => return None,

@@ -192,7 +192,7 @@ const CATALOG: &[NodeType] = &[
     served("core.ai.structuredOutput"),
     served("core.llm.chat"),
     served("core.mcp.toolCall"),
-    // A call of one tool; prompts as such are not served.
+    // A call of one tool; prompts as such are not served, but to conformance workflows.
     in_part("core.ai.callPrompt"),
     served("vendor.tandem.http"),
     served("vendor.tandem.memory"),
@@ -417,6 +417,9 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.mcp.toolCall" => ToolNode::call(config, cx).map(Kind::Tool),
         "core.ai.callPrompt" if config.contains_key("mcp") => {
             ToolNode::prompt(config, cx).map(Kind::Tool)
+        }
+        "core.ai.callPrompt" if cx.conformance || cx.conformance_role => {
+            ModelNode::prompt(config, cx).map(Kind::Model)
         }
         "core.ai.callPrompt" => cx.no_such_type(type_id),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),

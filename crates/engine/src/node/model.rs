@@ -1,5 +1,6 @@
-//! `core.ai.structuredOutput` and `core.llm.chat`: a question to a language model. Which providers
-//! there are is the host's business; here only the shape of the question is understood.
+//! `core.ai.structuredOutput`, `core.llm.chat` and prompts by their ids: a question to a language
+//! model. Which providers there are is the host's business; here only the shape of the question is
+//! understood.
 
 use super::ParseContext;
 use crate::model::{MAX_OUTPUT_TOKENS, MOCK_PROVIDER};
@@ -26,13 +27,17 @@ const CHAT_KEYS: [&str; 7] = [
     "nondeterministic",
 ];
 
+const PROMPT_KEYS: [&str; 2] = ["promptId", "expectsStreaming"];
+const MAX_PROMPT_ID_CHARS: usize = 256;
+
 /// Messages of one request, and the text in them.
 const MAX_MESSAGES: usize = 1_000;
 const MAX_PROMPT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct ModelNode {
-    pub(crate) provider: String,
+    /// Absent for a prompt by its id, which only a mock provider of the run can answer.
+    pub(crate) provider: Option<String>,
     /// Absent when the provider's default is meant.
     pub(crate) model: Option<String>,
     pub(crate) temperature: Option<f64>,
@@ -92,6 +97,27 @@ impl ModelNode {
         })
     }
 
+    /// A prompt that is named by its id. There is no library of prompts, so nothing but the id is
+    /// understood, and that the author expects what is said piece by piece.
+    pub(super) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        cx.closed(config, &PROMPT_KEYS)?;
+        let id = cx.required_text(config, "promptId")?;
+        if id.chars().count() > MAX_PROMPT_ID_CHARS {
+            let message = format!("must have at most {MAX_PROMPT_ID_CHARS} characters");
+            return cx.bad("promptId", message);
+        }
+        cx.flag(config, "expectsStreaming", false)?;
+        Some(Self {
+            provider: None,
+            model: None,
+            temperature: None,
+            max_tokens: None,
+            shape: None,
+            system: None,
+            user: None,
+        })
+    }
+
     fn common(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let provider = cx.required_text(config, "provider")?;
         if provider == MOCK_PROVIDER && !(cx.conformance || cx.conformance_role) {
@@ -114,7 +140,7 @@ impl ModelNode {
         }
         cx.flag(config, "nondeterministic", false)?;
         Some(Self {
-            provider,
+            provider: Some(provider),
             model: cx.text(config, "model")?.filter(|m| !m.is_empty()),
             temperature,
             max_tokens,
@@ -153,7 +179,9 @@ impl ModelNode {
             }
         }
         messages.extend(prompt(ModelRole::User, &self.user, "userPrompt"));
-        if !messages.iter().any(|m| m.role == ModelRole::User) {
+        // What a prompt says is known to whoever knows prompts by their ids.
+        let by_id = self.provider.is_none();
+        if !by_id && !messages.iter().any(|m| m.role == ModelRole::User) {
             let message = "there is nothing to ask: no message of a user, in config or inputs";
             return Err(ErrorInfo::new("validation_error", message));
         }

@@ -369,6 +369,7 @@ impl Run {
                 self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
             }
             Event::ModelAnswered(told) => self.count_tokens(told),
+            Event::OutputChunk(told) => self.with_node(&told.node, |n| n.hear_piece(at)),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {

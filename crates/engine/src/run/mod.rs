@@ -18,6 +18,7 @@ mod finish;
 mod foresee;
 mod fork;
 mod limits;
+mod mock;
 mod model;
 mod nesting;
 mod older_names;

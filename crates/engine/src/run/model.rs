@@ -10,19 +10,21 @@
 //! ```
 
 use super::finish::Done;
+use super::mock::no_library;
 use super::state::{NodeState, Run};
 use super::turn::Turn;
 use crate::ids::logical_invocation_id;
+use crate::model::mock::Mock;
 use crate::model::{
-    ASSUMED_OUTPUT_TOKENS, BUDGET_MULTIPLIER, Judged, MAX_ATTEMPTS, MAX_OUTPUT_TOKENS, Provider,
-    Verdict, content_key, judge, without_prompt,
+    ASSUMED_OUTPUT_TOKENS, BUDGET_MULTIPLIER, Judged, MAX_ATTEMPTS, MAX_OUTPUT_TOKENS,
+    MOCK_PROVIDER, Provider, Verdict, content_key, judge, without_prompt,
 };
 use crate::node::{Kind, ModelNode};
 use serde_json::{Value, json};
 use tandem_record::{
-    CapKind, EffectId, EnvelopeFact, EnvelopeFault, EnvelopeStep, ErrorInfo, Event, ModelAnswer,
-    ModelAnswered, ModelMessage, ModelRequest, ModelRetry, ModelRole, NodeId, Object, RunId, Seq,
-    TenantId, Work,
+    CapKind, EffectId, EnvelopeFact, EnvelopeFault, EnvelopeStep, ErrorInfo, Event, MockCall,
+    MockScript, ModelAnswer, ModelAnswered, ModelMessage, ModelRequest, ModelRetry, ModelRole,
+    NodeId, Object, RunId, Seq, TenantId, Work,
 };
 
 /// Answers of providers that answer by program, for replays. Looked up outside like memory.
@@ -67,6 +69,8 @@ pub(super) struct Call {
     pub(super) round: u32,
     pub(super) corrected: bool,
     pub(super) request: ModelRequest,
+    /// What a mock provider answers in a provider's place.
+    pub(super) script: Option<MockScript>,
 }
 
 impl NodeState {
@@ -86,12 +90,14 @@ impl Run {
                 round,
                 corrected,
                 request,
+                mock,
                 ..
             }) => Some(Call {
                 key: key.clone(),
                 round: *round,
                 corrected: *corrected,
                 request: (**request).clone(),
+                script: mock.as_ref().map(|call| call.script.clone()),
             }),
             _ => None,
         }
@@ -132,16 +138,18 @@ impl Turn<'_> {
         then: Option<&ModelRequest>,
     ) -> Result<Work, ErrorInfo> {
         if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
-            return Ok(unfinished.clone());
+            return Ok(self.restarted(unfinished.clone()));
         }
         let inputs = self.fenced(ix, inputs);
-        let request = self.model_request(config, &inputs, then)?;
+        let mock = self.run.mock()?;
+        let request = self.model_request(config, &inputs, mock.as_ref(), then)?;
         Ok(Work::Model {
             effect: self.run.call_id(ix, execution, 1),
             key: content_key(&request),
             round: 1,
             corrected: false,
             request: Box::new(request),
+            mock: mock.map(|mock| Box::new(MockCall::begin(mock.script, self.now))),
         })
     }
 
@@ -150,24 +158,32 @@ impl Turn<'_> {
         &self,
         config: &ModelNode,
         inputs: &Object,
+        mock: Option<&Mock>,
         then: Option<&ModelRequest>,
     ) -> Result<ModelRequest, ErrorInfo> {
         let configurable = self.run.request().options.configurable.as_ref();
         let option = |key: &str| configurable.and_then(|c| c.get(key));
         let text = |key: &str| option(key).and_then(Value::as_str).map(str::to_owned);
-        let provider = text("ai.provider").unwrap_or_else(|| config.provider.clone());
-        let default = match then {
-            // Nobody is asked, so who could be asked today does not matter.
-            Some(then) => Some(then.model.clone()),
-            None => self.default_model(&provider, config)?,
-        };
-        let model = text("ai.model")
-            .or_else(|| text("model"))
-            .or_else(|| config.model.clone())
-            .or(default);
-        let Some(model) = model else {
-            let message = format!("no model is named, and {provider:?} has no default");
-            return Err(ErrorInfo::new("model_not_supported", message));
+        let (provider, model) = match mock {
+            Some(mock) => (MOCK_PROVIDER.to_owned(), mock.model.clone()),
+            None => {
+                let provider = text("ai.provider").or_else(|| config.provider.clone());
+                let provider = provider.ok_or_else(no_library)?;
+                let default = match then {
+                    // Nobody is asked, so who could be asked today does not matter.
+                    Some(then) => Some(then.model.clone()),
+                    None => self.default_model(&provider, config)?,
+                };
+                let model = text("ai.model")
+                    .or_else(|| text("model"))
+                    .or_else(|| config.model.clone())
+                    .or(default);
+                let Some(model) = model else {
+                    let message = format!("no model is named, and {provider:?} has no default");
+                    return Err(ErrorInfo::new("model_not_supported", message));
+                };
+                (provider, model)
+            }
         };
         let max_tokens = option("maxTokens").and_then(Value::as_u64);
         let temperature = option("temperature").and_then(Value::as_f64);
@@ -191,7 +207,8 @@ impl Turn<'_> {
     ) -> Result<Option<String>, ErrorInfo> {
         let providers = self.cx.providers;
         // Whether a workflow may use what answers by program is settled by its document.
-        let meant = |p: &&Provider| !p.programmed || provider == config.provider;
+        let own = config.provider.as_deref();
+        let meant = |p: &&Provider| !p.programmed || own == Some(provider);
         match providers.get(provider).filter(meant) {
             Some(known) => Ok(known.default_model.clone()),
             None => {
@@ -319,6 +336,10 @@ impl Turn<'_> {
                 round,
                 corrected,
                 request: Box::new(request),
+                mock: call
+                    .script
+                    .clone()
+                    .map(|script| Box::new(MockCall::begin(script, self.now))),
             },
         };
         self.emit(Event::ModelAskedAgain(Box::new(retry)), Some(cause));

@@ -1,6 +1,7 @@
 //! What a caller may put beside the inputs of a run.
 
 use crate::definition::Problem;
+use crate::model::mock;
 use serde_json::Value;
 use tandem_record::{Object, RunOptions};
 
@@ -27,6 +28,9 @@ pub fn check_options(options: &RunOptions) -> Vec<Problem> {
         check_metadata(metadata, &mut problems);
     }
     for (key, value) in options.configurable.iter().flatten() {
+        if key == mock::KEY {
+            problems.extend(mock::read(value).err().into_iter().flatten());
+        }
         if let Some(message) = check_reserved(key, value) {
             problems.push(Problem::new(format!("/configurable/{key}"), message));
         }

@@ -10,7 +10,7 @@ use crate::node::{Kind, SubWorkflow};
 use std::sync::Arc;
 use tandem_record::{
     Cause, ChildOutcome, EffectKind, ErrorInfo, Event, Object, ParentCause, ParentLink, RunId,
-    RunOptions, RunRequest, RunStatus, Seq, Work, WorkflowId,
+    RunRequest, RunStatus, Seq, Work, WorkflowId,
 };
 
 /// A child to be created in the name of a node.
@@ -190,7 +190,7 @@ impl Turn<'_> {
                 inputs,
                 erased_defaults,
                 untrusted_inputs,
-                options: RunOptions::default(),
+                options: self.run.inherited_options(),
                 scope_id: None,
                 // Whoever started the family hears of every question in it.
                 callback_url: request.callback_url.clone(),

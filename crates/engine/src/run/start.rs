@@ -136,6 +136,7 @@ impl Turn<'_> {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
             Step::Wait(Work::Tool { .. }) => self.tell_call(ix, started),
+            Step::Wait(Work::Model { mock: Some(_), .. }) => self.speak(ix),
             Step::Wait(_) | Step::Underway => {}
             Step::Ask(question) => {
                 // A decision given in place of another one is newer than anything of the node.
@@ -173,6 +174,7 @@ impl Turn<'_> {
                 "capability_not_provided",
                 format!("this host does not serve {capability:?}"),
             )),
+            Kind::Model(config) => self.admit_prompt(config),
             _ => Ok(()),
         }
     }

@@ -32,6 +32,12 @@ pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp
                 let wake = match (&node.work, node.retry_at) {
                     (_, Some(at)) => Some(at),
                     (Some(Work::Sleep { until }), None) => Some(*until),
+                    (
+                        Some(Work::Model {
+                            mock: Some(call), ..
+                        }),
+                        None,
+                    ) => Some(call.due),
                     _ => None,
                 };
                 if let Some(due) = wake {
@@ -108,6 +114,7 @@ pub fn wanted_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                 };
                 (effect, kind)
             }
+            Some(Work::Model { mock: Some(_), .. }) => continue,
             Some(Work::Model {
                 effect, request, ..
             }) => (

@@ -120,6 +120,11 @@ fn describe(event: &Value) -> Shown {
             let breach = format!("limit {} of {limit} passed: {seen}", text("kind"));
             show("!", Colour::Red, breach)
         }
+        "output.chunk" => show(
+            "·",
+            Colour::Dim,
+            format!("says {}", brief(&payload["chunk"])),
+        ),
         "provider.usage" => {
             let (input, output) = (&payload["inputTokens"], &payload["outputTokens"]);
             let who = format!("{}/{}", text("provider"), text("model"));
@@ -257,6 +262,12 @@ mod tests {
                 json!({"childWorkflowId": "parcel", "childRunId": "run-2"}),
             ),
             event(
+                3002,
+                "output.chunk",
+                Some("judge"),
+                json!({"chunk": "Well, ", "isLast": false}),
+            ),
+            event(
                 3003,
                 "provider.usage",
                 Some("judge"),
@@ -305,6 +316,7 @@ mod tests {
 \u{20}  3.0 s ✓ charge             completed in 600 ms
 \u{20}  3.0 s ○ refund             skipped: condition
 \u{20}  3.0 s ↳ ship               parcel as run-2
+\u{20}  3.0 s · judge              says \"Well, \"
 \u{20}  3.0 s · judge              acme/m: 7 tokens in, 2 out
 \u{20}  3.0 s ↻ judge              asks again, attempt 2: parse-error
 \u{20}  3.0 s ✗ judge              the model refused: no

@@ -2,7 +2,7 @@
 
 use super::client::tenant;
 use super::knowledge::Knowledge;
-use super::{Simulation, Told, all_runs, callbacks, crew, critic, notes, webhooks};
+use super::{Simulation, Told, all_runs, callbacks, crew, critic, mocks, notes, webhooks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -31,6 +31,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
         well_formed(ended)?;
         one_decision_each(ended)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
+        mocks::sentences(run, &ended.log)?;
         crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
         if ended.row.workflow_id.as_str() == critic::CHECKED {
             critic::verdicts(run, ended.row.status, &ended.log)?;

@@ -2,7 +2,8 @@
 
 use super::crew::CREW;
 use super::critic::CHECKED;
-use super::{Simulation, callbacks, people};
+use super::mocks::TALKING;
+use super::{Simulation, callbacks, mocks, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -16,7 +17,7 @@ use tandem_runtime::{
     Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
 };
 
-const WORKFLOWS: [&str; 12] = [
+const WORKFLOWS: [&str; 14] = [
     "asking",
     "top",
     "top",
@@ -28,6 +29,8 @@ const WORKFLOWS: [&str; 12] = [
     CREW,
     CHECKED,
     CHECKED,
+    TALKING,
+    TALKING,
     "missing",
 ];
 /// Runs clients ask for in one simulation; their children come on top.
@@ -93,7 +96,7 @@ async fn create(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     for _ in 0..rng.random_range(1..4) {
         let new = NewRun {
             workflow_id: WorkflowId::new(workflow),
-            request: request(rng),
+            request: request(rng, workflow),
             exclusive_scope: false,
         };
         let result = runtime.create_run(new, key.clone().map(answering)).await;
@@ -119,7 +122,7 @@ async fn create(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     }
 }
 
-fn request(rng: &mut SmallRng) -> RunRequest {
+fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
     let mut configurable = Object::new();
     if rng.random_bool(0.1) {
         configurable.insert(
@@ -129,6 +132,10 @@ fn request(rng: &mut SmallRng) -> RunRequest {
     }
     if rng.random_bool(0.1) {
         configurable.insert("recursionLimit".to_owned(), json!(rng.random_range(1..9)));
+    }
+    let often = if workflow == TALKING { 0.8 } else { 0.2 };
+    if rng.random_bool(often) {
+        configurable.insert("mockProvider".to_owned(), mocks::provider(rng));
     }
     RunRequest {
         owner: Owner {

@@ -10,6 +10,7 @@ mod crew;
 mod critic;
 mod knowledge;
 mod many;
+mod mocks;
 mod notes;
 mod people;
 mod webhooks;

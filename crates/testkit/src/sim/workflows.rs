@@ -1,6 +1,6 @@
 //! Random workflows: three levels that call each other downwards, so that children nest.
 
-use super::{crew, critic, notes};
+use super::{crew, critic, mocks, notes};
 use crate::flow::{Flow, wf};
 use crate::house::PACK_TYPE;
 use rand::Rng;
@@ -27,6 +27,7 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
         crew::supervised(rng, &["middle", "leaf"]),
         critic::judge(rng),
         critic::checked(rng, &["middle", "leaf"]),
+        mocks::talking(rng),
     ]
 }
 

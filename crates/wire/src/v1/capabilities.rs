@@ -2,10 +2,12 @@
 //! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
 
 mod packs;
+mod testing;
 #[cfg(test)]
 mod tests;
 
 pub use packs::WasmPacks;
+pub use testing::Testing;
 
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
@@ -44,6 +46,7 @@ pub struct Wired<'a> {
     /// Run events are delivered to subscribers.
     pub webhooks: bool,
     pub test_seams: bool,
+    pub testing: Testing<'a>,
     /// Bytes of one memory entry; absent when there is no memory.
     pub memory_entry_bytes: Option<usize>,
     /// How notes are collapsed, where they are.
@@ -237,6 +240,7 @@ pub fn document(wired: &Wired<'_>) -> Value {
     }
     out.opt("auth", auth(wired));
     out.set("observability", observability(wired));
+    out.set("testing", testing::told(&wired.testing));
     if !wired.fixtures.is_empty() {
         out.set("fixtures", wired.fixtures);
     }

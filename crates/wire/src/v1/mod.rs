@@ -4,6 +4,7 @@ mod agent;
 pub mod announcement;
 pub mod bundle;
 pub mod capabilities;
+mod chunk;
 pub mod diff;
 pub mod error;
 mod mask;

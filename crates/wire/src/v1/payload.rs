@@ -1,6 +1,7 @@
 //! The public name and payload of each stored fact.
 
 use super::agent;
+use super::chunk::chunk_payload;
 use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::question::{asked, question_payload, standing};
@@ -54,6 +55,7 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::MemoryCompacted { .. } => "memory.compacted",
         Event::ReplayDiverged { .. } => "replay.diverged",
         Event::ReplayDivergedAtRefusal(_) => "replay.divergedAtRefusal",
+        Event::OutputChunk(_) => "output.chunk",
         Event::ModelAnswered(told) => answer_name(told),
         Event::ModelAskedAgain(_) => "envelope.retry.attempted",
         Event::Envelope(fact) => envelope_name(fact),
@@ -191,6 +193,7 @@ fn node_payload(
             out.set("error", error(failure));
             out.set("attempts", attempts);
         }
+        Event::OutputChunk(told) => chunk_payload(run, told, sensitivity, out),
         Event::NodeRetried {
             node,
             attempt,
@@ -414,6 +417,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::NodeSkipped { .. }
         | Event::NodeCancelled { .. }
         | Event::NodeDispatched { .. }
+        | Event::OutputChunk(_)
         | Event::Agent(_)
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }

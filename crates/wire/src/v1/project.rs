@@ -90,6 +90,11 @@ pub fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Val
     Value::Object(out.0)
 }
 
+/// What one event says, without its envelope.
+pub fn message(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Value {
+    Value::Object(payload(run, &recorded.event, recorded.at, sensitivity))
+}
+
 /// A run as clients see it.
 pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtras) -> Value {
     let secret = |name: &str| sensitivity.variables.contains(name);

@@ -4,6 +4,9 @@ use tandem_record::Event;
 
 pub const SUPPORTED: [&str; 4] = ["updates", "values", "messages", "debug"];
 
+/// The name of a piece of text in a stream of messages.
+pub const MESSAGE: &str = "ai.message.chunk";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Updates,
@@ -51,15 +54,26 @@ impl Modes {
         self.0.iter().any(|mode| match mode {
             Mode::Debug => true,
             Mode::Updates => is_update(event),
-            // Token chunks only; nodes that stream tokens arrive with model calls.
-            Mode::Messages | Mode::Values => false,
+            Mode::Messages => is_message(event),
+            Mode::Values => false,
         })
+    }
+
+    /// Whether an event is shown as a message and not as itself: its name is [`MESSAGE`], and its
+    /// data is its payload alone.
+    pub fn shows_as_message(&self, event: &Event) -> bool {
+        self.0.contains(&Mode::Messages) && is_message(event)
     }
 
     /// Whether a values stream sends a snapshot after this event.
     pub fn values_trigger(event: &Event) -> bool {
         is_update(event) || matches!(event, Event::NodeStarted { .. })
     }
+}
+
+/// What a model says, piece by piece.
+fn is_message(event: &Event) -> bool {
+    matches!(event, Event::OutputChunk(_))
 }
 
 fn is_update(event: &Event) -> bool {
@@ -106,6 +120,7 @@ fn is_update(event: &Event) -> bool {
         | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. }
         | Event::ReplayDivergedAtRefusal(_)
+        | Event::OutputChunk(_)
         | Event::ModelAnswered(_)
         | Event::ModelAskedAgain(_)
         | Event::Envelope(_)

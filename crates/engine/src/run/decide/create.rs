@@ -8,7 +8,6 @@ use crate::run::options::check_options;
 use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
 use crate::run::turn::{Context, Decision, Turn};
-use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{Cause, Event, Object, Reply, RunId, RunRequest};
 
@@ -73,8 +72,7 @@ pub(in crate::run) fn check(
         let message = format!("the workflow is {status}; no run of it may start");
         problems.push(Problem::new("/workflowId", message));
     }
-    let configurable = request.options.configurable.clone().unwrap_or_default();
-    problems.extend(def.check_configurable(&Value::Object(configurable)));
+    problems.extend(def.check_configurable(&request.options));
     for variable in &def.document.variables {
         let missing = variable.required
             && variable.default_value.is_none()

@@ -79,8 +79,15 @@ fn node_wake(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
         }
         return true;
     }
-    let Some(Work::Sleep { until }) = state.work else {
-        return false;
+    let until = match &state.work {
+        Some(Work::Model {
+            mock: Some(call), ..
+        }) if turn.now >= call.due => {
+            turn.speak(ix);
+            return true;
+        }
+        Some(Work::Sleep { until }) => *until,
+        _ => return false,
     };
     if turn.now < until {
         return false;

@@ -7,6 +7,7 @@
 use super::place;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
 use crate::node::Kind;
+use crate::run::mock;
 use crate::run::start::{Entry, Step};
 use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
 use crate::run::tool::tool_effect;
@@ -108,6 +109,8 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
     let at = log[start].at;
     let returned = log[start..].iter().any(|r| returns(&r.event, node));
     let from_now = |then: Timestamp| now.plus_ms(then.ms_since(at));
+    // What cannot be read was refused with the fork's options.
+    let mock = run.mock().ok().flatten();
     if let Event::NodeStarted {
         work,
         deadline,
@@ -125,7 +128,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             Some(Work::Sleep { until }) => *until = from_now(*until),
             Some(Work::Http { effect, .. }) => *effect = identity("tandem:http"),
             // Renamed when it was copied.
-            Some(Work::Model { .. }) => {}
+            Some(work @ Work::Model { .. }) => mock::renew(work, mock.as_ref(), now, from_now),
             Some(Work::Tool { effect, call, .. }) => {
                 *effect = tool_effect(tenant, run.id(), node, *execution);
                 // Otherwise it keeps its name: what was told of it was copied.
@@ -142,6 +145,11 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
         }
     }
     for recorded in &mut log[start..] {
+        if let Event::ModelAskedAgain(retry) = &mut recorded.event
+            && retry.node == *node
+        {
+            mock::renew(&mut retry.work, mock.as_ref(), now, from_now);
+        }
         if let Event::VerificationAsked(asked) = &mut recorded.event
             && asked.node == *node
         {

@@ -49,8 +49,7 @@ pub fn fork(
     if forked.mode == ForkMode::Branch {
         problems.extend(cx.providers.check_options(&source.request.options));
     }
-    let configurable = source.request.options.configurable.clone();
-    problems.extend(def.check_configurable(&Value::Object(configurable.unwrap_or_default())));
+    problems.extend(def.check_configurable(&source.request.options));
     if !problems.is_empty() {
         // The source's own options were sound.
         for problem in &mut problems {

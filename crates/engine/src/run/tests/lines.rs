@@ -3,8 +3,8 @@
 use crate::run::Birth;
 use serde_json::Value;
 use tandem_record::{
-    ChildOutcome, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep, Judged, Object,
-    Recorded, Said, TimerKey, Timestamp, ToolAsk, Work,
+    ChildOutcome, ChunkPiece, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep,
+    Judged, Object, Recorded, Said, TimerKey, Timestamp, ToolAsk, Work,
 };
 
 pub(super) fn event(recorded: &Recorded) -> String {
@@ -207,6 +207,18 @@ pub(super) fn event(recorded: &Recorded) -> String {
             .word("model.answered")
             .word(&told.node)
             .word(format!("round={}", told.round)),
+        Event::OutputChunk(told) => line
+            .word("output.chunk")
+            .word(&told.node)
+            .word(match &told.piece {
+                ChunkPiece::Text(text) => format!("{text:?}"),
+                ChunkPiece::ToolCall { id, .. } => format!("call={id}"),
+            })
+            .words(told.end.map(|end| {
+                let usage = end.usage;
+                let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
+                format!("{} {prompt}+{completion}", end.finish.as_str())
+            })),
         Event::ModelAskedAgain(retry) => line
             .word("envelope.retry.attempted")
             .word(&retry.node)
@@ -430,6 +442,7 @@ fn waits(work: &Work, at: Timestamp) -> String {
     match work {
         Work::Sleep { until } => format!("sleep={}", until.ms_since(at)),
         Work::Http { .. } => "http".to_owned(),
+        Work::Model { mock: Some(_), .. } => "mock".to_owned(),
         Work::Model { .. } => "model".to_owned(),
         Work::Tool { .. } => "tool".to_owned(),
         Work::SecretEcho { .. } => "secret".to_owned(),

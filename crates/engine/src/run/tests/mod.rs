@@ -34,6 +34,8 @@ mod floor;
 mod linear;
 mod links;
 mod loops;
+mod mock_replays;
+mod mocks;
 mod model_replays;
 mod models;
 mod overdue;

@@ -359,6 +359,7 @@ impl Stage {
     fn try_fork(&self, mode: ForkMode, from: u64) -> (RunRequest, Result<Decision, Undecided>) {
         let mut request = self.run().request().clone();
         request.parent = None;
+        request.options = self.request.options.clone();
         request.forked_from = Some(Box::new(ForkedFrom {
             run_id: RunId::new("run-1"),
             from_seq: Seq(from),

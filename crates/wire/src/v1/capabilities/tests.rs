@@ -46,6 +46,10 @@ fn told(agents: Agents<'_>) -> Value {
         interrupt_kinds: &[],
         webhooks: false,
         test_seams: false,
+        testing: Testing {
+            mock_providers: &["stream-text"],
+            test_key_prefix: "k_test_",
+        },
         memory_entry_bytes: memory.then_some(1),
         compaction: memory.then_some(Compaction {
             max_input_entries: 2,
@@ -135,6 +139,12 @@ fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
         assert_eq!(model.get("verifier"), gates.as_ref());
         assert_eq!(model.get("transcriptWindow"), None, "no turn is fed one");
     }
+}
+
+#[test]
+fn testers_are_told_which_models_are_free_and_for_which_keys() {
+    let testing = json!({"mockProviders": ["stream-text"], "testKeyPrefix": "k_test_"});
+    assert_eq!(told(served([true; 4], None))["testing"], testing);
 }
 
 #[test]

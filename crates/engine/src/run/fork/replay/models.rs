@@ -149,7 +149,8 @@ impl Tape<'_, '_> {
     /// What a provider that answers by program says now. `None` where the record is asked.
     fn heard_again(&mut self, ix: usize, call: &Call) -> Option<Reheard> {
         let by_program = self.turn.cx.providers.is_programmed(&call.request.provider);
-        if self.next < self.from || !by_program {
+        // What a mock provider of the run says is in the record, and would be the same again.
+        if self.next < self.from || !by_program || call.script.is_some() {
             return None;
         }
         let execution = self.turn.run.state.nodes[ix].execution - 1;

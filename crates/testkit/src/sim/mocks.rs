@@ -1,0 +1,96 @@
+//! Runs that name a mock provider, and what must hold of what it said: each call tells its tokens in
+//! order, none twice, and all of them if it was answered, whatever crashed in between; and no call
+//! of such a run or of its children is anybody's but the mock's.
+
+use super::check::ensure;
+use crate::flow::wf;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tandem_record::{Event, MockCall, NodeId, Recorded, RunId, Work};
+
+pub(super) const TALKING: &str = "talking";
+
+/// Two models side by side, slow enough to be interrupted, and one after them.
+pub(super) fn talking(rng: &mut SmallRng) -> Value {
+    let chat = || json!({"provider": "acme", "userPrompt": "Well?"});
+    let mut flow = wf(TALKING)
+        .variable("v", json!("default"))
+        .settings(json!({"maxRetries": rng.random_range(0..3)}));
+    for name in ["one", "other", "after"] {
+        flow = flow.node(name, "core.llm.chat", chat());
+        if rng.random_bool(0.3) {
+            let settings = json!({"timeoutMs": rng.random_range(100..3_000)});
+            flow = flow.with("settings", settings);
+        }
+    }
+    flow.path("one after").path("other after").document()
+}
+
+/// JSON that fits what the simulation's nodes ask for, or does not, at a random pace.
+pub(super) fn provider(rng: &mut SmallRng) -> Value {
+    let tokens = match rng.random_range(0..3) {
+        0 => json!(["not", " JSON"]),
+        1 => json!(["{}"]),
+        _ => json!(["{", "\"a\":", "1", "}"]),
+    };
+    let delay = [0, rng.random_range(1..700)][rng.random_range(0..2)];
+    json!({"id": "stream-text", "config": {"tokens": tokens, "delayMsPerToken": delay}})
+}
+
+pub(super) fn sentences(run: &RunId, log: &[Recorded]) -> Result<(), String> {
+    let mut mocked = false;
+    // The call each node makes, and what was told of it.
+    let mut calls: HashMap<&NodeId, (&MockCall, Vec<&str>)> = HashMap::new();
+    for recorded in log {
+        let (node, work) = match &recorded.event {
+            Event::RunStarted { request, .. } => {
+                let configurable = request.options.configurable.as_ref();
+                mocked = configurable.is_some_and(|c| c.contains_key("mockProvider"));
+                continue;
+            }
+            Event::NodeStarted {
+                node,
+                work: Some(work),
+                ..
+            } => (node, work),
+            Event::ModelAskedAgain(again) => (&again.node, &again.work),
+            Event::OutputChunk(told) => {
+                let (call, said) = calls
+                    .get_mut(&told.node)
+                    .ok_or_else(|| format!("{run}: {} says something unasked", told.node))?;
+                said.push(told.piece.text());
+                let next = call.script.pieces.get(said.len() - 1);
+                let last = said.len() == call.script.pieces.len();
+                ensure(
+                    next == Some(&told.piece) && last == told.end.is_some(),
+                    || format!("{run}: {} says {said:?}", told.node),
+                )?;
+                continue;
+            }
+            Event::ModelAnswered(told) => {
+                let Some((call, said)) = calls.get(&told.node) else {
+                    continue;
+                };
+                ensure(said.len() == call.script.pieces.len(), || {
+                    format!("{run}: {} was answered after {said:?}", told.node)
+                })?;
+                ensure(told.answer.text == Some(said.concat()), || {
+                    format!("{run}: {} was answered {:?}", told.node, told.answer)
+                })?;
+                continue;
+            }
+            _ => continue,
+        };
+        let Work::Model { mock, .. } = work else {
+            continue;
+        };
+        ensure(mock.is_some() == mocked, || {
+            format!("{run}: {node} asks whom it must not ask")
+        })?;
+        calls.remove(node);
+        calls.extend(mock.as_ref().map(|call| (node, (&**call, Vec::new()))));
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! A piece of what a model says, as readers of the log and of `messages` streams see it.
+
+use super::mask::masked;
+use super::payload::Fields;
+use serde_json::{Value, json};
+use tandem_record::{ChunkPiece, OutputChunk, RunId, Sensitivity};
+
+pub(super) fn chunk_payload(
+    run: &RunId,
+    told: &OutputChunk,
+    sensitivity: &Sensitivity,
+    out: &mut Fields,
+) {
+    // Pieces of a port are as sensitive as what they come to.
+    let hidden = sensitivity.outputs.contains_key(&told.node);
+    let shown = |text: &str| match hidden {
+        true => masked(&json!(text), sensitivity.mode).unwrap_or_else(|| json!("")),
+        false => json!(text),
+    };
+    out.node(&told.node);
+    out.set("runId", run);
+    out.set("chunk", shown(told.piece.text()));
+    out.set("isLast", told.end.is_some());
+    let mut meta = Fields::default();
+    meta.set("model", &told.model);
+    if let ChunkPiece::ToolCall {
+        id,
+        name,
+        arguments,
+    } = &told.piece
+    {
+        let call = json!({"id": id, "name": name, "arguments": shown(arguments)});
+        meta.set("toolCalls", [call]);
+    }
+    if let Some(end) = told.end {
+        meta.set("finishReason", end.finish.as_str());
+        meta.set(
+            "usage",
+            json!({
+                "promptTokens": end.usage.prompt_tokens,
+                "completionTokens": end.usage.completion_tokens,
+                "totalTokens": end.usage.total_tokens,
+            }),
+        );
+    }
+    out.set("meta", Value::Object(meta.0));
+}
