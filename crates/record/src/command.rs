@@ -99,6 +99,11 @@ pub enum ChildOutcome {
         status: RunStatus,
         interrupt: InterruptId,
         kind: String,
+        /// The question's key and what it shows; not in reports of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
     },
     /// The child goes on after waiting.
     Resumed { child: RunId },

@@ -270,6 +270,9 @@ pub enum Event {
         /// The child run and node whose question this node waits for, if it is not its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mirrors: Option<(RunId, NodeId)>,
+        /// What that question shows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
         /// The direct child through which that wait was reported.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunId>,

@@ -195,6 +195,72 @@ async fn an_unsure_agent_is_told_in_the_protocols_closed_shape() {
     }
 }
 
+#[tokio::test]
+async fn a_parent_shows_the_question_its_worker_asks() {
+    let stage = Stage::new().await;
+    let gate =
+        json!({"id": "gate", "typeId": "core.approvalGate", "config": {"title": "Ship it?"}});
+    stage.register("asks", &[gate]).await;
+    let call = |flow: &str| json!({"id": "call", "typeId": "core.subWorkflow", "config": {"workflowId": flow}});
+    stage.register("middle", &[call("asks")]).await;
+    let run = stage.start("outer", &[call("middle")]).await;
+    stage.advance(0).await;
+    let inbox = stage.get("/v1/host/tandem/interrupts?status=open").await;
+    let asker = inbox.json()["interrupts"][0]["runId"].clone();
+    let own = stage
+        .get(&format!("/v1/runs/{}", asker.as_str().unwrap()))
+        .await
+        .ok(200);
+    let mirrored = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(mirrored["interrupt"]["childRunId"], asker);
+    for name in ["interruptId", "kind", "key", "data"] {
+        assert_eq!(
+            mirrored["interrupt"][name], own["interrupt"][name],
+            "{name}"
+        );
+    }
+    assert_eq!(mirrored["interrupt"]["data"]["title"], "Ship it?");
+    let bundle = stage.get(&format!("/v1/runs/{run}/debug-bundle")).await;
+    assert_eq!(
+        bundle.ok(200)["run"]["interrupt"]["data"]["title"],
+        "[REDACTED]"
+    );
+    assert!(!bundle.text.contains("Ship it?"), "another run's words");
+    let log = stage.log(&run).await;
+    let mut events = log["events"].as_array().unwrap().iter();
+    let suspended = events.find(|e| e["type"] == "node.suspended").unwrap();
+    assert_eq!(suspended["payload"]["key"], own["interrupt"]["key"]);
+}
+
+#[tokio::test]
+async fn a_setting_that_says_nothing_is_refused_where_it_stands() {
+    // R-0023-19
+    let stage = Stage::new().await;
+    let path = "/v1/host/tandem/workflows/conformance-crew";
+    let end = json!([{"kind": "terminate", "reason": "done"}]);
+    let mut document = supervised(end);
+    document["nodes"][1]["config"]["iterationCap"] = Value::Null;
+    let refused = stage.put(path, document).await;
+    let details = refused.refused(400, "validation_error");
+    assert_eq!(details["errors"][0]["path"], "/nodes/1/config/iterationCap");
+}
+
+#[tokio::test]
+async fn an_unsure_agents_decision_is_ratified_by_a_bare_one() {
+    let stage = Stage::new().await;
+    let decision = json!({"decision": {"go": true}, "confidence": 0.2});
+    let act = json!({"id": "act", "typeId": "core.conformance.mock-agent",
+        "config": {"mockDecision": decision}});
+    let run = stage.start("conformance-bare", &[act]).await;
+    let path = format!("/v1/runs/{run}/interrupts/act");
+    let nothing = stage.post(&path, json!({"resumeValue": {}})).await;
+    nothing.refused(400, "validation_error");
+    let bare = json!({"resumeValue": {"go": true}});
+    stage.post(&path, bare).await.ok(200);
+    let ended = stage.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(ended["status"], "completed");
+}
+
 /// A supervisor of no test workflow, whose decision arrives at its port.
 fn told(decision: &Value) -> Value {
     let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "config": {}});

@@ -130,10 +130,10 @@ async fn attempts_end_with_the_budget() {
     );
     assert_eq!(end[0].1["totalAttempts"], 3);
     assert_eq!(end[0].1["finalReason"], "schema-violation");
-    assert_eq!(
-        (&end[1].1["kind"], &end[1].1["limit"]),
-        (&json!("schema"), &json!(3))
-    );
+    let discovery = stage.get("/.well-known/openwop").await.ok(200);
+    let rounds = &discovery["limits"]["schemaRounds"];
+    let breach = json!({"kind": "schema", "limit": rounds, "observed": 3, "nodeId": "ask"});
+    assert_eq!((&end[1].1, rounds), (&breach, &json!(2)));
     assert_eq!(end[2].1["error"]["code"], "envelope_invalid");
     let calls = names(&course)
         .into_iter()

@@ -2,8 +2,9 @@
 //! document always compiles, so that the runs pinned to it stay readable.
 
 use super::{Definition, Permissions, Problem};
-use crate::node::Kind;
+use crate::node::{Kind, OrchestratorDecision};
 use serde_json::Value;
+use tandem_record::Object;
 
 impl Definition {
     /// Compiles a document that somebody wants to register.
@@ -11,6 +12,7 @@ impl Definition {
         let definition = Self::compile(document, permissions)?;
         let mut problems = schedules(&definition);
         problems.extend(mapped_channels(&definition));
+        problems.extend(closed_settings(&definition));
         if problems.is_empty() {
             Ok(definition)
         } else {
@@ -55,4 +57,79 @@ fn mapped_channels(definition: &Definition) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Settings of closed configurations are said or left out; earlier versions also took nothing for
+/// an answer.
+fn closed_settings(definition: &Definition) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for node in &definition.nodes {
+        let config = &definition.document.nodes[node.doc].config;
+        let faults = match &node.kind {
+            Kind::Dispatch(_) => nulls_of_dispatch(config),
+            Kind::MockAgent(_) => faults_of_mock(config),
+            Kind::Supervisor(_) => faults_of_decisions(config),
+            _ => Vec::new(),
+        };
+        problems.extend(faults.into_iter().map(|(below, message)| Problem {
+            node: Some(node.id.clone()),
+            ..Problem::new(format!("/nodes/{}/config{below}", node.doc), message)
+        }));
+    }
+    problems
+}
+
+/// A place below the configuration, and what is wrong there.
+type Fault = (String, String);
+
+fn nulls(fields: &Object, below: &str) -> Vec<Fault> {
+    let empty = fields.iter().filter(|(_, value)| value.is_null());
+    empty
+        .map(|(key, _)| (format!("{below}/{key}"), "is null; leave it out".to_owned()))
+        .collect()
+}
+
+fn nulls_of_dispatch(config: &Object) -> Vec<Fault> {
+    let mut faults = nulls(config, "");
+    for key in ["perWorkerInputMappings", "perWorkerOutputMappings"] {
+        if let Some(workers) = config.get(key).and_then(Value::as_object) {
+            faults.extend(nulls(workers, &format!("/{key}")));
+        }
+    }
+    faults
+}
+
+fn faults_of_mock(config: &Object) -> Vec<Fault> {
+    let mut faults = nulls(config, "");
+    let calls = config.get("mockToolCalls").and_then(Value::as_array);
+    for (i, call) in calls.into_iter().flatten().enumerate() {
+        if call
+            .pointer("/error/details")
+            .is_some_and(|d| !d.is_object())
+        {
+            let at = format!("/mockToolCalls/{i}/error/details");
+            faults.push((at, "must be an object".to_owned()));
+        }
+    }
+    faults
+}
+
+/// The decisions of a test workflow are made when it is registered.
+fn faults_of_decisions(config: &Object) -> Vec<Fault> {
+    let pending = config.get("mockPendingDecision");
+    let pending = pending.map(|d| ("/mockPendingDecision".to_owned(), d));
+    let plans = ["mockDispatchPlan", "mockDecisions"].into_iter();
+    let planned = plans.flat_map(|key| {
+        let plan = config.get(key).and_then(Value::as_array);
+        let plan = plan.into_iter().flatten().enumerate();
+        plan.map(move |(i, decision)| (format!("/{key}/{i}"), decision))
+    });
+    pending
+        .into_iter()
+        .chain(planned)
+        .filter_map(|(at, decision)| {
+            let (below, message) = OrchestratorDecision::read_new(decision).err()?;
+            Some((format!("{at}{below}"), message))
+        })
+        .collect()
 }

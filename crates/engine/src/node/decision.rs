@@ -85,6 +85,20 @@ impl OrchestratorDecision {
         }
     }
 
+    /// Reads a decision as somebody makes it. Those made before this rule are still read.
+    pub(crate) fn read_new(value: &Value) -> Result<Self, Fault> {
+        let decision = Self::read(value)?;
+        let criteria = value.get("successCriteria").and_then(Value::as_array);
+        let unnamed = |item: &Value| item.get("key").and_then(Value::as_str) == Some("");
+        match criteria.and_then(|items| items.iter().position(unnamed)) {
+            Some(i) => {
+                let at = format!("/successCriteria/{i}/key");
+                fault(&at, "must be a text that says something")
+            }
+            None => Ok(decision),
+        }
+    }
+
     /// A decision to end the run.
     pub(crate) fn terminate(reason: &str) -> Self {
         Self {

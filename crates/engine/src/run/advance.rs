@@ -119,14 +119,19 @@ impl Turn<'_> {
         );
     }
 
-    /// What made a node ready: the newest event of the nodes before it, else the run's start.
+    /// What made a node ready: the newest event of the nodes before it, or of those that lead back
+    /// to it, else the run's start.
     pub(super) fn entry_cause(&self, ix: usize) -> Option<Seq> {
         let state = &self.run.state;
-        let sources = self.run.def.nodes[ix].incoming.iter();
-        let newest = sources
-            .filter_map(|e| state.nodes[self.run.def.edges[*e].source].last)
-            .max();
-        newest.or(state.head.map(|_| Seq(0)))
+        let node = &self.run.def.nodes[ix];
+        let sources = node.incoming.iter();
+        let before = sources.map(|e| self.run.def.edges[*e].source);
+        let newest = before.filter_map(|n| state.nodes[n].last).max();
+        let tails = || node.repeats.iter().flat_map(|r| &r.tails);
+        let done = tails().filter(|n| state.nodes[**n].status == NodeStatus::Completed);
+        let back = done.filter_map(|n| state.nodes[*n].last).max();
+        let back = back.or_else(|| tails().filter_map(|n| state.nodes[*n].last).max());
+        newest.max(back).or(state.head.map(|_| Seq(0)))
     }
 
     pub(super) fn within_execution_limit(&mut self, ix: usize) -> bool {
@@ -163,8 +168,8 @@ impl Turn<'_> {
     fn within_agent_limits(&mut self, ix: usize) -> bool {
         let def = self.definition();
         match &def.nodes[ix].kind {
-            Kind::Supervisor(config) => self.within_turn_limits(ix, config),
-            Kind::Dispatch(config) => self.within_dispatch_cap(ix, config),
+            Kind::Supervisor(config) => self.within_turn_limits(config),
+            Kind::Dispatch(config) => self.within_dispatch_cap(config),
             _ => true,
         }
     }

@@ -1,11 +1,11 @@
 //! Asking: a node stops until somebody answers, and a parent learns that its child waits.
 
+use super::older_names::older_request;
 use super::start::Question;
 use super::state::{Phase, Run};
 use super::turn::Turn;
 use crate::ids::interrupt_id;
-use crate::node::{Asking, Kind, interrupt_kind, waiting_status};
-use serde_json::Value;
+use crate::node::{Asking, interrupt_kind, waiting_status};
 use std::sync::Arc;
 use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, NodeStatus, Seq};
 
@@ -16,6 +16,20 @@ impl Run {
         let open = self.first_suspended().filter(|_| waiting);
         open.map(|(_, s)| s.interrupt.id.clone())
     }
+
+    /// Id and key of the question a node asks next: numbered by its execution, and on from there
+    /// where that number was used. A node may ask again after an answer, and a fork asks again what
+    /// its source had answered.
+    pub(super) fn next_question(&self, ix: usize) -> (InterruptId, String) {
+        let node = &self.def.nodes[ix].id;
+        let mut number = self.state.nodes[ix].execution;
+        let mut id = interrupt_id(self.id(), node, number);
+        while self.closed_question(&id).is_some() {
+            number += 1;
+            id = interrupt_id(self.id(), node, number);
+        }
+        (id, format!("{}:{node}:{number}", self.id()))
+    }
 }
 
 impl Turn<'_> {
@@ -23,12 +37,7 @@ impl Turn<'_> {
     pub(super) fn ask(&mut self, ix: usize, question: Question, cause: Seq) {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
-        let round = self.run.state.nodes[ix].execution;
-        let mut id = interrupt_id(self.run.id(), &node.id, round);
-        if self.run.closed_question(&id).is_some() {
-            // A fork asks again what its source had answered.
-            id = interrupt_id(self.run.id(), &node.id, u32::MAX - round);
-        }
+        let (id, key) = self.run.next_question(ix);
         let asking = node.kind.asking();
         let simply = question.timeout_ms.map(|ms| self.now.plus_ms(ms));
         let due = asking
@@ -36,7 +45,7 @@ impl Turn<'_> {
             .map(|ms| self.now.plus_ms(ms));
         let interrupt = Interrupt {
             id,
-            key: format!("{}:{}:{round}", self.run.id(), node.id),
+            key,
             kind: question.kind.clone(),
             data: question.data,
             resume_schema: question.resume_schema,
@@ -47,32 +56,12 @@ impl Turn<'_> {
         };
         let (id, key) = (interrupt.id.clone(), interrupt.key.clone());
         let data = interrupt.data.clone();
+        let older = older_request(node, &interrupt);
         let requested = Event::InterruptRequested {
             node: node.id.clone(),
             interrupt: Box::new(interrupt),
         };
         let cause = self.emit(requested, Some(cause));
-        let older = match &node.kind {
-            Kind::ApprovalGate(gate) => {
-                let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
-                Some(Event::ApprovalRequested {
-                    node: node.id.clone(),
-                    interrupt: id.clone(),
-                    artifact_id: text("artifactId").to_owned(),
-                    artifact_type: text("artifactType").to_owned(),
-                    title: text("title").to_owned(),
-                    actions: gate.actions.clone(),
-                    approvers: gate.asking.people(0).approvers.clone(),
-                    required: gate.required,
-                })
-            }
-            Kind::ClarificationGate(gate) => Some(Event::ClarificationRequested {
-                node: node.id.clone(),
-                interrupt: id.clone(),
-                questions: gate.questions(),
-            }),
-            _ => None,
-        };
         if let Some(event) = older {
             self.emit(event, Some(cause));
         }
@@ -88,6 +77,7 @@ impl Turn<'_> {
                 kind: question.kind,
                 key,
                 mirrors: None,
+                data: None,
                 child: None,
                 doubt: question.doubt.or(doubt),
             },
@@ -139,6 +129,8 @@ impl Turn<'_> {
                     status: open.status,
                     interrupt: open.interrupt.id.clone(),
                     kind: open.interrupt.kind.clone(),
+                    key: Some(open.interrupt.key.clone()),
+                    data: Some(open.interrupt.data.clone()),
                 }
             }
             None => ChildOutcome::Resumed {

@@ -227,6 +227,7 @@ impl Run {
                 key,
                 status,
                 mirrors,
+                data,
                 child,
                 ..
             } => {
@@ -239,7 +240,7 @@ impl Run {
                         id: interrupt.clone(),
                         kind: kind.clone(),
                         key: key.clone(),
-                        data: serde_json::Value::Null,
+                        data: data.clone().unwrap_or_default(),
                         resume_schema: None,
                         timeout_ms: None,
                         requested_at: at,

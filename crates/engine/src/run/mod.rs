@@ -21,6 +21,7 @@ mod limits;
 mod mock;
 mod model;
 mod nesting;
+mod older_names;
 mod options;
 mod pack;
 mod questions;

@@ -362,7 +362,8 @@ impl Turn<'_> {
         let cause = self.tell_envelope(ix, call, step, cause);
         let breached = Event::CapBreached {
             kind: CapKind::Schema,
-            limit: u64::from(MAX_ATTEMPTS),
+            // The first attempt is no retry. A budget that cannot grow allows fewer of them.
+            limit: u64::from(attempts.saturating_sub(1)),
             observed: u64::from(attempts),
             node: Some(self.run.def.nodes[ix].id.clone()),
         };

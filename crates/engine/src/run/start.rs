@@ -139,7 +139,9 @@ impl Turn<'_> {
             Step::Wait(Work::Model { mock: Some(_), .. }) => self.speak(ix),
             Step::Wait(_) | Step::Underway => {}
             Step::Ask(question) => {
-                let cause = self.run.state.nodes[ix].last.unwrap_or(started);
+                // A decision given in place of another one is newer than anything of the node.
+                let last = self.run.state.nodes[ix].last;
+                let cause = last.map_or(started, |last| last.max(started));
                 self.ask(ix, *question, cause);
             }
         }
@@ -344,8 +346,7 @@ impl Turn<'_> {
             Kind::MemoryHook(hook) => self.memory_hook(ix, hook, started),
             Kind::SideEffect => Step::Complete(inputs),
             Kind::ConversationGate(gate) => {
-                let round = self.run.state.nodes[ix].execution;
-                let conversation = format!("{}:{}:{round}", self.run.id(), node.id);
+                let (_, conversation) = self.run.next_question(ix);
                 Step::Ask(Box::new(Question {
                     kind: "conversation.exchange".to_owned(),
                     data: gate.data(&conversation),

@@ -34,6 +34,7 @@ use url::Url;
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
 const DEFAULT_HOST_ID: &str = "tandem";
+const MAX_HOST_ID_CHARS: usize = 128;
 /// Two make one; and a name holds ten thousand entries at most.
 const COMPACT_ABOVE: std::ops::RangeInclusive<u64> = 2..=9_000;
 
@@ -273,21 +274,22 @@ pub(crate) fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
     Ok(PathBuf::from(path))
 }
 
-/// It becomes part of names on the wire (`x-host-<id>-<kind>`), so it must fit there.
+/// Other hosts tell runs apart by it, so it looks like a name in a domain, or a path below one.
 fn host_id(given: Option<String>) -> Result<String, Failure> {
     let id = given.unwrap_or_else(|| DEFAULT_HOST_ID.to_owned());
-    let fits = id.len() <= 64
-        && id.starts_with(|c: char| c.is_ascii_lowercase())
-        && id
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '/');
+    let fits = id.len() <= MAX_HOST_ID_CHARS
+        && id.starts_with(|c: char| c.is_ascii_alphabetic())
+        && id.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && !id.contains("//")
+        && id.chars().all(inside);
     if fits {
         return Ok(id);
     }
     Err(Failure::new(
         format!("the host id {id:?} cannot be used"),
-        "It has up to 64 characters: a lower-case letter, then lower-case letters, digits and \
-         hyphens.",
+        "Write it like example.com/runtime: up to 128 letters, digits, hyphens, dots, underscores \
+         and slashes, beginning with a letter.",
     ))
 }
 

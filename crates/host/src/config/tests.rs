@@ -244,13 +244,19 @@ fn notes_are_collapsed_above_a_number_or_never() {
 }
 
 #[test]
-fn a_host_is_named_like_a_part_of_a_domain() {
+fn a_host_is_named_like_a_domain_or_a_path_below_one() {
     // R-0040-14
     let named = |text| resolved(Layer::default(), &[("TANDEM_HOST_ID", text)], None);
     let unnamed = resolved(Layer::default(), &[], None).unwrap();
     assert_eq!(unnamed.host_id, "tandem", "the same at every start");
-    assert_eq!(named("eu-west-1").unwrap().host_id, "eu-west-1");
-    for bad in ["My Host", "1st", "a_b", "-a", &"a".repeat(65)] {
+    let long = format!("example.com/{}", "a".repeat(116));
+    for good in ["eu-west-1", "example.com/runtime", "Host_1.a", &long] {
+        assert_eq!(named(good).unwrap().host_id, good);
+    }
+    let longer = format!("{long}a");
+    for bad in [
+        "My Host", "1st", "-a", "a-", "/a", "a/", "a//b", "a?b", "ä", &longer,
+    ] {
         assert!(named(bad).is_err(), "{bad}");
     }
 }

@@ -44,8 +44,13 @@ pub fn debug_bundle(
 ) -> Value {
     let echoes = Echoes::of(&view.inputs);
     let mut run = project::snapshot(view, sensitivity, extras);
-    for key in ["inputs", "variables", "channels", "outputs"] {
-        if let Some(Value::Object(values)) = run.get_mut(key) {
+    let mut hidden = vec!["/inputs", "/variables", "/channels", "/outputs"];
+    if run.pointer("/interrupt/childRunId").is_some() {
+        // A child's question may repeat the child's inputs, which are not known here.
+        hidden.push("/interrupt/data");
+    }
+    for place in hidden {
+        if let Some(Value::Object(values)) = run.pointer_mut(place) {
             values.values_mut().for_each(|v| *v = Value::from(MASK));
         }
     }

@@ -19,13 +19,13 @@ impl Run {
 }
 
 impl Turn<'_> {
-    pub(in crate::run) fn within_dispatch_cap(&mut self, ix: usize, config: &Dispatch) -> bool {
+    pub(in crate::run) fn within_dispatch_cap(&mut self, config: &Dispatch) -> bool {
         let Some(cap) = config.iteration_cap else {
             return true;
         };
         let observed = u64::from(self.run.dispatch_executions()) + 1;
         let code = "dispatch_iterations_exceeded";
-        self.within(ix, CapKind::DispatchIterations, cap, observed, code)
+        self.within(CapKind::DispatchIterations, cap, observed, code)
     }
 
     /// Takes up the newest decision of the run.
@@ -141,8 +141,7 @@ impl Turn<'_> {
             }
             Route::AskUser { prompt } if config.converses => {
                 let gate = ConversationGate::plain(prompt);
-                let round = self.run.state.nodes[ix].execution;
-                let conversation = format!("{}:{}:{round}", self.run.id(), def.nodes[ix].id);
+                let (_, conversation) = self.run.next_question(ix);
                 ask("conversation.exchange", gate.data(&conversation))
             }
             Route::AskUser { prompt } => {

@@ -47,6 +47,7 @@ impl Turn<'_> {
                 reason: handover.reason.clone(),
                 context: handover.context.clone(),
             };
+            let voice = self.run.as_pinned(ix, &voice);
             self.say(&voice, said, started);
         }
         let Some(decision) = &config.decision else {

@@ -34,7 +34,7 @@ impl Statement {
             ErrorInfo::new("validation_error", message)
         };
         Self {
-            decision: OrchestratorDecision::read(inner.unwrap_or(value)).map_err(invalid),
+            decision: OrchestratorDecision::read_new(inner.unwrap_or(value)).map_err(invalid),
             confidence: confidence.filter(|_| inner.is_some()),
             reasoning: reasoning.filter(|_| inner.is_some()).map(str::to_owned),
         }
@@ -198,7 +198,7 @@ impl Turn<'_> {
     }
 
     /// Whether a supervisor may take another turn; ends the run when not.
-    pub(in crate::run) fn within_turn_limits(&mut self, ix: usize, config: &Supervisor) -> bool {
+    pub(in crate::run) fn within_turn_limits(&mut self, config: &Supervisor) -> bool {
         let observed = u64::from(self.run.supervisor_turns()) + 1;
         let loops = self.run.loop_limit(self.cx.limits);
         let (kind, limit, code) = match config.iteration_cap {
@@ -209,18 +209,12 @@ impl Turn<'_> {
             ),
             _ => (CapKind::LoopIterations, loops, "loop_limit_exceeded"),
         };
-        self.within(ix, kind, limit, observed, code)
+        self.within(kind, limit, observed, code)
     }
 
-    /// Ends the run when it would do something more often than it may.
-    pub(super) fn within(
-        &mut self,
-        ix: usize,
-        kind: CapKind,
-        limit: u64,
-        observed: u64,
-        code: &str,
-    ) -> bool {
+    /// Ends the run when it would do something more often than it may. The counts are the run's, so
+    /// no node is named.
+    pub(super) fn within(&mut self, kind: CapKind, limit: u64, observed: u64, code: &str) -> bool {
         if observed <= limit {
             return true;
         }
@@ -228,11 +222,12 @@ impl Turn<'_> {
             kind,
             limit,
             observed,
-            node: Some(self.run.def.nodes[ix].id.clone()),
+            node: None,
         };
         let cause = self.emit(event, self.run.state.head);
         let message = format!("the run reached its limit of {limit} ({})", kind.as_str());
-        self.fail_run(ErrorInfo::new(code, message), None, Some(cause));
+        let error = ErrorInfo::new(code, message).with_details(json!({"iteration": observed}));
+        self.fail_run(error, None, Some(cause));
         false
     }
 }

@@ -87,6 +87,16 @@ impl Run {
         })
     }
 
+    /// A voice under the name its author pinned to the node, if one is: who hands over is that agent.
+    pub(super) fn as_pinned(&self, ix: usize, voice: &Voice) -> Voice {
+        let pin = self.pin(ix).unwrap_or(&voice.agent_id);
+        Voice {
+            node: voice.node.clone(),
+            agent_id: pin.to_owned(),
+            rights: voice.rights,
+        }
+    }
+
     /// The voice of a supervisor's critic, heard at a dispatch node only.
     pub(super) fn critic_voice(&self, ix: usize, supervisor: usize) -> Voice {
         let node = &self.def.nodes[ix];

@@ -8,7 +8,7 @@ use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
-use tandem_record::{Event, Object};
+use tandem_record::Object;
 
 pub(super) fn clarification(
     turn: &mut Turn<'_>,
@@ -26,12 +26,7 @@ pub(super) fn clarification(
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
-    let event = Event::ClarificationResolved {
-        node: turn.run.def.nodes[ix].id.clone(),
-        answers: answers.clone(),
-        by: answer.by.clone(),
-    };
-    turn.emit(event, turn.run.asked_by(ix));
+    turn.tell_answers(ix, &answers, answer.by.as_ref());
     let closing = Closing {
         value: json!({"answers": answers}),
         ..answer.closing("answered")

@@ -24,6 +24,8 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             status,
             interrupt,
             kind,
+            key,
+            data,
             child,
         } => {
             // The parent mirrors the wait; the question itself stays with the child.
@@ -31,7 +33,8 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             turn.emit(
                 Event::NodeSuspended {
                     node: node.clone(),
-                    key: format!("{asker}:{asking}"),
+                    key: key.unwrap_or_else(|| format!("{asker}:{asking}")),
+                    data,
                     interrupt,
                     kind,
                     status,

@@ -253,7 +253,11 @@ impl Turn<'_> {
             ..answer.closing("closed")
         };
         let resumed = close(self, ix, closing);
-        self.complete_node(ix, Done::with(outputs), resumed);
+        // What a supervisor asked the user about ends by its decision.
+        let decided = self.run.state.agents.decided.as_ref().map(|d| d.seq);
+        let asked = matches!(self.run.def.nodes[ix].kind, Kind::Dispatch(_));
+        let cause = decided.filter(|_| asked).unwrap_or(resumed);
+        self.complete_node(ix, Done::with(outputs), cause);
     }
 
     /// Folds a turn into the channel, under a name that a fork of the run gives it too.

@@ -17,8 +17,11 @@ use tandem_record::{Decision, ErrorInfo, Event, Object, Seq};
 enum Verdict {
     Accept,
     Reject,
-    /// Something else instead.
-    Replace(Value),
+    /// Something else instead, and where in the answer it was given.
+    Replace {
+        decision: Value,
+        at: &'static str,
+    },
 }
 
 /// At a dispatch node: the user's answer, or the fate of a held decision.
@@ -30,10 +33,10 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result
     match &decision.route {
         Route::AskUser { .. } => user_answer(turn, ix, &answer, decided.seq),
         Route::Approve { .. } => {
-            let accepted = match verdict(&answer.value)? {
+            let accepted = match verdict(&answer.value, Bare::Decision)? {
                 Verdict::Accept => true,
                 Verdict::Reject => false,
-                Verdict::Replace(_) => return invalid("/action", "accept or reject"),
+                Verdict::Replace { .. } => return invalid("/action", "accept or reject"),
             };
             let outcome = if accepted { "accepted" } else { "rejected" };
             record_approval(turn, ix, &answer, outcome);
@@ -45,7 +48,7 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result
         Route::NextWorker(_) | Route::Terminate => {
             let verdict = match open_kind(turn, ix).as_str() {
                 "clarification" => said_proceed(&answer.value)?,
-                _ => verdict(&answer.value)?,
+                _ => verdict(&answer.value, Bare::Decision)?,
             };
             if turn.run.state.phase == Phase::Paused && !matches!(verdict, Verdict::Reject) {
                 return invalid(
@@ -55,18 +58,18 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result
             }
             match verdict {
                 Verdict::Accept => {
-                    record_approval(turn, ix, &answer, "accepted");
+                    record_verdict(turn, ix, &answer, "accepted");
                     close_with(turn, ix, answer, "accepted");
                     // As it was decided, under the cause it had; never asked about twice.
                     let step = turn.carry_out(ix, &decision, decided.seq);
                     turn.follow(ix, step, decided.seq);
                     Ok(closed("accepted"))
                 }
-                Verdict::Replace(value) => {
-                    let replaced = read_replacement(&value)?;
+                Verdict::Replace { decision, at } => {
+                    let replaced = read_replacement(&decision, at)?;
                     let supervisor = turn.run.def.index(&decided.node);
                     let supervisor = supervisor.expect("the supervisor is part of the workflow");
-                    record_approval(turn, ix, &answer, "accepted");
+                    record_verdict(turn, ix, &answer, "accepted");
                     let resumed = close_with(turn, ix, answer, "accepted");
                     let published = turn
                         .publish(supervisor, &replaced, resumed)
@@ -76,7 +79,7 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result
                     Ok(closed("accepted"))
                 }
                 Verdict::Reject => {
-                    record_approval(turn, ix, &answer, "rejected");
+                    record_verdict(turn, ix, &answer, "rejected");
                     close_with(turn, ix, answer, "rejected");
                     // Nothing of it happens; the way back leads to the supervisor's next turn.
                     let outputs = Object::from_iter([("rejected".to_owned(), json!(true))]);
@@ -92,23 +95,30 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result
 pub(super) fn unsure(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result<Closed, Refusal> {
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let held = open.and_then(|s| s.interrupt.data.get("decision").cloned());
-    let verdict = verdict(&answer.value)?;
+    let supervises = matches!(turn.run.def.nodes[ix].kind, Kind::Supervisor(_));
+    // What a mock agent decides may be anything, and so may what is decided in its place.
+    let bare = if supervises {
+        Bare::Decision
+    } else {
+        Bare::Anything
+    };
+    let verdict = verdict(&answer.value, bare)?;
     if let Verdict::Reject = verdict {
         let resumed = close_with(turn, ix, answer, "rejected");
         let error = ErrorInfo::new("interrupt_rejected", "the agent's decision was refused");
         turn.fail_node(ix, error, Some(resumed), None);
         return Ok(closed("rejected"));
     }
-    let ratified = match verdict {
-        Verdict::Replace(value) => value,
-        _ => held.unwrap_or(Value::Null),
+    let (ratified, at) = match verdict {
+        Verdict::Replace { decision, at } => (decision, at),
+        _ => (held.unwrap_or(Value::Null), "/decision"),
     };
-    if !matches!(turn.run.def.nodes[ix].kind, Kind::Supervisor(_)) {
+    if !supervises {
         let resumed = close_with(turn, ix, answer, "accepted");
         turn.complete_node(ix, Done::with(Object::new()), resumed);
         return Ok(closed("accepted"));
     }
-    let decision = read_replacement(&ratified)?;
+    let decision = read_replacement(&ratified, at)?;
     let resumed = close_with(turn, ix, answer, "accepted");
     match turn.publish(ix, &decision, resumed) {
         Ok(decided) => turn.complete_supervisor(ix, &decision, decided),
@@ -130,12 +140,7 @@ fn user_answer(
     if !answers.get(ANSWER).is_some_and(Value::is_string) {
         return invalid("/answers/answer", "the answer must be a text");
     }
-    let event = Event::ClarificationResolved {
-        node: turn.run.def.nodes[ix].id.clone(),
-        answers: answers.clone(),
-        by: answer.by.clone(),
-    };
-    turn.emit(event, turn.run.asked_by(ix));
+    turn.tell_answers(ix, &answers, answer.by.as_ref());
     let closing = Closing {
         value: json!({"answers": answers}),
         ..answer.closing("answered")
@@ -162,11 +167,22 @@ fn close_with(turn: &mut Turn<'_>, ix: usize, answer: Answer, outcome: &'static 
     close(turn, ix, answer.closing(outcome))
 }
 
-/// Approvals leave the same fact wherever they are given.
-fn record_approval(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &str) {
-    if open_kind(turn, ix) != "approval" {
-        return;
+/// Approvals and clarifications leave the same fact wherever they are given.
+fn record_verdict(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &str) {
+    match open_kind(turn, ix).as_str() {
+        "approval" => record_approval(turn, ix, answer, outcome),
+        "clarification" => {
+            // An action is an answer to the one question there is.
+            let action = || answer.value.get("action").cloned();
+            let proceed = || Object::from_iter([(PROCEED.to_owned(), json!(action()))]);
+            let answers = read_answers(&answer.value).unwrap_or_else(|_| proceed());
+            turn.tell_answers(ix, &answers, answer.by.as_ref());
+        }
+        _ => {}
     }
+}
+
+fn record_approval(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &str) {
     let text = |key: &str| {
         answer
             .value
@@ -194,22 +210,32 @@ fn record_approval(turn: &mut Turn<'_>, ix: usize, answer: &Answer, outcome: &st
         }),
         redo: None,
     };
-    let cause = turn.run.state.nodes[ix].last;
-    turn.emit(event, cause);
+    turn.emit(event, turn.run.asked_by(ix));
+}
+
+/// What a decision given by itself, without a key around it, may look like.
+#[derive(Clone, Copy, PartialEq)]
+enum Bare {
+    /// A supervisor's, told by its kind.
+    Decision,
+    Anything,
 }
 
 /// Every form clients send: an action, a flag, a decision of their own.
-fn verdict(value: &Value) -> Result<Verdict, Refusal> {
+fn verdict(value: &Value, bare: Bare) -> Result<Verdict, Refusal> {
     let flag = |key: &str| value.get(key).and_then(Value::as_bool);
-    let replacement = ["decision", "editedArtifactData"]
-        .iter()
-        .find_map(|key| value.get(*key));
+    let given = |key: &str, at| {
+        let decision = value.get(key)?.clone();
+        Some(Verdict::Replace { decision, at })
+    };
+    let replacement = given("decision", "/decision")
+        .or_else(|| given("editedArtifactData", "/editedArtifactData"));
     match value.get("action").map(|a| a.as_str().unwrap_or_default()) {
         Some("accept") => return Ok(Verdict::Accept),
         Some("reject") => return Ok(Verdict::Reject),
         Some("edit-accept" | "edit") => {
             return match replacement {
-                Some(decision) => Ok(Verdict::Replace(decision.clone())),
+                Some(replacement) => Ok(replacement),
                 None => invalid(
                     "/editedArtifactData",
                     "the decision to take instead is required",
@@ -229,11 +255,16 @@ fn verdict(value: &Value) -> Result<Verdict, Refusal> {
         (Some(true), _) => return Ok(Verdict::Accept),
         (None, _) => {}
     }
-    if let Some(decision) = replacement {
-        return Ok(Verdict::Replace(decision.clone()));
+    if let Some(replacement) = replacement {
+        return Ok(replacement);
     }
-    if value.get("kind").is_some() {
-        return Ok(Verdict::Replace(value.clone()));
+    let flagged = value.get("ratified").or(value.get("rejected")).is_some();
+    let said = !value.is_null() && value.as_object().is_none_or(|o| !o.is_empty());
+    if value.get("kind").is_some() || (bare == Bare::Anything && said && !flagged) {
+        return Ok(Verdict::Replace {
+            decision: value.clone(),
+            at: "",
+        });
     }
     invalid(
         "",
@@ -244,7 +275,7 @@ fn verdict(value: &Value) -> Result<Verdict, Refusal> {
 /// A held decision put as a question: only a plain yes goes ahead.
 fn said_proceed(value: &Value) -> Result<Verdict, Refusal> {
     if value.get("action").is_some() {
-        return verdict(value);
+        return verdict(value, Bare::Decision);
     }
     let answers = read_answers(value)?;
     let Some(said) = answers.get(PROCEED).and_then(Value::as_str) else {
@@ -258,9 +289,9 @@ fn said_proceed(value: &Value) -> Result<Verdict, Refusal> {
     })
 }
 
-fn read_replacement(value: &Value) -> Result<OrchestratorDecision, Refusal> {
-    OrchestratorDecision::read(value).map_err(|(path, message)| {
-        let path = format!("/resumeValue/decision{path}");
+fn read_replacement(value: &Value, at: &str) -> Result<OrchestratorDecision, Refusal> {
+    OrchestratorDecision::read_new(value).map_err(|(path, message)| {
+        let path = format!("/resumeValue{at}{path}");
         Refusal::Invalid(vec![Problem::new(path, message)])
     })
 }

@@ -4,6 +4,7 @@ use super::flow::{Flow, flow};
 use super::stage::Stage;
 use crate::definition::{Definition, Permissions};
 use crate::node::Availability;
+use crate::run::Refusal;
 use serde_json::{Value, json};
 use tandem_record::{Cause, Command, Event, NodeId, Principal, RunStatus, Said};
 
@@ -53,6 +54,57 @@ fn a_mock_agent_says_its_lines_in_order() {
         run.completed
         ",
     );
+}
+
+#[test]
+fn who_hands_over_is_the_agent_pinned_to_the_node() {
+    // R-0023-12, R-0023-16
+    let config = |id: Value| {
+        let mut config = json!({"mockReasoning": true, "mockHandoff": {"toAgentId": "core.next"}});
+        config["agentId"] = id;
+        agent(config)
+    };
+    let pin = json!({"agentId": "core.pin.one"});
+    let unpinned = config(json!("core.cfg.two"));
+    for (flow, from) in [
+        (
+            config(json!("core.cfg.two")).with("agent", pin),
+            "core.pin.one",
+        ),
+        (unpinned, "core.cfg.two"),
+    ] {
+        let lines = Stage::started(flow).lines();
+        let handed = format!("{from} hands off to core.next");
+        assert!(lines.contains(&handed), "{lines:?}");
+        let reasoned = lines.iter().find(|l| l.contains(" reasoned "));
+        assert!(
+            reasoned.is_some_and(|l| l.starts_with("core.cfg.two")),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
+fn a_mock_agents_decision_may_be_replaced_by_any_other() {
+    let held = || {
+        let decision = json!({"decision": {"go": true}, "confidence": 0.2});
+        Stage::started(agent(json!({"mockDecision": decision}))).given()
+    };
+    for value in [
+        json!({"go": true}),
+        json!({"decision": {"go": false}}),
+        json!({"kind": "mock"}),
+        json!("go"),
+        json!({"ratified": true}),
+    ] {
+        let mut run = held();
+        run.when(answer("act", value.clone()));
+        assert_eq!(run.status(), RunStatus::Completed, "{value}");
+    }
+    for value in [json!(null), json!({}), json!({"ratified": "perhaps"})] {
+        let refused = held().try_when(answer("act", value.clone()));
+        assert!(matches!(refused, Err(Refusal::Invalid(_))), "{value}");
+    }
 }
 
 #[test]
@@ -388,6 +440,24 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
         let problems = refused.expect_err(place);
         assert_eq!(problems[0].path, format!("/nodes/0/config/{place}"));
     }
+    // Taken by earlier versions, and so still read where it is stored.
+    let failed = |details: Value| {
+        let error = json!({"error": "e", "message": "m", "details": details});
+        json!({"mockToolCalls": [{"toolId": "t", "error": error}]})
+    };
+    for (config, place) in [
+        (json!({"agentId": null}), "agentId"),
+        (json!({"mockConfidence": null}), "mockConfidence"),
+        (failed(json!("no")), "mockToolCalls/0/error/details"),
+        (failed(json!(null)), "mockToolCalls/0/error/details"),
+    ] {
+        let document = agent(config).document();
+        assert!(Definition::compile(&document, Permissions::default()).is_ok());
+        let problems = Definition::admit(&document, Permissions::default()).expect_err(place);
+        assert_eq!(problems[0].path, format!("/nodes/0/config/{place}"));
+    }
+    let sound = agent(failed(json!({"left": 0}))).document();
+    assert!(Definition::admit(&sound, Permissions::default()).is_ok());
     let outside = flow("acme")
         .node("act", "core.conformance.mock-agent", json!({}))
         .document();

@@ -157,6 +157,8 @@ fn a_child_tells_of_its_own_questions_and_its_parent_does_not_repeat_them() {
             status: RunStatus::WaitingApproval,
             interrupt: InterruptId::new("int-1"),
             kind: "approval".to_owned(),
+            key: None,
+            data: None,
         },
     );
     assert_eq!(run.status(), RunStatus::WaitingApproval);

@@ -165,6 +165,8 @@ fn a_parent_mirrors_a_child_that_waits() {
         status: RunStatus::WaitingApproval,
         interrupt: InterruptId::new("int-1"),
         kind: "approval".to_owned(),
+        key: Some("run-child:gate:1".to_owned()),
+        data: Some(json!({"title": "May I?"})),
     };
     run.child_reports("call", waiting.clone());
     run.then(
@@ -177,6 +179,9 @@ fn a_parent_mirrors_a_child_that_waits() {
     assert_eq!(view.current_node.as_ref().map(|n| n.as_str()), Some("call"));
     let asking = Some((child.clone(), NodeId::new("gate")));
     assert_eq!(view.interrupts[0].mirrors, asking, "who really asks");
+    let shown = &view.interrupts[0].interrupt;
+    assert_eq!(shown.key, "run-child:gate:1", "the key it has there");
+    assert_eq!(shown.data, json!({"title": "May I?"}));
     run.child_reports("call", ChildOutcome::Resumed { child });
     assert_eq!(run.status(), RunStatus::Running);
     run.child_reports("call", waiting);

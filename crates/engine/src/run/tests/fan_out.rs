@@ -195,6 +195,8 @@ fn two_workers_that_wait_are_both_remembered() {
         status,
         interrupt: InterruptId::new(id),
         kind: "approval".to_owned(),
+        key: None,
+        data: None,
     };
     ends(&mut run, &all[0], COMPLETED, json!({}));
     run.child_reports("send", waits(&all[1], RunStatus::WaitingApproval, "int-1"));

@@ -49,6 +49,7 @@ fn below_the_floor_a_decision_is_announced_then_asked_about_and_not_carried_out(
         node.started send
         escalated 0.49<0.5 one
         interrupt.requested send
+        approval.requested send
         node.suspended send waiting-approval
         "#,
     );
@@ -201,11 +202,26 @@ fn another_decision_may_be_given_instead_and_must_be_one() {
     let mut run = deciding(plan, AgentPolicy::default());
     let edit =
         |decision: Value| answer(json!({"action": "edit-accept", "editedArtifactData": decision}));
-    match run.try_when(edit(json!({"kind": "next-worker", "nextWorkerIds": []}))) {
-        Err(Refusal::Invalid(problems)) => {
-            assert_eq!(problems[0].path, "/resumeValue/decision/nextWorkerIds");
+    let nobody = json!({"kind": "next-worker", "nextWorkerIds": []});
+    // Told where it was said.
+    for (value, place) in [
+        (edit(nobody.clone()), "/editedArtifactData/nextWorkerIds"),
+        (
+            answer(json!({"decision": nobody})),
+            "/decision/nextWorkerIds",
+        ),
+        (answer(nobody), "/nextWorkerIds"),
+        (
+            edit(json!({"kind": "terminate", "successCriteria": [{"key": "", "met": true}]})),
+            "/editedArtifactData/successCriteria/0/key",
+        ),
+    ] {
+        match run.try_when(value) {
+            Err(Refusal::Invalid(problems)) => {
+                assert_eq!(problems[0].path, format!("/resumeValue{place}"));
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     }
     assert_eq!(run.status(), RunStatus::WaitingApproval, "it stays open");
     let mut run = run.given();

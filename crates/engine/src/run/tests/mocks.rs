@@ -184,7 +184,7 @@ fn json_in_tokens_is_judged_like_any_answer() {
             output.chunk ai "pe" stop 1+2
             model.answered ai round=3
             envelope.exhausted 3 parse-error ai
-            cap.breached schema 3>3 ai
+            cap.breached schema 3>2 ai
             node.failed ai envelope_invalid
             run.failed envelope_invalid ai
         "#,

@@ -32,6 +32,7 @@ mod effects;
 mod fan_out;
 mod floor;
 mod linear;
+mod links;
 mod loops;
 mod mock_replays;
 mod mocks;

@@ -196,7 +196,7 @@ fn three_attempts_and_no_more() {
             model.answered m round=3
             envelope.truncated m
             envelope.exhausted 3 truncation m
-            cap.breached schema 3>3 m
+            cap.breached schema 3>2 m
             node.failed m envelope_truncation_unrecoverable
             run.failed envelope_truncation_unrecoverable m
         ",
@@ -207,6 +207,8 @@ fn three_attempts_and_no_more() {
     }
     let error = run.run().error().expect("it failed").clone();
     assert_eq!(error.code, "envelope_invalid");
+    let breach = "cap.breached schema 3>2 m".to_owned();
+    assert!(run.lines().contains(&breach), "two rounds after the first");
     assert_eq!(
         error.details,
         Some(json!({"reason": "parse-error", "attempts": 3}))
@@ -217,6 +219,11 @@ fn three_attempts_and_no_more() {
         widest.status(),
         RunStatus::Failed,
         "there is no larger budget"
+    );
+    let breach = "cap.breached schema 1>0 m".to_owned();
+    assert!(
+        widest.lines().contains(&breach),
+        "and no round to use it in"
     );
 }
 

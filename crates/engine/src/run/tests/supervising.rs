@@ -244,19 +244,19 @@ fn every_bound_on_the_loop_ends_the_run_before_the_node_that_breaks_it() {
     for (mut run, breach, code, decisions) in [
         (
             plain(json!({})).configured(json!({"maxLoopIterations": 3})),
-            "cap.breached loop-iterations 4>3 lead",
+            "cap.breached loop-iterations 4>3",
             "loop_limit_exceeded",
             3,
         ),
         (
             plain(json!({"iterationCap": 2})),
-            "cap.breached dispatch-iterations 3>2 send",
+            "cap.breached dispatch-iterations 3>2",
             "dispatch_iterations_exceeded",
             3,
         ),
         (
             staged(capped_lead),
-            "cap.breached orchestrator-iterations 3>2 lead",
+            "cap.breached orchestrator-iterations 3>2",
             "orchestrator_iterations_exceeded",
             2,
         ),
@@ -267,7 +267,10 @@ fn every_bound_on_the_loop_ends_the_run_before_the_node_that_breaks_it() {
         }
         let lines = run.lines();
         assert!(lines.contains(&breach.to_owned()), "{breach}: {lines:?}");
-        assert_eq!(run.run().error().expect("failed").code, code);
+        let error = run.run().error().expect("failed").clone();
+        assert_eq!(error.code, code);
+        let iteration = if code == "loop_limit_exceeded" { 4 } else { 3 };
+        assert_eq!(error.details, Some(json!({"iteration": iteration})));
         let decided = lines.iter().filter(|l| l.starts_with("decided")).count();
         assert_eq!(decided, decisions, "{breach}");
     }
@@ -347,6 +350,8 @@ fn a_waiting_worker_is_mirrored_and_the_loop_keeps_its_turn() {
         status: RunStatus::WaitingApproval,
         interrupt: InterruptId::new("int-1"),
         kind: "approval".to_owned(),
+        key: None,
+        data: None,
     };
     run.child_reports("send", waits);
     assert_eq!(run.status(), RunStatus::WaitingApproval);

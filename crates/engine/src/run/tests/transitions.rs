@@ -39,6 +39,8 @@ fn waiting(status: RunStatus) -> Stage {
             status,
             interrupt: InterruptId::new("int-1"),
             kind: "approval".to_owned(),
+            key: None,
+            data: None,
         },
     );
     run

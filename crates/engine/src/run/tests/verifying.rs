@@ -121,7 +121,7 @@ fn revisions_are_bounded_like_every_other_turn() {
     let mut run = staged(flow).configured(json!({"maxLoopIterations": 3}));
     run.create(json!({}));
     let lines = run.lines();
-    let breach = "cap.breached loop-iterations 4>3 lead";
+    let breach = "cap.breached loop-iterations 4>3";
     assert!(lines.contains(&breach.to_owned()), "{lines:?}");
     assert_eq!(code(&run), "loop_limit_exceeded");
     let verified = lines.iter().filter(|l| l.contains(" verified ")).count();
