@@ -10,7 +10,6 @@ use crate::{
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tandem_record::Seq;
 use tandem_store::{Commit, Conflict, Error, Guard, Log};
@@ -19,20 +18,17 @@ use tandem_store::{Commit, Conflict, Error, Guard, Log};
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         commit.check()?;
-        // Shared with the writer and let go of here, where its pieces were made: freeing them there
-        // would cost the one thread everybody waits for.
-        let commit = Arc::new(commit);
-        let theirs = Arc::clone(&commit);
+        let people = !commit.people.is_empty();
         let written = self
             .writer
             .write(move |ledger| {
-                let places = validate(ledger, &theirs)?;
-                let written = write(&mut ledger.often, &theirs, &places)?;
-                ledger.chain.append(&mut ledger.often, &theirs.audit)?;
+                let places = validate(ledger, &commit)?;
+                let written = write(&mut ledger.often, &commit, &places)?;
+                ledger.chain.append(&mut ledger.often, &commit.audit)?;
                 Ok(written)
             })
             .await?;
-        if !commit.people.is_empty() {
+        if people {
             self.has_people.store(true, Ordering::Release);
         }
         if let Some(position) = written {

@@ -105,19 +105,12 @@ where
     }
 
     fn answer(self: Box<Self>, durable: Result<(), Fault>) {
-        let Self {
-            work,
-            outcome,
-            reply,
-        } = *self;
         let answer = match durable {
-            Ok(()) => outcome.expect("a durable job was attempted"),
+            Ok(()) => self.outcome.expect("a durable job was attempted"),
             Err(fault) => Err(fault.into()),
         };
-        // First, so that whoever hears the answer is the last to hold what the work shares with them.
-        drop(work);
         // A caller that went away does not need the answer.
-        let _ = reply.send(answer);
+        let _ = self.reply.send(answer);
     }
 }
 
