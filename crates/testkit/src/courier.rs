@@ -60,6 +60,19 @@ impl ScriptedCourier {
         self.targets.lock().insert(webhook.clone(), target);
     }
 
+    /// Whether a target takes what is sent to it now. Time is the simulation's: its clock is paused.
+    async fn takes(target: Option<Target>, sent_at: Timestamp, seq: Option<Seq>) -> bool {
+        match target.unwrap_or(Target::Well) {
+            Target::Well => true,
+            Target::DownUntil(until) => sent_at >= until,
+            Target::Poisoned(poison) => seq != Some(poison),
+            Target::Hangs => {
+                tokio::time::sleep(Self::PATIENCE).await;
+                false
+            }
+        }
+    }
+
     /// How the callback at an address behaves.
     pub fn set_callback(&self, url: &str, target: Target) {
         self.callbacks.lock().insert(url.to_owned(), target);
@@ -103,15 +116,7 @@ impl Courier for ScriptedCourier {
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
         let id = &parcel.webhook.id;
         let target = self.targets.lock().get(id).copied();
-        let taken = match target.unwrap_or(Target::Well) {
-            Target::Well => true,
-            Target::DownUntil(until) => parcel.sent_at >= until,
-            Target::Poisoned(seq) => parcel.recorded.seq != seq,
-            Target::Hangs => {
-                tokio::time::sleep(Self::PATIENCE).await;
-                false
-            }
-        };
+        let taken = Self::takes(target, parcel.sent_at, Some(parcel.recorded.seq)).await;
         self.carried.lock().push(Carried {
             parcel: parcel.id(),
             webhook: id.clone(),
@@ -129,14 +134,7 @@ impl Courier for ScriptedCourier {
 
     async fn announce(&self, told: &Announcement<'_>) -> Result<String, String> {
         let target = self.callbacks.lock().get(told.url).copied();
-        let taken = match target.unwrap_or(Target::Well) {
-            Target::Well | Target::Poisoned(_) => true,
-            Target::DownUntil(until) => told.sent_at >= until,
-            Target::Hangs => {
-                tokio::time::sleep(Self::PATIENCE).await;
-                false
-            }
-        };
+        let taken = Self::takes(target, told.sent_at, None).await;
         self.announced.lock().push(Announced {
             id: told.id.to_string(),
             url: told.url.to_owned(),

@@ -1,10 +1,11 @@
 //! Decisions nobody trusts: held, announced, asked about, and never carried out in silence.
 
+use super::gates::answer;
 use super::stage::Stage;
 use super::supervising::{staged, supervised, terminate, workers};
 use crate::run::{AgentPolicy, Refusal};
 use serde_json::{Value, json};
-use tandem_record::{Command, EscalationKind, Event, NodeId, Principal, RunStatus};
+use tandem_record::{EscalationKind, Event, RunStatus};
 
 fn unsure(mut decision: Value, confidence: f64) -> Value {
     decision["confidence"] = json!(confidence);
@@ -16,17 +17,6 @@ fn deciding(plan: Value, policy: AgentPolicy) -> Stage {
     run.agents = policy;
     run.create(json!({}));
     run
-}
-
-fn answer(value: Value) -> Command {
-    Command::ResolveInterrupt {
-        node: NodeId::new("send"),
-        interrupt: None,
-        value,
-        by: Some(Principal::new("ana")),
-        by_link: false,
-        standing: Default::default(),
-    }
 }
 
 fn started_workers(run: &Stage) -> usize {
@@ -158,7 +148,7 @@ fn accepted_it_happens_as_decided_and_is_not_asked_about_again() {
         let policy = AgentPolicy::new(None, Some(kind)).expect("a known kind");
         let plan = json!([unsure(workers(&["one"]), 0.1), terminate()]);
         let mut run = deciding(plan, policy);
-        run.when(answer(yes));
+        run.when(answer("send", yes));
         assert_eq!(started_workers(&run), 1, "{kind}");
         run.child_ended("send", RunStatus::Completed, json!({}));
         assert_eq!(run.status(), RunStatus::Completed, "{kind}");
@@ -183,7 +173,7 @@ fn rejected_nothing_of_it_happens_and_the_supervisor_has_another_turn() {
         let policy = AgentPolicy::new(None, Some(kind)).expect("a known kind");
         let plan = json!([unsure(workers(&["one"]), 0.1), workers(&["two"])]);
         let mut run = deciding(plan, policy);
-        run.when(answer(no));
+        run.when(answer("send", no));
         let lines = run.lines();
         assert!(
             lines.contains(&"dispatch.began two".to_owned()),
@@ -200,17 +190,21 @@ fn rejected_nothing_of_it_happens_and_the_supervisor_has_another_turn() {
 fn another_decision_may_be_given_instead_and_must_be_one() {
     let plan = json!([unsure(workers(&["one"]), 0.1), terminate()]);
     let mut run = deciding(plan, AgentPolicy::default());
-    let edit =
-        |decision: Value| answer(json!({"action": "edit-accept", "editedArtifactData": decision}));
+    let edit = |decision: Value| {
+        answer(
+            "send",
+            json!({"action": "edit-accept", "editedArtifactData": decision}),
+        )
+    };
     let nobody = json!({"kind": "next-worker", "nextWorkerIds": []});
     // Told where it was said.
     for (value, place) in [
         (edit(nobody.clone()), "/editedArtifactData/nextWorkerIds"),
         (
-            answer(json!({"decision": nobody})),
+            answer("send", json!({"decision": nobody})),
             "/decision/nextWorkerIds",
         ),
-        (answer(nobody), "/nextWorkerIds"),
+        (answer("send", nobody), "/nextWorkerIds"),
         (
             edit(json!({"kind": "terminate", "successCriteria": [{"key": "", "met": true}]})),
             "/editedArtifactData/successCriteria/0/key",
@@ -266,7 +260,10 @@ fn a_supervisor_may_talk_with_the_user() {
     assert_eq!(open.kind, "conversation.exchange");
     assert_eq!(open.data["prompt"], "Which city?");
     let say = |operation: &str, text: &str| {
-        answer(json!({"operation": operation, "turn": {"content": text}, "outcome": text}))
+        answer(
+            "send",
+            json!({"operation": operation, "turn": {"content": text}, "outcome": text}),
+        )
     };
     run.when(say("exchange", "By the sea?"));
     assert_eq!(run.status(), RunStatus::WaitingApproval, "it goes on");
@@ -283,15 +280,15 @@ fn a_supervisor_may_ask_the_user_or_for_approval() {
     assert_eq!(run.status(), RunStatus::WaitingInput);
     let asked = run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
     assert_eq!(asked, "Which city?");
-    let wrong = run.try_when(answer(json!({"answers": {"answer": 7}})));
+    let wrong = run.try_when(answer("send", json!({"answers": {"answer": 7}})));
     assert!(matches!(wrong, Err(Refusal::Invalid(_))), "{wrong:?}");
-    run.when(answer(json!({"answers": {"answer": "Gdańsk"}})));
+    run.when(answer("send", json!({"answers": {"answer": "Gdańsk"}})));
     assert_eq!(run.status(), RunStatus::Completed);
 
     let plan = json!([{"kind": "escalate", "prompt": "May I?"}, terminate()]);
     let mut run = deciding(plan, AgentPolicy::default());
     assert_eq!(run.status(), RunStatus::WaitingApproval);
-    run.when(answer(json!({"action": "reject"})));
+    run.when(answer("send", json!({"action": "reject"})));
     assert_eq!(
         run.status(),
         RunStatus::Completed,

@@ -2,7 +2,7 @@
 //! is not told twice, what was left is done, and an end stays the end it was.
 
 use super::flow::flow;
-use super::forks::answer;
+use super::gates::answer;
 use super::stage::Stage;
 use super::supervising::{started, supervised, terminate, workers};
 use serde_json::json;
@@ -75,7 +75,7 @@ fn a_decision_that_was_recorded_is_not_made_again() {
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead");
     let mut run = started(crew);
-    answer(&mut run, "lead", json!({"action": "accept"}));
+    run.when(answer("lead", json!({"action": "accept"})));
     let decided = place(&run, |e| matches!(e, Event::OrchestratorDecided { .. }));
     let branch = run.fork(Branch, decided + 1);
     let decisions = count(&branch, |e| matches!(e, Event::OrchestratorDecided { .. }));

@@ -1,10 +1,11 @@
 //! Forks: what is copied, what is done again, what is asked again.
 
 use super::flow::{Flow, flow};
+use super::gates::answer;
 use super::stage::Stage;
 use serde_json::json;
 use tandem_record::ForkMode::{Branch, Replay};
-use tandem_record::{Command, EffectKind, Event, NodeId, Principal, RunId, RunStatus};
+use tandem_record::{EffectKind, Event, RunId, RunStatus};
 
 /// The replay tells the source's story event by event, in its time, and wants nothing of the world.
 #[track_caller]
@@ -19,17 +20,6 @@ pub(super) fn assert_same_course(source: &Stage, replay: &Stage) {
     assert_eq!(replay.status(), source.status());
 }
 
-pub(super) fn answer(run: &mut Stage, node: &str, value: serde_json::Value) {
-    run.when(Command::ResolveInterrupt {
-        node: NodeId::new(node),
-        interrupt: None,
-        value,
-        by: Some(Principal::new("ana")),
-        by_link: false,
-        standing: Default::default(),
-    });
-}
-
 fn gated() -> Flow {
     flow("gated")
         .noops("a")
@@ -42,7 +32,7 @@ fn gated() -> Flow {
 fn decided() -> Stage {
     let mut run = Stage::started(gated());
     run.elapse(5_000);
-    answer(&mut run, "gate", json!({"action": "accept"}));
+    run.when(answer("gate", json!({"action": "accept"})));
     run.elapse(7);
     run.done("call", json!({"body": {"n": 1}}));
     assert_eq!(run.status(), RunStatus::Completed);
@@ -89,7 +79,7 @@ fn a_branch_asks_again_and_calls_again_under_ids_of_its_own() {
         if from <= answered as u64 + 2 {
             assert_eq!(branch.status(), RunStatus::WaitingApproval, "from {from}");
             assert_eq!(branch.run().open_questions().len(), 1, "from {from}");
-            answer(&mut branch, "gate", json!({"action": "accept"}));
+            branch.when(answer("gate", json!({"action": "accept"})));
         }
         let calls: Vec<_> = branch.outbox().cloned().collect();
         for call in calls {
@@ -163,7 +153,7 @@ fn a_fork_of_a_fork_of_a_fork() {
     assert_eq!(third.log().len(), run.log().len());
     let mut branch = third.fork(Branch, 2);
     assert_eq!(branch.status(), RunStatus::WaitingApproval);
-    answer(&mut branch, "gate", json!({"action": "reject"}));
+    branch.when(answer("gate", json!({"action": "reject"})));
     assert_eq!(branch.status(), RunStatus::Failed);
     let again = branch.fork(Replay, 1);
     assert_eq!(again.status(), RunStatus::Failed);
@@ -186,7 +176,7 @@ fn a_branch_has_the_time_of_a_new_run() {
     );
     let mut run = Stage::started(flow);
     run.elapse(3_000);
-    answer(&mut run, "gate", json!({"action": "accept"}));
+    run.when(answer("gate", json!({"action": "accept"})));
     run.elapse(60_000);
     let mut branch = run.fork(Branch, 4);
     assert_eq!(branch.status(), RunStatus::WaitingApproval);

@@ -2,6 +2,7 @@
 //! it, and every question has a name of its own.
 
 use super::flow::flow;
+use super::gates::answer;
 use super::lines;
 use super::stage::Stage;
 use super::supervising::{staged, supervised, terminate, workers};
@@ -9,7 +10,7 @@ use crate::definition::{Definition, Permissions};
 use crate::run::AgentPolicy;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tandem_record::{Cause, Command, Event, ForkMode, NodeId, Principal, RunStatus};
+use tandem_record::{Cause, Event, ForkMode, RunStatus};
 
 fn doubtful() -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": ["one"], "confidence": 0.1})
@@ -21,17 +22,6 @@ fn deciding(plan: Value, dispatch: Value, kind: &str) -> Stage {
     run.agents = AgentPolicy::new(None, Some(kind)).expect("a known kind");
     run.create(json!({}));
     run
-}
-
-fn answer(value: Value) -> Command {
-    Command::ResolveInterrupt {
-        node: NodeId::new("send"),
-        interrupt: None,
-        value,
-        by: Some(Principal::new("ana")),
-        by_link: false,
-        standing: Default::default(),
-    }
 }
 
 /// The first words of an event's line: its name and whom it is about.
@@ -94,7 +84,7 @@ fn approvals_and_clarifications_are_told_under_both_their_names_wherever_they_ar
             ["clarification.requested", "clarification.resolved"],
         ),
     ] {
-        run.when(answer(value));
+        run.when(answer("send", value));
         let about = |line: &String| {
             let name = line.split_whitespace().next().unwrap_or_default();
             let prefixes = ["interrupt.", "approval.", "clarification."];
@@ -168,7 +158,7 @@ fn what_the_user_was_asked_ends_by_the_decision_to_ask() {
     ] {
         let dispatch = json!({"askUserRouting": routing});
         let mut run = deciding(plan.clone(), dispatch, "approval");
-        run.when(answer(value));
+        run.when(answer("send", value));
         let ended = links(&run, "node.completed send");
         assert_eq!(ended[0].1, "decided lead", "{routing}");
     }
@@ -188,7 +178,7 @@ fn two_questions_of_one_execution_are_two_questions() {
             _ => json!({"answers": {"answer": "a"}}),
         };
         for value in [edit.clone(), close.clone(), edit.clone(), close] {
-            run.when(answer(value));
+            run.when(answer("send", value));
         }
         let asked = run.log().iter().filter_map(|r| match &r.event {
             Event::InterruptRequested { interrupt, .. } => Some((**interrupt).clone()),
@@ -219,7 +209,7 @@ fn a_fork_asks_under_names_of_its_own() {
     let mut run = deciding(plan, dispatch, "approval");
     let said = json!({"answers": {"answer": "a"}});
     for value in [edit.clone(), said, edit] {
-        run.when(answer(value));
+        run.when(answer("send", value));
     }
     for from in 1..=run.log().len() as u64 {
         let fork = run.fork(ForkMode::Branch, from);
