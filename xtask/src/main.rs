@@ -81,6 +81,12 @@ const TASKS: &[Task] = &[
         run: scripts::moves,
     },
     Task {
+        name: "abuse",
+        arguments: "[--only TEXT]…",
+        about: "attacks on the real binary: bounds, fairness, connections, secrets, rights",
+        run: scripts::abuse,
+    },
+    Task {
         name: "requirements",
         arguments: "",
         about: "runs what the protocol's requirements are proved by; writes docs/requirements.md",

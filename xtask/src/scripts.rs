@@ -24,6 +24,10 @@ pub(crate) fn moves(arguments: &[String]) -> Outcome {
     against_the_binary("tests/operations/move_house.py", arguments)
 }
 
+pub(crate) fn abuse(arguments: &[String]) -> Outcome {
+    against_the_binary("tests/abuse/run.py", arguments)
+}
+
 pub(crate) fn browser(arguments: &[String]) -> Outcome {
     against_the_binary("tests/browser/console.py", arguments)
 }
