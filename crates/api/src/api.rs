@@ -6,7 +6,6 @@ use crate::key_use::KeyUse;
 use crate::problem::Problem;
 use axum::http::request::Parts;
 use bytes::Bytes;
-use prometheus_client::registry::Registry;
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use tandem_access::{
@@ -30,7 +29,7 @@ pub struct Api {
     /// Workflow ids of the protocol's fixtures that really run; see [`crate::runnable_fixtures`].
     pub fixtures: Vec<String>,
     /// May hold metrics of the host's own; those of the runtime and of HTTP are added.
-    pub registry: Registry,
+    pub metrics: Arc<HttpMetrics>,
     /// Becomes true when the host drains: open streams then end, so that connections can.
     pub stopping: watch::Receiver<bool>,
     /// Serves `/v1/host/tandem/test/*` and the protocol's sample seams.
@@ -114,7 +113,7 @@ pub(crate) struct Doors {
     key_use: KeyUse,
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
-    pub(crate) metrics: HttpMetrics,
+    pub(crate) metrics: Arc<HttpMetrics>,
     /// The API described, once the routes are known.
     pub(crate) description: OnceLock<Bytes>,
 }
@@ -123,7 +122,7 @@ impl Doors {
     pub(crate) fn new(api: Api) -> Self {
         let settings = api.settings;
         Self {
-            metrics: HttpMetrics::new(api.registry, api.runtime.metrics()),
+            metrics: api.metrics,
             runtime: api.runtime,
             keyring: api.keyring,
             codes: api.codes,

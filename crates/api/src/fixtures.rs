@@ -6,12 +6,16 @@ use tandem_runtime::{Definition, Fault, PackTypes, Runtime, ToolServers};
 
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
-const PROBES_OF_PACKS: &str = "conformance-agent-pack-";
-/// Wants prose of a model turned into JSON by one more call, which this host does not do.
-const PROBE_OF_COERCION: &str = "conformance-envelope-nl-to-format-engaged";
-
-/// Asks for the revision of MCP that knows `server/discover`, which this host does not speak.
-const PROBE_OF_DISCOVERY: &str = "conformance-mcp-client";
+const PROBES: [&str; 5] = [
+    // Packs of agents that are installed, exported and hold handoffs to a schema.
+    "conformance-agent-pack-install",
+    "conformance-agent-pack-export",
+    "conformance-agent-pack-handoff-schema-validation",
+    // Prose of a model turned into JSON by one more call.
+    "conformance-envelope-nl-to-format-engaged",
+    // The revision of MCP that knows `server/discover`.
+    "conformance-mcp-client",
+];
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -21,11 +25,13 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
     let mut fixtures = Vec::new();
     for registered in runtime.workflows(&nobody).await? {
         let id = &registered.workflow;
-        if !registered.shared || !id.as_str().starts_with("conformance-") {
+        if !registered.shared {
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        if definition.is_some_and(|d| is_served(&d, runtime.tools(), runtime.packs())) {
+        let named =
+            |d: &Definition| d.is_conformance() && is_served(d, runtime.tools(), runtime.packs());
+        if definition.is_some_and(|d| named(&d)) {
             fixtures.push(id.to_string());
         }
     }
@@ -34,11 +40,9 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
 
 fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) -> bool {
     let id = definition.id().as_str();
-    let probes =
-        id.starts_with(PROBES_OF_PACKS) || [PROBE_OF_COERCION, PROBE_OF_DISCOVERY].contains(&id);
     let mut foreign = definition.pack_types();
     let brought = foreign.all(|type_id| packs.get(type_id).is_some());
-    definition.gated().is_none() && !probes && brought && tools.serve(definition)
+    definition.gated().is_none() && !PROBES.contains(&id) && brought && tools.serve(definition)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use std::time::Duration;
-use tandem_runtime::Metrics;
+use tandem_runtime::{Fault, Metrics, Runtime};
 
 /// The names discovery advertises, in the protocol's spelling.
 pub(crate) const ADVERTISED: [&str; 16] = [
@@ -54,7 +54,8 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-pub(crate) struct HttpMetrics {
+/// Everything this process counts: requests here, the rest by the runtime.
+pub struct HttpMetrics {
     registry: Registry,
     requests: Family<Answered, Counter>,
     seconds: Family<Route, Histogram, Buckets>,
@@ -62,7 +63,8 @@ pub(crate) struct HttpMetrics {
 }
 
 impl HttpMetrics {
-    pub(crate) fn new(mut registry: Registry, runtime: &Metrics) -> Self {
+    pub fn new(runtime: &Metrics) -> Self {
+        let mut registry = Registry::default();
         runtime.register(&mut registry);
         let requests = Family::<Answered, Counter>::default();
         let seconds = Family::new_with_constructor(Buckets);
@@ -112,13 +114,14 @@ impl HttpMetrics {
             .observe(elapsed.as_secs_f64());
     }
 
-    /// The whole registry as Prometheus text.
-    pub(crate) fn text(&self, queue_depth: u64) -> String {
+    /// The whole registry as OpenMetrics text.
+    pub async fn text(&self, runtime: &Runtime) -> Result<String, Fault> {
+        let depth = runtime.store().depth().await?;
         self.queue_depth
-            .set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+            .set(i64::try_from(depth).unwrap_or(i64::MAX));
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("writing into a string cannot fail");
-        out
+        Ok(out)
     }
 }
 

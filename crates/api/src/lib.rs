@@ -42,5 +42,6 @@ mod verb;
 
 pub use api::{Api, Host, Settings};
 pub use fixtures::runnable_fixtures;
+pub use http_metrics::HttpMetrics;
 pub use router::router;
 pub use verb::Verbs;

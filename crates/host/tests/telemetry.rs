@@ -1,4 +1,4 @@
-//! Spans of a run arrive at a collector, with the trace of whoever started it.
+//! Spans of a run arrive at a collector, with the trace of whoever started it; so do metrics.
 #![cfg(feature = "otel")]
 
 mod server;
@@ -79,4 +79,52 @@ fn a_run_is_exported_as_spans_of_its_callers_trace() {
     assert_eq!(attribute(node, "openwop.node_id")["stringValue"], "think");
     let attempt = named("openwop.node.core.delay.attempt");
     assert_eq!(attempt["parentSpanId"], node["spanId"]);
+}
+
+#[test]
+fn metrics_are_exported_under_the_protocols_names() {
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/numbers", collector.local_addr().unwrap());
+    let server = Server::exporting_metrics_to(&endpoint);
+    server.post("/v1/runs", &[], r#"{"workflowId": "hello"}"#);
+
+    // The first exports may be from before the run ended.
+    let metrics = loop {
+        let (head, body) = receive(&collector);
+        assert!(head.starts_with("POST /numbers "), "{head}");
+        let metrics = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].clone();
+        let metrics = metrics.as_array().unwrap().clone();
+        if number(&metrics, "openwop.run.completed") == Some(1.0) {
+            break metrics;
+        }
+    };
+    assert_eq!(number(&metrics, "openwop.run.created"), Some(1.0));
+    let ended = &named(&metrics, "openwop.run.completed")["sum"]["dataPoints"][0];
+    assert_eq!(ended["attributes"][0]["key"], "openwop.run_status");
+    assert_eq!(ended["attributes"][0]["value"]["stringValue"], "completed");
+    let duration = named(&metrics, "openwop.run.duration");
+    assert_eq!(duration["unit"], "s");
+    let point = &duration["histogram"]["dataPoints"][0];
+    let bounds = point["explicitBounds"].as_array().unwrap().len();
+    let counts = point["bucketCounts"].as_array().unwrap();
+    assert_eq!(counts.len(), bounds + 1);
+    let total: u64 = counts.iter().map(whole).sum();
+    assert_eq!((total, whole(&point["count"])), (1, 1));
+}
+
+fn named<'a>(metrics: &'a [Value], name: &str) -> &'a Value {
+    let found = metrics.iter().find(|metric| metric["name"] == name);
+    found.unwrap_or_else(|| panic!("no metric {name} in {metrics:#?}"))
+}
+
+/// A counter without series yet is not told.
+fn number(metrics: &[Value], name: &str) -> Option<f64> {
+    let found = metrics.iter().find(|metric| metric["name"] == name)?;
+    found["sum"]["dataPoints"][0]["asDouble"].as_f64()
+}
+
+/// OTLP writes 64-bit integers as text.
+fn whole(value: &Value) -> u64 {
+    let text = value.as_str().map(str::to_owned);
+    text.unwrap_or_else(|| value.to_string()).parse().unwrap()
 }

@@ -39,7 +39,7 @@ pub use http::{HttpCaller, Limits};
 pub use mcp::{McpServer, McpServers};
 pub use model::{
     Hosted, MAX_PROGRAM, MockEntry, MockProgram, Models, SchemaMode, Script, ScriptError, Speaks,
-    done as answered,
+    done as answered, unprogrammed_answer,
 };
 pub use pack::PackCaller;
 pub use perform::Performer;

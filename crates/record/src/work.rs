@@ -11,7 +11,12 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum Work {
     /// Asleep until the time given.
-    Sleep { until: Timestamp },
+    Sleep {
+        until: Timestamp,
+        /// The node's outputs when it wakes; absent: how long it slept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outputs: Option<Object>,
+    },
     /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
     /// carry credentials, which the log never holds.
     Http {

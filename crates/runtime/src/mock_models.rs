@@ -3,7 +3,7 @@
 
 use crate::runtime::Runtime;
 use tandem_engine::run::{ModelNeed, Reheard};
-use tandem_nodes::{MockProgram, answered};
+use tandem_nodes::{MockProgram, answered, unprogrammed_answer};
 use tandem_record::{
     EffectId, EffectKind, EffectOutcome, ErrorInfo, ModelAnswer, ModelRequest, NodeId,
 };
@@ -47,7 +47,8 @@ impl Runtime {
         Ok(answer.await?.map_or(Reheard::Nothing, Reheard::Answer))
     }
 
-    /// The next answer of a node's program, or the one this call got before.
+    /// The next answer of a node's program, or the one this call got before; without a program, one
+    /// that fits. `None` when the program is over.
     async fn take_answer(
         &self,
         node: &NodeId,
@@ -57,7 +58,7 @@ impl Runtime {
         let _turn = self.inner.programs.lock().await;
         let place = place(node);
         let Some(text) = self.store().get(&place).await? else {
-            return Ok(None);
+            return Ok(Some(unprogrammed_answer(request)));
         };
         let read = serde_json::from_str(&text);
         let mut program: MockProgram = read.map_err(|error| {

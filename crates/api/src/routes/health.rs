@@ -35,8 +35,8 @@ pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Pr
                content_type = "application/openmetrics-text"))
 )]
 pub(super) async fn metrics(State(doors): State<Shared>) -> Result<Response, Problem> {
-    let depth = doors.runtime.store().depth().await?;
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let headers = [(header::CONTENT_TYPE, content_type)];
-    Ok((headers, doors.metrics.text(depth)).into_response())
+    let text = doors.metrics.text(&doors.runtime).await?;
+    Ok((headers, text).into_response())
 }

@@ -253,6 +253,8 @@ pub(super) fn shown(webhook: &Webhook) -> Value {
     let workspace = webhook.workspace.as_ref().map(AsRef::as_ref);
     json!({
         "webhookId": webhook.id,
+        // The same id under the name that published clients read.
+        "subscriptionId": webhook.id,
         "url": webhook.url,
         "events": webhook.events,
         "tags": webhook.tags,

@@ -139,7 +139,7 @@ impl Stage {
             },
             settings,
             fixtures: vec!["conformance-noop".to_owned()],
-            registry: Default::default(),
+            metrics: Arc::new(tandem_api::HttpMetrics::new(runtime.metrics())),
             stopping: seen,
             test_seams: true,
             console: true,

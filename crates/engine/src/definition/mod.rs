@@ -213,8 +213,13 @@ impl Definition {
     }
 }
 
-pub(crate) fn is_conformance(workflow_id: &str) -> bool {
-    workflow_id.starts_with("conformance-")
+/// Ids of the workflows that the protocol publishes for tests.
+const TEST_WORKFLOW_PREFIXES: [&str; 2] = ["conformance-", "openwop-smoke-"];
+
+/// Whether the id is one of the protocol's test workflows, where test-only node types are served.
+pub fn is_conformance(workflow_id: &str) -> bool {
+    let mut prefixes = TEST_WORKFLOW_PREFIXES.iter();
+    prefixes.any(|prefix| workflow_id.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ fn marks<'a>(
     };
     let when = |on: bool, mark: Mark<'a>| if on { vec![mark] } else { Vec::new() };
     match &node.kind {
-        Kind::Passthrough | Kind::SideEffect | Kind::DuplicateMessage => {
+        Kind::Passthrough | Kind::SideEffect | Kind::Hold | Kind::DuplicateMessage => {
             ports.iter().map(|port| Mark::Port(port)).collect()
         }
         Kind::SetVariable { name, value } => {

@@ -21,7 +21,10 @@ pub(crate) struct Judged {
 pub(crate) enum Verdict {
     Accepted(Value),
     Refused(ModelRefusal),
-    Truncated,
+    Truncated {
+        /// JSON was found in what came before the cut.
+        partial: bool,
+    },
     /// Asking again, with what was wrong, may help.
     Unusable {
         fault: EnvelopeFault,
@@ -44,7 +47,8 @@ pub(crate) fn judge(answer: &ModelAnswer, shape: Option<&Validator>) -> Judged {
         return as_it_is(Verdict::Accepted(Value::from(text)));
     };
     if matches!(answer.stop, ModelStop::MaxTokens | ModelStop::Length) {
-        return as_it_is(Verdict::Truncated);
+        let partial = answer.data.is_some() || recover::parse(text).is_some();
+        return as_it_is(Verdict::Truncated { partial });
     }
     let found = match &answer.data {
         Some(data) => Some((data.clone(), None)),

@@ -49,6 +49,7 @@ pub(super) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
             content: config.get("content").cloned().unwrap_or(Value::Null),
         }),
         "core.conformance.side-effect" => Some(Kind::SideEffect),
+        "core.conformance.hold" => Some(Kind::Hold),
         "core.conformance.mcp-client" => ToolNode::client(config, cx).map(Kind::Tool),
         "core.conformance.mcp-invoke" => ToolNode::prompt(config, cx).map(Kind::Tool),
         other => unreachable!("{other} is not in the catalog of test-only types"),

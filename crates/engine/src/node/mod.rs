@@ -31,7 +31,7 @@ pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
 pub use dispatch::{ASK_USER_ROUTINGS, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
-pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms};
+pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, hold_ms};
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Delay {
         configured: Option<u64>,
     },
+    /// Test only: waits, then puts out its inputs.
+    Hold,
     Fail {
         code: String,
         message: String,
@@ -204,6 +206,7 @@ const CATALOG: &[NodeType] = &[
     test_only("conformance.cost.emit"),
     test_only("conformance.artifact.emit"),
     test_only("core.conformance.side-effect"),
+    test_only("core.conformance.hold"),
     test_only("core.conformance.mcp-client"),
     test_only("core.conformance.mcp-invoke"),
 ];
@@ -308,6 +311,12 @@ impl ParseContext<'_> {
 }
 
 impl Kind {
+    /// Whether the node does nothing but wait. A replay repeats the wait that was recorded; one that
+    /// was not recorded is over at once.
+    pub(crate) fn only_waits(&self) -> bool {
+        matches!(self, Self::Delay { .. } | Self::Hold)
+    }
+
     /// Whether the node does again what it did, given the same run: a replay executes it. Of every
     /// other node a replay repeats what was recorded. Listed one by one, so that a new kind has to
     /// say which it is.
@@ -326,6 +335,7 @@ impl Kind {
             | Self::DuplicateMessage => true,
             Self::Memory(config) => config.action.only_reads(),
             Self::Delay { .. }
+            | Self::Hold
             | Self::SubWorkflow(_)
             | Self::Http(_)
             | Self::Tool(_)

@@ -13,6 +13,8 @@ use tandem_record::{
 
 /// A day; whoever asks for more is not waited for longer.
 const MAX_ASKED_FOR_MS: u64 = 24 * 3600 * 1000;
+/// Why a node was cancelled: its run was.
+pub(super) const RUN_CANCELLED: &str = "run-cancelled";
 
 /// What a node leaves behind when it completes.
 #[derive(Default)]
@@ -207,7 +209,7 @@ impl Turn<'_> {
         by_parent: Option<RunId>,
     ) {
         for ix in self.open_nodes() {
-            self.cancel_node(ix, "run-cancelled", None, None);
+            self.cancel_node(ix, RUN_CANCELLED, None, None);
         }
         let reason = match by_parent {
             Some(_) => Some("parent-cancelled".to_owned()),
@@ -363,7 +365,7 @@ impl Turn<'_> {
     pub(super) fn cancel_childless_nodes(&mut self) {
         for ix in self.open_nodes() {
             if !self.run.state.nodes[ix].holds_up_cancel() {
-                self.cancel_node(ix, "run-cancelled", None, None);
+                self.cancel_node(ix, RUN_CANCELLED, None, None);
             }
         }
     }

@@ -199,15 +199,19 @@ impl Turn<'_> {
                 provider,
             )
         };
-        if self.replaying && !self.is_repeatable(ix) {
+        if self.replaying && !self.is_repeatable(ix) && !node.kind.only_waits() {
             return Err(unrecorded(&node.id));
         }
         match &node.kind {
             Kind::Delay { configured } => {
                 let ms = node::delay_ms(inputs, &self.run.request().inputs, *configured)
                     .map_err(|message| ErrorInfo::new("validation_error", message))?;
-                let until = self.now.plus_ms(ms);
-                Ok((ms > 0).then_some(Work::Sleep { until }))
+                Ok(self.sleep(ms, None))
+            }
+            Kind::Hold => {
+                let ms = node::hold_ms(inputs)
+                    .map_err(|message| ErrorInfo::new("validation_error", message))?;
+                Ok(self.sleep(ms, Some(inputs.clone())))
             }
             Kind::Http(config) => {
                 let request = config.request(inputs).ok_or_else(|| {
@@ -267,15 +271,40 @@ impl Turn<'_> {
         }
     }
 
+    /// Sleeping for `ms`. A replay has no timers: there a wait is over at once.
+    fn sleep(&self, ms: u64, outputs: Option<Object>) -> Option<Work> {
+        let until = self.now.plus_ms(ms);
+        (ms > 0 && !self.replaying).then_some(Work::Sleep { until, outputs })
+    }
+
+    /// Completes a sleeping node.
+    pub(super) fn wake(&mut self, ix: usize, cause: Seq) {
+        let state = &self.run.state.nodes[ix];
+        let Some(Work::Sleep { until, outputs }) = &state.work else {
+            unreachable!("only a node that sleeps wakes");
+        };
+        let outputs = outputs.clone().unwrap_or_else(|| {
+            // A replay wakes a node before its time.
+            let woke = self.now.max(*until);
+            let slept = woke.ms_since(state.started_at.unwrap_or(woke));
+            Object::from_iter([("waitedMs".to_owned(), json!(slept))])
+        });
+        self.complete_node(ix, Done::with(outputs), cause);
+    }
+
     /// What a node does on the spot.
     pub(super) fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> Step {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         match &node.kind {
             Kind::Passthrough => Step::Complete(inputs),
-            Kind::Delay { .. } => {
-                Step::Complete(Object::from_iter([("waitedMs".into(), json!(0))]))
+            Kind::Delay { configured } => {
+                let run_inputs = &self.run.request().inputs;
+                let ms = node::delay_ms(&inputs, run_inputs, *configured);
+                let ms = ms.expect("checked when the node was prepared");
+                Step::Complete(Object::from_iter([("waitedMs".into(), json!(ms))]))
             }
+            Kind::Hold => Step::Complete(inputs),
             Kind::Fail { code, message } => Step::Fail(ErrorInfo::new(code, message)),
             Kind::SetVariable { name, value } => {
                 let value = value.clone().or_else(|| inputs.get("value").cloned());

@@ -31,7 +31,7 @@ pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp
             NodeStatus::Running => {
                 let wake = match (&node.work, node.retry_at) {
                     (_, Some(at)) => Some(at),
-                    (Some(Work::Sleep { until }), None) => Some(*until),
+                    (Some(Work::Sleep { until, .. }), None) => Some(*until),
                     (
                         Some(Work::Model {
                             mock: Some(call), ..

@@ -1,7 +1,8 @@
 //! Settings from environment variables. Variables this version does not know are left alone: a
 //! newer one may share the environment.
 
-use super::layer::{Layer, MemoryLayer, OtelLayer};
+use super::OtelLayer;
+use super::layer::{Layer, MemoryLayer};
 use super::{Hidden, LogFormat, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
@@ -149,6 +150,11 @@ impl Environment<'_> {
         Ok(Some(OtelLayer {
             endpoint: self.get("OTEL_EXPORTER_OTLP_ENDPOINT"),
             traces_endpoint: self.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+            metrics_endpoint: self.get("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
+            metrics_interval_ms: self.number(
+                "OTEL_METRIC_EXPORT_INTERVAL",
+                "Give a whole number of milliseconds.",
+            )?,
             protocol,
         }))
     }

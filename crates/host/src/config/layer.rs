@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
+use super::{Hidden, LogFormat, ModelLayer, OtelLayer, RetentionLayer, ToolServerLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -40,15 +40,6 @@ pub(crate) struct Layer {
 pub(crate) struct MemoryLayer {
     /// Notes under one name above which the oldest become one; 0 for never.
     pub(crate) compact_above: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OtelLayer {
-    pub(crate) endpoint: Option<String>,
-    /// Used as it is, for traces only.
-    pub(crate) traces_endpoint: Option<String>,
-    pub(crate) protocol: Option<OtelProtocol>,
 }
 
 impl Layer {
@@ -120,20 +111,6 @@ impl Layer {
             workflows: unless_empty(&args.workflows),
             packs: unless_empty(&args.packs),
             ..Self::default()
-        }
-    }
-}
-
-impl OtelLayer {
-    fn over(self, below: Self) -> Self {
-        Self {
-            // An endpoint given above must not lose against a traces endpoint given below.
-            traces_endpoint: match self.endpoint {
-                Some(_) => self.traces_endpoint,
-                None => self.traces_endpoint.or(below.traces_endpoint),
-            },
-            endpoint: self.endpoint.or(below.endpoint),
-            protocol: self.protocol.or(below.protocol),
         }
     }
 }

@@ -8,6 +8,7 @@ mod file;
 mod layer;
 mod listen;
 mod models;
+mod otel;
 mod retention;
 mod tools;
 
@@ -18,11 +19,11 @@ pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
 pub(crate) use models::{Model, ModelLayer, Reached};
+pub(crate) use otel::{Otel, OtelLayer, OtelProtocol};
 pub(crate) use retention::RetentionLayer;
 pub(crate) use tools::{ToolServer, ToolServerLayer};
 
 use crate::failure::Failure;
-use layer::OtelLayer;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -74,32 +75,6 @@ pub(crate) struct Settings {
     pub(crate) tools: BTreeMap<String, ToolServer>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
-}
-
-/// Where spans go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Otel {
-    /// Complete, ending in `/v1/traces` unless the operator said otherwise.
-    pub(crate) endpoint: String,
-    pub(crate) protocol: OtelProtocol,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) enum OtelProtocol {
-    #[default]
-    #[serde(rename = "http/protobuf")]
-    Protobuf,
-    #[serde(rename = "http/json")]
-    Json,
-}
-
-impl OtelProtocol {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Protobuf => "http/protobuf",
-            Self::Json => "http/json",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -176,7 +151,7 @@ pub(crate) fn resolve(
         api_key: env.get("TANDEM_API_KEY").map(Hidden),
         tenant2_api_key: env.get("TANDEM_TENANT2_API_KEY").map(Hidden),
         audit_key: env.get("TANDEM_AUDIT_KEY").map(Hidden),
-        otel: otel(layer.otel.unwrap_or_default())?,
+        otel: otel::resolve(layer.otel.unwrap_or_default())?,
         retention: retention::retention(
             layer.retention_seconds,
             layer.retention.unwrap_or_default(),
@@ -308,29 +283,4 @@ fn public_url(text: &str) -> Result<String, Failure> {
         return Err(wrong("it has a query or a fragment".to_owned()));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
-}
-
-fn otel(layer: OtelLayer) -> Result<Option<Otel>, Failure> {
-    let complete = match (layer.traces_endpoint, layer.endpoint) {
-        (Some(traces), _) => traces,
-        (None, Some(base)) => format!("{}/v1/traces", base.trim_end_matches('/')),
-        (None, None) => return Ok(None),
-    };
-    let usable = Url::parse(&complete).is_ok_and(|u| matches!(u.scheme(), "http" | "https"));
-    if !usable {
-        return Err(Failure::new(
-            format!("{complete:?} is not an OTLP endpoint: it must be an http or https address"),
-            "Set OTEL_EXPORTER_OTLP_ENDPOINT to something like http://localhost:4318, or unset it.",
-        ));
-    }
-    if cfg!(not(feature = "otel")) {
-        return Err(Failure::new(
-            "this build cannot export spans: it was made without the feature `otel`",
-            "Unset OTEL_EXPORTER_OTLP_ENDPOINT, or build with default features.",
-        ));
-    }
-    Ok(Some(Otel {
-        endpoint: complete,
-        protocol: layer.protocol.unwrap_or_default(),
-    }))
 }

@@ -370,18 +370,31 @@ fn the_otlp_endpoint_gets_its_path_once() {
     let endpoint = |env: &[(&str, &str)], file: Option<&str>| {
         resolved(Layer::default(), env, file).unwrap().otel.unwrap()
     };
+    let both = |otel: super::Otel| (otel.traces_endpoint, otel.metrics_endpoint);
+    let (told, some) = (|text: &str| Some(text.to_owned()), "http://c:4318/v1");
+    let at_c = (
+        told(&format!("{some}/traces")),
+        told(&format!("{some}/metrics")),
+    );
     let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/");
     let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c/own");
-    assert_eq!(endpoint(&[base], None).endpoint, "http://c:4318/v1/traces");
-    assert_eq!(endpoint(&[base, traces], None).endpoint, "http://c/own");
+    let metrics = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://c/numbers");
+    assert_eq!(both(endpoint(&[base], None)), at_c);
+    let own = both(endpoint(&[base, traces], None));
+    assert_eq!(own, (told("http://c/own"), at_c.1.clone()));
+    let only = both(endpoint(&[metrics], None));
+    assert_eq!(only, (None, told("http://c/numbers")));
     let file = "[otel]\nendpoint = \"http://f:4318\"\nprotocol = \"http/json\"";
     let from_file = endpoint(&[], Some(file));
-    assert_eq!(from_file.endpoint, "http://f:4318/v1/traces");
     assert_eq!(from_file.protocol, OtelProtocol::Json);
-    assert_eq!(
-        endpoint(&[base], Some(file)).endpoint,
-        "http://c:4318/v1/traces"
+    assert_eq!(both(from_file).0, told("http://f:4318/v1/traces"));
+    assert_eq!(both(endpoint(&[base], Some(file))), at_c);
+    let shown = refusal(
+        Layer::default(),
+        &[base, ("OTEL_METRIC_EXPORT_INTERVAL", "5")],
+        None,
     );
+    assert!(shown.contains("every 5 ms"), "{shown}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::{Opened, links, packs};
 use axum::serve::ListenerExt as _;
-use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Groups, Sessions};
@@ -57,7 +56,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         },
         settings: Settings::default(),
         fixtures: tandem_api::runnable_fixtures(&opened.runtime).await?,
-        registry: Registry::default(),
+        metrics: Arc::clone(&opened.metrics),
         stopping,
         test_seams: settings.test_seams,
         console: true,

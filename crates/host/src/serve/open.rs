@@ -12,6 +12,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
+use tandem_api::HttpMetrics;
 use tandem_nodes::{Guard, HttpCaller, Limits, PackCaller, Performer, Secrets};
 use tandem_record::Timestamp;
 use tandem_runtime::audit::Notary;
@@ -30,6 +31,7 @@ pub(crate) struct Opened {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) notary: Arc<Notary>,
+    pub(crate) metrics: Arc<HttpMetrics>,
     /// Packs whose nodes may be called, where they are taken.
     pub(crate) packs: Option<Arc<Packs>>,
     /// Where clients of this machine connect.
@@ -69,6 +71,7 @@ impl Opened {
         };
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
         let opened = Self {
+            metrics: Arc::new(HttpMetrics::new(runtime.metrics())),
             settings,
             runtime,
             keyring: Arc::new(Keyring::new(store)),

@@ -57,6 +57,17 @@ impl Server {
         Self::serving(&[], env)
     }
 
+    /// Serves `hello` and sends metrics, and nothing else, as JSON.
+    pub(crate) fn exporting_metrics_to(endpoint: &str) -> Self {
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", endpoint.to_owned()),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json".to_owned()),
+            ("OTEL_METRIC_EXPORT_INTERVAL", "100".to_owned()),
+        ];
+        Self::serving(&[], env)
+    }
+
     /// Serves `hello` and opens the seams for tests.
     pub(crate) fn with_seams() -> Self {
         let env = vec![

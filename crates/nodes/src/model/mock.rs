@@ -2,6 +2,7 @@
 //! Plain data, so that whoever keeps it can keep it across restarts.
 
 use super::counted;
+use super::sample::sample;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,6 +50,18 @@ impl MockProgram {
         self.taken.insert(effect.clone(), at);
         Some(entry.answer(request))
     }
+}
+
+/// What a node is answered that no test has programmed: the smallest value of the shape it wants.
+pub fn unprogrammed_answer(request: &ModelRequest) -> ModelAnswer {
+    let content = request.schema.as_ref().map_or_else(|| "ok".into(), sample);
+    let entry = MockEntry {
+        content: Some(content),
+        stop_reason: None,
+        refusal_text: None,
+        safety_category: None,
+    };
+    entry.answer(request)
 }
 
 impl MockEntry {

@@ -7,11 +7,12 @@ mod failure;
 mod hosted;
 mod mock;
 mod openai;
+mod sample;
 mod schema;
 mod scripted;
 
 pub use hosted::{Hosted, Speaks};
-pub use mock::{MAX_PROGRAM, MockEntry, MockProgram};
+pub use mock::{MAX_PROGRAM, MockEntry, MockProgram, unprogrammed_answer};
 pub use schema::SchemaMode;
 pub use scripted::{Script, ScriptError};
 

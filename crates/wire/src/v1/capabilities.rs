@@ -224,7 +224,9 @@ pub fn document(wired: &Wired<'_>) -> Value {
         ask_models(models, &mut out);
     }
     if wired.tools {
-        out.set("mcp", json!({"supported": true}));
+        // Calls tools of others; no MCP server of its own is mounted.
+        let mounted: [&str; 0] = [];
+        out.set("mcp", json!({"supported": true, "serverUrls": mounted}));
     }
     if let Some(agents) = &wired.agents {
         multi_agent(wired, agents, &mut out);

@@ -123,11 +123,7 @@ impl<'a> Names<'a> {
 
     /// What of an event is compared.
     fn essence(&mut self, event: &Value) -> (Value, Value, Value) {
-        let mut payload = self.still(&event["payload"]);
-        if let Some(fields) = payload.as_object_mut() {
-            // Lineage, not course.
-            fields.remove("forkedFrom");
-        }
+        let payload = self.still(&event["payload"]);
         (event["type"].clone(), event["nodeId"].clone(), payload)
     }
 
@@ -179,7 +175,7 @@ mod tests {
     fn names_and_times_of_a_run_are_no_difference() {
         let of = |run: &str, ms: u64, question: &str| {
             vec![
-                event(0, "run.started", json!({"forkedFrom": {"runId": run}})),
+                event(0, "run.started", json!({"inputs": {"v": 1}})),
                 event(
                     1,
                     "interrupt.requested",

@@ -75,9 +75,11 @@ fn envelope(fact: &EnvelopeFact, out: &mut Fields) {
         EnvelopeStep::Truncated {
             stop,
             output_tokens,
+            partial,
         } => {
             who();
             out.set("stopReason", stop.as_str());
+            out.set("partialPayloadAvailable", partial);
             out.opt("outputTokenCount", output_tokens.as_ref());
         }
         EnvelopeStep::Recovered { path, byte_offset } => {

@@ -5,7 +5,7 @@ use super::chunk::chunk_payload;
 use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::question::{asked, question_payload, standing};
-use super::recorded::{forked_from, memory_payload, owner};
+use super::recorded::{memory_payload, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
@@ -96,10 +96,6 @@ pub(super) fn payload(
             out.set("owner", owner(&request.owner));
             out.opt("tags", request.options.tags.as_ref());
             out.opt("metadata", request.options.metadata.as_ref());
-            out.opt(
-                "forkedFrom",
-                request.forked_from.as_deref().map(forked_from),
-            );
         }
         Event::RunPauseRequested { reason } | Event::RunResumed { reason } => {
             out.opt("reason", reason.as_ref());

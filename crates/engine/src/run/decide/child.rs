@@ -1,6 +1,6 @@
 //! A child run reports to the node that started it.
 
-use crate::run::finish::Done;
+use crate::run::finish::{Done, RUN_CANCELLED};
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
 use serde_json::json;
@@ -61,13 +61,13 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             if turn.run.state.phase == Phase::Cancelling && dispatches {
                 turn.worker_ended(ix, &child, status, (variables, untrusted), error);
                 if !turn.run.state.nodes[ix].holds_up_cancel() {
-                    turn.cancel_node(ix, "run-cancelled", turn.run.state.nodes[ix].last, None);
+                    turn.cancel_node(ix, RUN_CANCELLED, turn.run.state.nodes[ix].last, None);
                 }
                 turn.finish_cancel_if_alone();
                 return Reply::Accepted;
             }
             if turn.run.state.phase == Phase::Cancelling {
-                turn.cancel_node(ix, "run-cancelled", Some(cause), Some(status));
+                turn.cancel_node(ix, RUN_CANCELLED, Some(cause), Some(status));
                 turn.finish_cancel_if_alone();
                 return Reply::Accepted;
             }

@@ -1,10 +1,9 @@
 //! A timer fired. Its name says which; the state says whether it still means anything.
 
-use crate::run::finish::Done;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
 use serde_json::json;
-use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Object, Reply, TimerKey, Work};
+use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Reply, TimerKey, Work};
 
 pub(super) fn fired(turn: &mut Turn<'_>, key: &TimerKey) -> Reply {
     let heard = match turn.run.state.phase {
@@ -86,15 +85,13 @@ fn node_wake(turn: &mut Turn<'_>, node: &NodeId, attempt: u32) -> bool {
             turn.speak(ix);
             return true;
         }
-        Some(Work::Sleep { until }) => *until,
+        Some(Work::Sleep { until, .. }) => *until,
         _ => return false,
     };
     if turn.now < until {
         return false;
     }
-    let slept = turn.now.ms_since(state.started_at.unwrap_or(turn.now));
-    let outputs = Object::from_iter([("waitedMs".to_owned(), json!(slept))]);
-    turn.complete_node(ix, Done::with(outputs), cause);
+    turn.wake(ix, cause);
     true
 }
 

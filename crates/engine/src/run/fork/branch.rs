@@ -125,7 +125,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             logical_invocation_id(tenant, run.id(), node, u64::from(*execution), provider)
         };
         match work {
-            Some(Work::Sleep { until }) => *until = from_now(*until),
+            Some(Work::Sleep { until, .. }) => *until = from_now(*until),
             Some(Work::Http { effect, .. }) => *effect = identity("tandem:http"),
             // Renamed when it was copied.
             Some(work @ Work::Model { .. }) => mock::renew(work, mock.as_ref(), now, from_now),

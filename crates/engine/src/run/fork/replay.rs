@@ -6,9 +6,10 @@ mod models;
 
 use super::branch::entry;
 use super::place;
+use crate::run::finish::RUN_CANCELLED;
 use crate::run::turn::Turn;
 use crate::run::turn_view::reads;
-use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, RunId, Said, Seq};
+use tandem_record::{Cause, ErrorInfo, Event, Judged, NodeId, Recorded, RunId, Said, Seq, Work};
 
 pub(super) fn replay<'a>(
     turn: Turn<'a>,
@@ -16,6 +17,7 @@ pub(super) fn replay<'a>(
     from: Seq,
     clean: &dyn Fn(&Event) -> Event,
 ) -> Turn<'a> {
+    let log = without_cancel(log, place(from));
     let mut tape = Tape {
         turn,
         clean,
@@ -189,21 +191,41 @@ impl Tape<'_, '_> {
         fork.expect("a replay is a fork").run_id.clone()
     }
 
-    /// The source has not ended: what it still waited for has no outcome to repeat.
+    /// The source has not ended by itself: what it still waited for has no outcome to repeat, but a
+    /// sleep is over.
     fn run_out(&mut self) {
         let missing = || {
             let message = "the source recorded no outcome";
             ErrorInfo::new("replay_source_missing", message)
         };
         for ix in self.turn.open_nodes() {
-            let cause = self.turn.run.state.nodes[ix].last;
-            self.turn.fail_node(ix, missing(), cause, None);
+            let node = &self.turn.run.state.nodes[ix];
+            match (&node.work, node.last) {
+                (Some(Work::Sleep { .. }), Some(cause)) if node.retry_at.is_none() => {
+                    self.turn.wake(ix, cause);
+                }
+                (_, cause) => self.turn.fail_node(ix, missing(), cause, None),
+            }
         }
         self.turn.advance();
         if !self.turn.run.state.phase.is_terminal() {
             let cause = self.turn.run.state.head;
             self.turn.fail_run(missing(), None, cause);
         }
+    }
+}
+
+/// A cancel comes from outside and is no part of what the workflow does: a replay goes on where the
+/// source was cancelled. A cancel below the fork point is history and stays.
+fn without_cancel(log: &[Recorded], from: usize) -> &[Recorded] {
+    let cancels = |recorded: &Recorded| match &recorded.event {
+        Event::RunCancelRequested { .. } | Event::RunCancelled { .. } => true,
+        Event::NodeCancelled { reason, .. } => reason == RUN_CANCELLED,
+        _ => false,
+    };
+    match log.iter().position(cancels) {
+        Some(first) if first >= from => &log[..first],
+        _ => log,
     }
 }
 

@@ -189,3 +189,47 @@ fn a_branch_has_the_time_of_a_new_run() {
     branch.elapse(200);
     assert_eq!(branch.status(), RunStatus::Failed, "nobody answered");
 }
+
+/// A wait, then a side effect, cancelled during the wait.
+fn cancelled_before_its_effect() -> Stage {
+    let mut run = Stage::started(
+        flow("f")
+            .delay("nap", 5_000)
+            .delay("more", 10)
+            .http("effect", json!({}))
+            .path("nap more effect"),
+    );
+    run.elapse(100);
+    run.cancel();
+    assert_eq!(run.status(), RunStatus::Cancelled);
+    run
+}
+
+#[test]
+fn replay_of_a_cancelled_run_fails_where_nothing_was_recorded() {
+    let run = cancelled_before_its_effect();
+    let mut replay = run.fork(Replay, 0);
+    replay.then(
+        r#"
+            run.started
+            node.started nap sleep=5000
+            node.completed nap {"waitedMs":5000}
+            node.started more
+            node.completed more {"waitedMs":10}
+            node.started effect
+            node.failed effect replay_source_missing
+            run.failed replay_source_missing effect
+        "#,
+    );
+    assert_eq!(replay.outbox().count(), 0, "a replay does nothing");
+    assert!(replay.timers().is_empty());
+}
+
+#[test]
+fn replay_keeps_a_cancel_that_lies_below_the_fork_point() {
+    let run = cancelled_before_its_effect();
+    let last = run.log().len() as u64 - 1;
+    let replay = run.fork(Replay, last);
+    assert_eq!(replay.status(), RunStatus::Cancelled);
+    assert_same_course(&run, &replay);
+}

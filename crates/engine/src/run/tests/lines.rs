@@ -440,7 +440,7 @@ pub(super) fn timer(key: &TimerKey) -> String {
 
 fn waits(work: &Work, at: Timestamp) -> String {
     match work {
-        Work::Sleep { until } => format!("sleep={}", until.ms_since(at)),
+        Work::Sleep { until, .. } => format!("sleep={}", until.ms_since(at)),
         Work::Http { .. } => "http".to_owned(),
         Work::Model { mock: Some(_), .. } => "mock".to_owned(),
         Work::Model { .. } => "model".to_owned(),

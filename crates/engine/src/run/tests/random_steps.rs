@@ -8,8 +8,8 @@ use super::stage::{Stage, object};
 use proptest::prelude::*;
 use serde_json::json;
 use tandem_record::{
-    Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, ForkMode, RunId, RunStatus,
-    TimerKey, WorkflowId,
+    Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, Event, ForkMode, Recorded,
+    RunId, RunStatus, TimerKey, WorkflowId,
 };
 
 /// One thing that happens; numbers choose among what is possible then.
@@ -160,12 +160,35 @@ fn check(random: &RandomFlow, steps: &[Step], starts: u32) {
     fork_everywhere(&run);
 }
 
+/// The replay of a cancelled run repeats it up to the cancel and ends by itself.
+#[track_caller]
+fn assert_goes_on_without_cancel(source: &Stage, replay: &Stage) {
+    let cancel = |r: &&Recorded| {
+        !matches!(
+            r.event,
+            Event::RunCancelled { .. }
+                | Event::NodeCancelled { .. }
+                | Event::RunCancelRequested { .. }
+        )
+    };
+    let repeated = source.log().iter().take_while(cancel).count();
+    assert_eq!(source.log()[1..repeated], replay.log()[1..repeated]);
+    assert!(replay.status().is_terminal());
+    assert_eq!(replay.outbox().count(), 0, "a replay does nothing");
+    assert!(replay.timers().is_empty(), "a replay waits for nothing");
+}
+
 /// A replay from anywhere is the same run again; a branch from anywhere comes to an end.
 fn fork_everywhere(run: &Stage) {
     let length = run.log().len();
     for from in (0..length).step_by(1 + length / 12) {
         let from = from as u64;
-        assert_same_course(run, &run.fork(ForkMode::Replay, from));
+        let replay = run.fork(ForkMode::Replay, from);
+        if run.status() == RunStatus::Cancelled {
+            assert_goes_on_without_cancel(run, &replay);
+        } else {
+            assert_same_course(run, &replay);
+        }
         if from.is_multiple_of(2) {
             let mut branch = run.fork(ForkMode::Branch, from);
             drop(branch.resume());

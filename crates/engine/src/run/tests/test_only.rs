@@ -3,6 +3,7 @@
 use super::flow::{Flow, flow};
 use super::stage::Stage;
 use serde_json::{Value, json};
+use tandem_record::ForkMode;
 
 fn only(type_id: &str, config: Value) -> Flow {
     flow("conformance-x").node("n", type_id, config)
@@ -120,4 +121,27 @@ fn flow_outside(hook: Value) -> Flow {
     flow("ordinary")
         .node("n", "core.identity", hook)
         .channel("m", json!({"reducer": "message"}))
+}
+
+#[test]
+fn hold_completes_after_its_delay_with_its_inputs_as_outputs() {
+    let held = only("core.conformance.hold", json!({}))
+        .port("delayMs", json!({"type": "static", "value": 250}))
+        .port("greeting", json!({"type": "static", "value": "hi"}));
+    let mut run = Stage::started(held);
+    run.then(
+        "
+            run.started
+            node.started n sleep=250
+        ",
+    );
+    run.elapse(250);
+    run.then(
+        r#"
+            node.completed n {"delayMs":250,"greeting":"hi"}
+            run.completed {"delayMs":250,"greeting":"hi"}
+        "#,
+    );
+    assert_eq!(run.outbox().count(), 0);
+    super::forks::assert_same_course(&run, &run.fork(ForkMode::Replay, 0));
 }

@@ -1,0 +1,189 @@
+//! Spans of ended runs. The log is the only source: a run is read once it has ended and its spans are
+//! derived from it, so nothing in the path of a run waits for a collector, and exporting a run twice
+//! gives the same spans.
+
+use super::{convert, resource, stop_asked};
+use crate::config::{Otel, OtelProtocol};
+use crate::serve::Opened;
+use anyhow::Context as _;
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use std::time::Duration;
+use tandem_record::{Event, Recorded, RunId, Seq};
+use tandem_runtime::{Fault, Runtime};
+use tandem_wire::v1::spans::spans;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// Sent together at most; a run with more spans is one larger batch.
+const BATCH: usize = 512;
+/// How long a span waits for company.
+const LINGER: Duration = Duration::from_secs(1);
+/// Events of one run that are read for its spans.
+const MAX_EVENTS: usize = 50_000;
+const PAGE: usize = 1024;
+/// Trouble is logged once per this time, not once per batch.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+
+pub(super) fn start(
+    opened: &Opened,
+    otel: &Otel,
+    endpoint: &str,
+    stopped: watch::Receiver<bool>,
+) -> anyhow::Result<JoinHandle<()>> {
+    let export = Export {
+        runtime: opened.runtime.clone(),
+        outlet: outlet(otel, endpoint, &opened.settings.host_id)?,
+        batch: Vec::new(),
+        due: None,
+        lost: 0,
+        complained: None,
+    };
+    tracing::info!(endpoint, "spans of ended runs are exported");
+    Ok(tokio::spawn(export.run(opened.runtime.ended(), stopped)))
+}
+
+fn outlet(otel: &Otel, endpoint: &str, host_id: &str) -> anyhow::Result<SpanExporter> {
+    let protocol = match otel.protocol {
+        OtelProtocol::Protobuf => Protocol::HttpBinary,
+        OtelProtocol::Json => Protocol::HttpJson,
+    };
+    let mut outlet = SpanExporter::builder()
+        .with_http()
+        .with_endpoint(endpoint)
+        .with_protocol(protocol)
+        .build()
+        .context("spans cannot be exported")?;
+    outlet.set_resource(&resource(host_id));
+    Ok(outlet)
+}
+
+struct Export {
+    runtime: Runtime,
+    outlet: SpanExporter,
+    batch: Vec<SpanData>,
+    /// When the batch goes, full or not.
+    due: Option<Instant>,
+    /// Runs not exported since the last complaint.
+    lost: u64,
+    complained: Option<Instant>,
+}
+
+impl Export {
+    async fn run(
+        mut self,
+        mut ended: broadcast::Receiver<RunId>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
+        loop {
+            let due = self.due;
+            let linger = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                run = ended.recv() => match run {
+                    Ok(run) => self.add(&run).await,
+                    Err(RecvError::Lagged(missed)) => self.complain(missed, "they end too fast"),
+                    Err(RecvError::Closed) => break,
+                },
+                () = linger => self.flush().await,
+                () = stop_asked(&mut stopped) => break,
+            }
+        }
+        loop {
+            match ended.try_recv() {
+                Ok(run) => self.add(&run).await,
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        self.flush().await;
+    }
+
+    async fn add(&mut self, run: &RunId) {
+        match self.spans_of(run).await {
+            Ok(spans) => self.batch.extend(spans),
+            Err(fault) => self.complain(1, &fault.message),
+        }
+        if self.batch.len() >= BATCH {
+            self.flush().await;
+        } else if !self.batch.is_empty() {
+            self.due.get_or_insert(Instant::now() + LINGER);
+        }
+    }
+
+    async fn spans_of(&self, run: &RunId) -> Result<Vec<SpanData>, Fault> {
+        let mut events: Vec<Recorded> = Vec::new();
+        let mut after: Option<Seq> = None;
+        while events.len() < MAX_EVENTS {
+            let Some(page) = self.runtime.events(run, after, PAGE).await? else {
+                break;
+            };
+            after = page.events.last().map(|recorded| recorded.seq);
+            let last = page.events.len() < PAGE;
+            events.extend(page.events);
+            if last {
+                break;
+            }
+        }
+        let Some(Event::RunStarted {
+            workflow_id,
+            request,
+            ..
+        }) = events.first().map(|r| &r.event)
+        else {
+            return Ok(Vec::new());
+        };
+        // Whoever began the trace decides whether it is recorded.
+        let trace = request.trace.as_ref();
+        if trace.is_some_and(|trace| !convert::is_sampled(&trace.traceparent)) {
+            return Ok(Vec::new());
+        }
+        let class = self.class_of(run).await?;
+        let spans = spans(run, workflow_id, class.as_deref(), &events);
+        Ok(spans.into_iter().filter_map(convert::span_data).collect())
+    }
+
+    /// What the run's workflow says its data is about.
+    async fn class_of(&self, run: &RunId) -> Result<Option<String>, Fault> {
+        let Some(stored) = self.runtime.find_any_run(run).await? else {
+            return Ok(None);
+        };
+        let unfolded = self.runtime.unfolded(&stored).await?;
+        Ok(unfolded.0.definition().sensitivity.class.clone())
+    }
+
+    async fn flush(&mut self) {
+        self.due = None;
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return;
+        }
+        let runs = batch
+            .iter()
+            .filter(|span| span.name == "openwop.run")
+            .count();
+        if let Err(error) = self.outlet.export(batch).await {
+            self.complain(runs as u64, &error.to_string());
+        }
+    }
+
+    fn complain(&mut self, runs: u64, why: &str) {
+        self.lost += runs;
+        let recently = |at: Instant| at.elapsed() < COMPLAIN_EVERY;
+        if self.complained.is_some_and(recently) {
+            return;
+        }
+        tracing::warn!(
+            runs = self.lost,
+            "spans of ended runs were not exported: {why}"
+        );
+        self.lost = 0;
+        self.complained = Some(Instant::now());
+    }
+}
