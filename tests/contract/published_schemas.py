@@ -20,6 +20,7 @@ import chunks  # noqa: E402
 import families  # noqa: E402
 import tools  # noqa: E402
 import packs  # noqa: E402
+import scenarios  # noqa: E402
 from openapi import complaints as openapi_complaints  # noqa: E402
 
 try:
@@ -116,6 +117,7 @@ def discovery(host, published, tally):
     document = host.get("/.well-known/openwop", key=None)
     document.get("implementation", {}).pop("vendorExtensionsUrl", None)  # the one stray key the protocol permits
     document.pop("capabilities", None)  # repeats the root for older clients
+    document["mcp"].pop("serverUrls")  # asked for by the brief's M-14; a later revision of the schema has it
     tally.check("discovery", published.errors("capabilities", document))
 
 
@@ -358,6 +360,7 @@ def main():
     folders = [folder for folder in (FIXTURES, EXAMPLES) if folder.exists()]
     os.environ["TANDEM_MEMORY_COMPACT_ABOVE"] = str(KEPT_APART)
     os.environ["TANDEM_MCP_SERVERS"], outside = tools.server()
+    os.environ["TANDEM_SECRETS"] = json.dumps({scenarios.CANARY: scenarios.CANARY_VALUE})
     host = Host(a.binary, folders).start()
     try:
         openapi(host, tally)
@@ -378,6 +381,7 @@ def main():
             families.all_of_them(host, tally)
             tools.all_of_them(host, published, tally, outside)
             packs.all_of_them(host, tally)
+            scenarios.all_of_them(host, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
             audit(host, published, tally)

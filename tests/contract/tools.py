@@ -113,7 +113,8 @@ def hidden(host, tally):
 
 def all_of_them(host, published, tally, outside):
     document = host.get("/.well-known/openwop", key=None)
-    tally.check("tools are advertised", document.get("mcp") != {"supported": True} and document.get("mcp"))
+    tools = document.get("mcp")
+    tally.check("tools are advertised, and no server of our own", tools != {"supported": True, "serverUrls": []} and tools)
     tally.check(f"{FIXTURE} is advertised", FIXTURE not in document["fixtures"] and document["fixtures"])
     roundtrip(host, published, tally, outside)
     ends(host, published, tally)

@@ -19,7 +19,11 @@ const PROBES: [&str; 5] = [
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
-pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> {
+/// Those that prove to have a secret run where `has_secret` says it is there.
+pub async fn runnable_fixtures(
+    runtime: &Runtime,
+    has_secret: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, Fault> {
     // No tenant has this name, so only what everybody sees is listed.
     let nobody = TenantId::new("");
     let mut fixtures = Vec::new();

@@ -156,9 +156,6 @@ pub enum EnvelopeStep {
     Truncated {
         stop: ModelStop,
         output_tokens: Option<u64>,
-        /// What came before the cut is complete JSON.
-        #[serde(default)]
-        partial: bool,
     },
     /// JSON was found in an answer that was not JSON alone.
     Recovered {

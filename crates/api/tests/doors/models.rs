@@ -81,7 +81,8 @@ async fn clients_are_told_what_was_used_and_what_went_wrong_and_never_what_was_s
                        "previousError": "the answer is not JSON"});
     assert_eq!(course[3].1, retry);
     let cut = json!({"nodeId": "ask", "provider": "mock", "model": "mini",
-                     "stopReason": "max_tokens", "outputTokenCount": 2});
+                     "stopReason": "max_tokens", "outputTokenCount": 2,
+                     "partialPayloadAvailable": false});
     assert_eq!(course[5].1, cut);
     let found = json!({"nodeId": "ask", "path": "markdown-fence", "byteOffset": 8});
     assert_eq!(course[8].1, found);

@@ -151,6 +151,14 @@ impl Definition {
         is_conformance(self.document.id.as_str())
     }
 
+    /// Secrets of the operator that test-only nodes prove to have.
+    pub fn echoed_secrets(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter_map(|node| match &node.kind {
+            Kind::SecretEcho { secret_id } => Some(secret_id.as_str()),
+            _ => None,
+        })
+    }
+
     /// The first node type this host knows but does not serve, with the capability it needs.
     pub fn gated(&self) -> Option<(&NodeId, &str, &'static str)> {
         self.nodes.iter().find_map(|n| match n.kind {

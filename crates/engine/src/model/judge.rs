@@ -21,10 +21,7 @@ pub(crate) struct Judged {
 pub(crate) enum Verdict {
     Accepted(Value),
     Refused(ModelRefusal),
-    Truncated {
-        /// JSON was found in what came before the cut.
-        partial: bool,
-    },
+    Truncated,
     /// Asking again, with what was wrong, may help.
     Unusable {
         fault: EnvelopeFault,
@@ -47,8 +44,7 @@ pub(crate) fn judge(answer: &ModelAnswer, shape: Option<&Validator>) -> Judged {
         return as_it_is(Verdict::Accepted(Value::from(text)));
     };
     if matches!(answer.stop, ModelStop::MaxTokens | ModelStop::Length) {
-        let partial = answer.data.is_some() || recover::parse(text).is_some();
-        return as_it_is(Verdict::Truncated { partial });
+        return as_it_is(Verdict::Truncated);
     }
     let found = match &answer.data {
         Some(data) => Some((data.clone(), None)),

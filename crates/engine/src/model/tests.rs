@@ -151,7 +151,7 @@ fn verdict(answer: &ModelAnswer) -> String {
     match judge(answer, Some(&shape)).verdict {
         Verdict::Accepted(value) => format!("accepted {value}"),
         Verdict::Refused(_) => "refused".to_owned(),
-        Verdict::Truncated { .. } => "truncated".to_owned(),
+        Verdict::Truncated => "truncated".to_owned(),
         Verdict::Unusable { fault, error } => format!("{} {error}", fault.as_str()),
     }
 }

@@ -238,13 +238,12 @@ impl Turn<'_> {
                 let message = format!("the provider {:?} refused to answer", call.request.provider);
                 self.fail_or_retry(ix, ErrorInfo::new("envelope_refusal", message), cause);
             }
-            Verdict::Truncated { partial } => {
+            Verdict::Truncated => {
                 let output_tokens = answer.usage.map(|usage| usage.output_tokens);
                 let stop = answer.stop;
                 let step = EnvelopeStep::Truncated {
                     stop,
                     output_tokens,
-                    partial,
                 };
                 let cause = self.tell_envelope(ix, &call, step, cause);
                 let next = larger(&call, output_tokens);

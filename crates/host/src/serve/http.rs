@@ -55,7 +55,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
             public_url: settings.public_url.clone(),
         },
         settings: Settings::default(),
-        fixtures: tandem_api::runnable_fixtures(&opened.runtime).await?,
+        fixtures: fixtures(opened).await?,
         metrics: Arc::clone(&opened.metrics),
         stopping,
         test_seams: settings.test_seams,
@@ -66,6 +66,12 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         groups: Groups::from_names(&settings.groups),
         packs: opened.packs.as_deref().map(packs::advertised),
     })
+}
+
+/// The protocol's fixtures that this host can run.
+async fn fixtures(opened: &Opened) -> anyhow::Result<Vec<String>> {
+    let has_secret = |id: &str| opened.settings.secrets.contains_key(id);
+    Ok(tandem_api::runnable_fixtures(&opened.runtime, has_secret).await?)
 }
 
 impl Doors {

@@ -75,11 +75,11 @@ fn envelope(fact: &EnvelopeFact, out: &mut Fields) {
         EnvelopeStep::Truncated {
             stop,
             output_tokens,
-            partial,
         } => {
             who();
             out.set("stopReason", stop.as_str());
-            out.set("partialPayloadAvailable", partial);
+            // What was cut off is not used: the model is asked again with more room.
+            out.set("partialPayloadAvailable", false);
             out.opt("outputTokenCount", output_tokens.as_ref());
         }
         EnvelopeStep::Recovered { path, byte_offset } => {

@@ -150,7 +150,10 @@ fn testers_are_told_which_models_are_free_and_for_which_keys() {
 #[test]
 fn tools_are_told_where_there_are_servers() {
     let document = told(served([true; 4], None));
-    assert_eq!(document["mcp"], json!({"supported": true}));
+    assert_eq!(
+        document["mcp"],
+        json!({"supported": true, "serverUrls": []})
+    );
     assert_eq!(told(served([false; 4], None)).get("mcp"), None);
 }
 

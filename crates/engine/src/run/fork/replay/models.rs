@@ -179,7 +179,7 @@ impl Tape<'_, '_> {
         match self.turn.judge(ix, answer).verdict {
             Verdict::Refused(_) => Some(true),
             Verdict::Accepted(_) => Some(false),
-            Verdict::Truncated { .. } | Verdict::Unusable { .. } => None,
+            Verdict::Truncated | Verdict::Unusable { .. } => None,
         }
     }
 
