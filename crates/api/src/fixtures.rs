@@ -2,7 +2,7 @@
 //! must be true.
 
 use tandem_record::TenantId;
-use tandem_runtime::{Definition, Fault, PackTypes, Runtime, ToolServers};
+use tandem_runtime::{Brought, Definition, Fault, PackTypes, Permissions, Runtime, ToolServers};
 
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
@@ -12,6 +12,8 @@ const PROBE_OF_COERCION: &str = "conformance-envelope-nl-to-format-engaged";
 
 /// Asks for the revision of MCP that knows `server/discover`, which this host does not speak.
 const PROBE_OF_DISCOVERY: &str = "conformance-mcp-client";
+
+const MOCK_AGENT: &str = "core.conformance.mock-agent";
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -25,11 +27,32 @@ pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> 
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        if definition.is_some_and(|d| is_served(&d, runtime.tools(), runtime.packs())) {
+        let here = |d: &Definition| {
+            let agents = runtime.agent_policy().lacking(d).is_none();
+            agents && is_served(d, runtime.tools(), runtime.packs())
+        };
+        if definition.is_some_and(|d| here(&d)) && may_run(&registered.document, runtime) {
             fixtures.push(id.to_string());
         }
     }
     Ok(fixtures)
+}
+
+/// Whether what the fixture takes for granted exists here: the types and hooks for conformance
+/// tests, and agents where it has one speak.
+fn may_run(document: &str, runtime: &Runtime) -> bool {
+    let parsed = serde_json::from_str(document).unwrap_or_default();
+    let permissions = Permissions {
+        packs: Brought::Once,
+        ..Permissions::default()
+    };
+    let Ok(definition) = Definition::compile(&parsed, permissions) else {
+        return false;
+    };
+    let mut types = definition.type_ids();
+    let speaks = types.any(|type_id| type_id == MOCK_AGENT);
+    (runtime.has_conformance_types() || definition.test_only().is_none())
+        && (runtime.agent_policy().is_supported() || !speaks)
 }
 
 fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) -> bool {
@@ -45,7 +68,6 @@ fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) ->
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use tandem_runtime::{Brought, Permissions};
 
     fn served(id: &str, type_id: &str, config: Value) -> bool {
         served_with(&[], id, type_id, config)

@@ -20,7 +20,7 @@ fn folder() -> PathBuf {
 async fn restore(house: &House, history: &Value) -> RunId {
     let document = &history["document"];
     let permissions = Permissions {
-        conformance_role: true,
+        conformance: ConformanceTypes::Everywhere,
         ..Permissions::default()
     };
     let registered = house

@@ -82,6 +82,7 @@ impl Plan {
         config.retention = self.retention;
         config.limits = self.limits;
         config.providers = self.providers;
+        config.conformance = true;
         config.tools = tools();
         config.packs = self.packs;
         config.max_effects = self.max_effects;
@@ -147,6 +148,8 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             callback_may_answer: false,
             parent: None,
             claimed_parent: None,
+            conformance_role: false,
+            execution_model: None,
             isolated_memory: false,
             transport: Transport::Rest,
             trace: None,
@@ -249,6 +252,7 @@ impl House {
             from_seq: from,
             overlay: RunOptions::default(),
             trace: None,
+            conformance_role: false,
         };
         self.runtime.fork_run(&stored, asked, None).await
     }

@@ -1,6 +1,6 @@
 //! What may be registered: each check with the place and the reason it reports.
 
-use super::{Definition, Permissions, Problem};
+use super::{ConformanceTypes, Definition, Permissions, Problem};
 use crate::pack::{Brought, PackType, PackTypes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -258,7 +258,7 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
     let named = with(emits.clone(), "/id", json!("conformance-x"));
     assert_eq!(problems(&named), []);
     let role = Permissions {
-        conformance_role: true,
+        conformance: ConformanceTypes::Everywhere,
         ..Permissions::default()
     };
     assert!(Definition::compile(&emits, role).is_ok());

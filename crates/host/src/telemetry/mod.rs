@@ -45,7 +45,7 @@ pub(crate) fn start(opened: &Opened) -> anyhow::Result<Option<Exporter>> {
     let Some(otel) = &opened.settings.otel else {
         return Ok(None);
     };
-    let outlet = outlet(otel, &opened.settings.host_id)?;
+    let outlet = outlet(otel, &opened.host_id)?;
     let (stop, stopped) = oneshot::channel();
     let export = Export {
         runtime: opened.runtime.clone(),

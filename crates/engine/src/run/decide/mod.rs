@@ -21,7 +21,7 @@ use super::state::{Phase, Run};
 use super::turn::{Context, Decision, Turn};
 use tandem_record::{Command, Reply};
 
-pub(super) use create::check;
+pub(super) use create::{check, check_served, may_test};
 pub use create::{bear, create};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.

@@ -2,7 +2,7 @@
 
 use super::flow::{Flow, flow};
 use super::stage::Stage;
-use crate::definition::{Definition, Permissions};
+use crate::definition::{ConformanceTypes, Definition, Permissions};
 use crate::node::Availability;
 use crate::run::Refusal;
 use serde_json::{Value, json};
@@ -467,7 +467,7 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
         Some("core.conformance.mock-agent")
     );
     let role = Permissions {
-        conformance_role: true,
+        conformance: ConformanceTypes::Everywhere,
         ..Permissions::default()
     };
     assert!(Definition::compile(&outside, role).is_ok());
