@@ -16,8 +16,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_access::TEST_PREFIX;
-use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_record::{DrainPolicy, ForkMode};
+use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_wire::v1::capabilities::{
     self, Agents, AuditLog, Compaction, EnvelopeLimits, Models, Testing, Wired,
 };

@@ -43,7 +43,10 @@ fn check_event_id(claim: &Value) -> Result<(), Problem> {
     let named = claim.get("eventId").and_then(Value::as_str);
     if named.is_some_and(|id| id.chars().count() > MAX_EVENT_ID_CHARS) {
         let message = format!("has more than {MAX_EVENT_ID_CHARS} characters");
-        return Err(Problem::invalid("/metadata/openwop/parent/eventId", message));
+        return Err(Problem::invalid(
+            "/metadata/openwop/parent/eventId",
+            message,
+        ));
     }
     Ok(())
 }

@@ -124,7 +124,11 @@ fn whole_float(value: &Value) -> Option<u64> {
     let n = value.as_f64()?;
     let exact = n.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&n);
     // Within the range every whole number has one value of either type.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked above"
+    )]
     exact.then_some(n as u64)
 }
 

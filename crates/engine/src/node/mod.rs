@@ -19,8 +19,8 @@ mod supervisor;
 mod tool;
 mod verifier;
 
-use crate::definition::{ConformanceTypes, Problem};
 use crate::definition::schema::problems;
+use crate::definition::{ConformanceTypes, Problem};
 use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
@@ -460,9 +460,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.ai.callPrompt" if config.contains_key("mcp") => {
             ToolNode::prompt(config, cx).map(Kind::Tool)
         }
-        "core.ai.callPrompt" if cx.test_hook() => {
-            ModelNode::prompt(config, cx).map(Kind::Model)
-        }
+        "core.ai.callPrompt" if cx.test_hook() => ModelNode::prompt(config, cx).map(Kind::Model),
         "core.ai.callPrompt" => cx.no_such_type(type_id),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),

@@ -57,10 +57,7 @@ const MAX_FEEDBACK_CHARS: usize = 4_000;
 
 impl Verifier {
     /// The `verifier` of a supervisor's configuration, if it has one.
-    pub(super) fn parse(
-        config: &Object,
-        cx: &mut ParseContext<'_>,
-    ) -> Option<Option<Self>> {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Self>> {
         let verifier = match config.get("verifier") {
             None | Some(Value::Null) => return Some(None),
             Some(Value::Object(verifier)) => verifier,

@@ -56,7 +56,9 @@ pub use limits::Limits;
 pub use model::{Asked, ModelNeed, Reheard};
 pub use options::check_options;
 pub use refusal::{Need, Refusal, Undecided};
-pub use remember::{MAX_ENTRY_BYTES, SIBLING_WRITES, Memory, MemoryNeed, MemoryRead, Recall, Recalled};
+pub use remember::{
+    MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryRead, Recall, Recalled, SIBLING_WRITES,
+};
 pub use state::{Run, State};
 pub use turn::{Context, Decision, Definitions, Lookup};
 pub use wants::{TimerWish, wanted_effects, wanted_timers};

@@ -33,7 +33,8 @@ impl Run {
     /// The same, where turns have a view of their own. Below that version of the execution model
     /// what a child wrote is seen as soon as its end is recorded.
     pub(super) fn turn_seen(&self, ix: usize) -> Option<Seq> {
-        self.turn_began(ix).filter(|_| has_turn_views(self.request()))
+        self.turn_began(ix)
+            .filter(|_| has_turn_views(self.request()))
     }
 
     /// Where the turn began whose view a node reads. Writing looks at the scope as it is.

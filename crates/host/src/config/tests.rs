@@ -255,12 +255,24 @@ fn switches_say_on_or_off_and_conformance_follows_the_test_seams() {
     assert_eq!(read(&[], None), (false, true, true));
     let seams = ("TANDEM_TEST_SEAMS", "1");
     assert_eq!(read(&[seams], None), (true, true, true));
-    let off = [seams, ("TANDEM_CONFORMANCE", "off"), ("TANDEM_MULTI_AGENT", "off"), ("TANDEM_ANCESTRY", "off")];
+    let off = [
+        seams,
+        ("TANDEM_CONFORMANCE", "off"),
+        ("TANDEM_MULTI_AGENT", "off"),
+        ("TANDEM_ANCESTRY", "off"),
+    ];
     assert_eq!(read(&off, None), (false, false, false));
     let file = "conformance = \"on\"\nmulti_agent = \"off\"\nancestry = false";
     assert_eq!(read(&[], Some(file)), (true, false, false));
-    assert_eq!(read(&[("TANDEM_MULTI_AGENT", "on")], Some(file)), (true, true, false));
-    for name in ["TANDEM_CONFORMANCE", "TANDEM_MULTI_AGENT", "TANDEM_ANCESTRY"] {
+    assert_eq!(
+        read(&[("TANDEM_MULTI_AGENT", "on")], Some(file)),
+        (true, true, false)
+    );
+    for name in [
+        "TANDEM_CONFORMANCE",
+        "TANDEM_MULTI_AGENT",
+        "TANDEM_ANCESTRY",
+    ] {
         assert!(resolved(Layer::default(), &[(name, "maybe")], None).is_err());
     }
 }

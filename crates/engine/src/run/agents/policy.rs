@@ -181,10 +181,7 @@ impl AgentPolicy {
     }
 
     /// The first node that needs something of agents this host does not serve.
-    pub fn lacking<'d>(
-        &self,
-        def: &'d Definition,
-    ) -> Option<(&'d NodeId, &'d str, &'static str)> {
+    pub fn lacking<'d>(&self, def: &'d Definition) -> Option<(&'d NodeId, &'d str, &'static str)> {
         def.nodes.iter().find_map(|node| {
             let capability = self.lacks(&node.kind)?;
             Some((&node.id, node.type_id.as_str(), capability))
@@ -251,7 +248,8 @@ mod tests {
 
     #[test]
     fn the_floor_is_only_raised() {
-        // R-0039-6, R-0039-7, R-0039-8
+        // R-0039-6 (half: the floor is 0.5 then), R-0039-7
+        // R-0039-8 (half: no setting of the operator lowers it)
         assert_eq!(AgentPolicy::default().floor(), 0.5);
         assert_eq!(AgentPolicy::default().advertised_floor(), None);
         let raised = AgentPolicy::new(Some(0.7), None).unwrap();

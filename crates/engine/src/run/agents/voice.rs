@@ -27,7 +27,7 @@ enum Rights {
 }
 
 impl Voice {
-    fn may(&self, said: &Said) -> bool {
+    pub(in crate::run) fn may(&self, said: &Said) -> bool {
         let (reasons, hands_off, decides, calls, verifies) = match self.rights {
             Rights::Supervisor => (true, false, true, false, false),
             Rights::Dispatch | Rights::Boundary => (false, true, false, false, false),
@@ -125,7 +125,8 @@ impl Run {
 impl Turn<'_> {
     /// An agent's words, as a fact. Gives its place, or where there are no agents that of its cause.
     pub(in crate::run) fn say(&mut self, voice: &Voice, said: Said, cause: Seq) -> Seq {
-        self.say_caused(voice, said, Cause::Event(cause)).unwrap_or(cause)
+        self.say_caused(voice, said, Cause::Event(cause))
+            .unwrap_or(cause)
     }
 
     /// The only place that drafts what an agent says.

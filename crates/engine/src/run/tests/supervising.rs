@@ -367,7 +367,7 @@ fn a_waiting_worker_is_mirrored_and_the_loop_keeps_its_turn() {
 
 #[test]
 fn an_endpoint_may_decide_and_its_doubts_count() {
-    // R-0023-1, R-0023-5: a supervisor may reason aloud and decide.
+    // R-0023-1 (half: the supervisor reasons aloud), R-0023-5 (half: a live one decides)
     let flow = flow("real")
         .variable("goal", json!({"defaultValue": "tea"}))
         .node(

@@ -469,7 +469,7 @@ fn a_bad_configuration_is_refused_with_its_place() {
     }
 }
 
-/// R-0023-2: who may tell of a call is settled by the type.
+/// R-0023-2 (half: its neighbours do not)
 #[test]
 fn only_nodes_that_call_speak_of_calls() {
     let mut run = Stage::started(caller(flow("one"), "t", json!({})).noops("z").path("t z"));
