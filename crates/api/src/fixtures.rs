@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_fixtures_whose_whole_behaviour_is_served_are_named() {
-        // R-0023-22: those that use the mock agent are among them.
+        // R-0023-22 (half: with everything there, those that use the mock agent are named)
         assert!(served(
             "conformance-agent-reasoning",
             "core.conformance.mock-agent",

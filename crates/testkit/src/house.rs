@@ -11,8 +11,9 @@ use tandem_record::{
     RunRequest, RunStatus, Seq, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes, Permissions, Provider,
-    Providers, Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError, ToolServers,
+    AgentPolicy, Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes,
+    Permissions, Provider, Providers, Redactor, Retention, Run, Runtime, RuntimeConfig,
+    SubmitError, ToolServers,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -35,6 +36,7 @@ pub struct Plan {
     pub redactor: Redactor,
     pub retention: Retention,
     pub limits: Limits,
+    pub agents: AgentPolicy,
     pub providers: Providers,
     pub packs: PackTypes,
     /// Which process this is on its store; each gives its own ids.
@@ -58,6 +60,7 @@ impl Default for Plan {
             redactor: Redactor::default(),
             retention: Retention::default(),
             limits: Limits::default(),
+            agents: AgentPolicy::default(),
             providers: providers(),
             packs: packs(),
             life: 1,
@@ -81,6 +84,7 @@ impl Plan {
         config.redactor = self.redactor;
         config.retention = self.retention;
         config.limits = self.limits;
+        config.agents = self.agents;
         config.providers = self.providers;
         config.conformance = true;
         config.tools = tools();

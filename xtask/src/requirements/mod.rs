@@ -39,8 +39,9 @@ pub(crate) const FAMILIES: [Family; 4] = [
     Family {
         name: "0040",
         count: 18,
-        about: "Causation across hosts. 4 is proved by calls of tools. 5 and 6 are about A2A, which this version does \
-                not serve; proved is what it will stand on: the one way requests leave and the one way they come in.",
+        about: "Causation across hosts. 5 and 6 are about serving MCP tools and about A2A, which this version does not do \
+                and does not advertise; proved besides is what they will stand on: the one way requests leave and the one \
+                way they come in.",
     },
     Family {
         name: "0044",

@@ -265,6 +265,27 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
 }
 
 #[test]
+fn no_workflow_this_repository_ships_uses_the_shorthand_of_the_mock_agent() {
+    // R-0023-28 (half: our own workflows do not use the shorthand)
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut read = 0;
+    let mut folders = vec![examples];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "json") {
+                let text = std::fs::read_to_string(&path).expect("a document");
+                assert!(!text.contains("mockConfidence"), "{}", path.display());
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 0, "there are examples");
+}
+
+#[test]
 fn gated_types_are_registered_but_said_to_need_a_capability() {
     let governed = "core.openwop.governance.approvalGate";
     let gated = with(sound(), "/nodes/1/typeId", json!(governed));

@@ -1,3 +1,5 @@
+mod switches;
+
 use super::*;
 use std::path::Path;
 
@@ -200,7 +202,7 @@ fn the_most_specific_rule_keeps_a_run() {
 
 #[test]
 fn agent_settings_out_of_range_stop_the_start() {
-    // R-0039-5, R-0039-7, R-0044-1, R-0044-2
+    // R-0039-5 (half: it can be set), R-0039-7, R-0044-1, R-0044-2
     let floor = |text| resolved(Layer::default(), &[("TANDEM_CONFIDENCE_FLOOR", text)], None);
     assert_eq!(
         floor("0.7").unwrap().agent_policy.advertised_floor(),
@@ -244,37 +246,6 @@ fn notes_are_collapsed_above_a_number_or_never() {
     let name = "TANDEM_MEMORY_COMPACT_ABOVE";
     assert_eq!(above(&[(name, "7")], file), Some(7));
     assert_eq!(above(&[(name, "0")], file), None);
-}
-
-#[test]
-fn switches_say_on_or_off_and_conformance_follows_the_test_seams() {
-    let read = |env: &[(&str, &str)], file: Option<&str>| {
-        let s = resolved(Layer::default(), env, file).unwrap();
-        (s.conformance, s.agent_policy.is_supported(), s.ancestry)
-    };
-    assert_eq!(read(&[], None), (false, true, true));
-    let seams = ("TANDEM_TEST_SEAMS", "1");
-    assert_eq!(read(&[seams], None), (true, true, true));
-    let off = [
-        seams,
-        ("TANDEM_CONFORMANCE", "off"),
-        ("TANDEM_MULTI_AGENT", "off"),
-        ("TANDEM_ANCESTRY", "off"),
-    ];
-    assert_eq!(read(&off, None), (false, false, false));
-    let file = "conformance = \"on\"\nmulti_agent = \"off\"\nancestry = false";
-    assert_eq!(read(&[], Some(file)), (true, false, false));
-    assert_eq!(
-        read(&[("TANDEM_MULTI_AGENT", "on")], Some(file)),
-        (true, true, false)
-    );
-    for name in [
-        "TANDEM_CONFORMANCE",
-        "TANDEM_MULTI_AGENT",
-        "TANDEM_ANCESTRY",
-    ] {
-        assert!(resolved(Layer::default(), &[(name, "maybe")], None).is_err());
-    }
 }
 
 #[test]

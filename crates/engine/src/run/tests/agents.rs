@@ -380,29 +380,6 @@ fn a_worker_of_another_agent_is_handed_over_to() {
 }
 
 #[test]
-fn what_a_mock_agent_reasons_is_its_summary_its_pieces_a_stub_or_nothing() {
-    // R-0023-10
-    let spoken = |reasoning: Value| {
-        let mut run = Stage::started(agent(json!({"mockReasoning": reasoning})));
-        let lines = run.lines().into_iter().filter(|l| l.contains("mock-agent"));
-        lines
-            .map(|l| l.trim_start_matches("host:mock-agent:act ").to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(spoken(json!({"summary": "so"})), ["reasoned so"]);
-    let pieces = json!({"summary": "so", "streamChunks": ["a", "b"]});
-    assert_eq!(spoken(pieces), ["delta[0] a", "delta[1] b", "reasoned ab"]);
-    assert!(spoken(json!(false)).is_empty());
-    let mut silent = Stage::started(agent(json!({})));
-    assert!(!silent.lines().iter().any(|l| l.contains("reasoned")));
-    let stub = spoken(json!(true));
-    assert!(
-        stub.len() == 1 && stub[0].len() > "reasoned ".len(),
-        "{stub:?}"
-    );
-}
-
-#[test]
 fn reasoning_is_kept_back_when_nobody_wants_it() {
     // R-0023-1 (half: the mock agent reasons)
     for (verbosity, spoken) in [("off", 0), ("summary", 1), ("full", 1)] {

@@ -10,6 +10,7 @@ mod forked_crews;
 mod forks;
 mod gates;
 mod lines;
+mod providers;
 mod stage;
 
 mod announcing;

@@ -6,8 +6,9 @@
 
 use super::flow::Flow;
 use super::lines;
+use super::providers::providers;
 use crate::definition::Definition;
-use crate::model::{Provider, Providers};
+use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
@@ -83,17 +84,6 @@ impl Asked for Reheard {
     fn said(&self, _: &EffectId) -> Reheard {
         self.clone()
     }
-}
-
-fn providers() -> Providers {
-    let provider = |id: &str, default: Option<&str>| {
-        let provider = Provider {
-            default_model: default.map(str::to_owned),
-            programmed: id == "mock",
-        };
-        (id.to_owned(), provider)
-    };
-    Providers::from_iter([provider("acme", Some("large")), provider("mock", None)])
 }
 
 /// What the packs of a stage bring.

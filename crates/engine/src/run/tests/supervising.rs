@@ -424,7 +424,7 @@ fn a_node_before_it_may_decide() {
 
 #[test]
 fn registration_refuses_what_could_never_work() {
-    // R-0023-26: the hooks are for conformance workflows.
+    // R-0023-26 (half: hooks of supervisors are refused elsewhere): the hooks are for conformance workflows.
     let lead = |config: Value| {
         flow("plain")
             .node("lead", "core.orchestrator.supervisor", config)

@@ -92,7 +92,8 @@ fn compaction_is_told_where_there_is_memory_to_compact() {
 
 #[test]
 fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
-    // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
+    // R-0039-28 (half: what is told of each version), R-0040-13 (half: version three is told with it)
+    // R-0040-16, R-0040-18
     let model = |ladder, cap| told(served(ladder, cap))["multiAgent"]["executionModel"].clone();
     let whole = model([true; 4], None);
     assert_eq!(whole["version"], 6);
