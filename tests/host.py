@@ -52,7 +52,8 @@ class Reply:
 class Host:
     """One `tandem` process on a directory of its own, which outlives restarts."""
 
-    def __init__(self, binary, workflows=(), command=("serve",), options=("--test-seams",)):
+    def __init__(self, binary, workflows=(), command=("serve",), options=("--test-seams",), env=None):
+        self.env = env or {}
         self.binary, self.command, self.options = str(Path(binary).resolve()), list(command), list(options)
         self.workflows = [str(folder) for folder in workflows]
         self.directory = Path(tempfile.mkdtemp(prefix="tandem-house-"))
@@ -70,7 +71,7 @@ class Host:
             words += ["--workflows", folder]
         with open(self.directory / "output.log", "ab") as log:
             self.process = subprocess.Popen(words + self.options, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env={**os.environ, "TANDEM_API_KEY": KEY}, cwd=self.directory)
+                                            env={**os.environ, "TANDEM_API_KEY": KEY, **self.env}, cwd=self.directory)
         eventually(self._ready, 30, "/healthz 200")
         return self
 

@@ -8,17 +8,19 @@ to ask there, its event is the cause of what follows here, the trace goes on, an
 false, foreign or circular changes nothing but what ancestry shows.
 """
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from host import KEY, Host, Tally, chain, node  # noqa: E402
+from host import KEY, Host, Outside, Tally, chain, node  # noqa: E402
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
-def started(binary, host_id):
-    return Host(binary, options=("--test-seams", "--host-id", host_id)).start()
+def started(binary, host_id, **env):
+    return Host(binary, options=("--test-seams", "--host-id", host_id), env=env).start()
 
 
 def put(host, document):
@@ -54,13 +56,13 @@ def over_http(near, far, check):
     check("R-0040-7, R-0040-10, R-0040-11: the far run names its parent and where to ask",
           ancestry(far, child) == {"runId": child, "hostId": "far", "parent": expected}, ancestry(far, child))
     check("R-0040-8: the near run has no parent", ancestry(near, run)["parent"] is None, ancestry(near, run))
-    check("R-0040-4, R-0040-5: one trace over both hosts", trace_of(near, run) == trace_of(far, child) == {TRACE},
+    check("R-0040-4 (half: a call of a node), R-0040-5 (half: the other host takes it up): one trace over both hosts", trace_of(near, run) == trace_of(far, child) == {TRACE},
           (trace_of(near, run), trace_of(far, child)))
     first = far.events(child)[0]
     check("the far run's start is caused by the near event", first["causationId"] == "run-named-by-the-caller:1",
           first)
     named = [e for e in far.events(child) if "causationHostId" in e["payload"]]
-    check("R-0040-1, R-0040-2: no event but the listed ones names a host", named == [], named)
+    check("R-0040-1 (half: no other event has it), R-0040-2 (half: causes here name no host): no event but the listed ones names a host", named == [], named)
 
 
 def claims(near, far, check):
@@ -84,7 +86,79 @@ def claims(near, far, check):
     walk = [ancestry(near, third)["parent"]["runId"], ancestry(far, second)["parent"]["runId"],
             ancestry(near, first)["parent"]["runId"]]
     check("R-0040-12: one hop at a time, also when hosts name each other", walk == [second, first, "run-far"], walk)
-    check("R-0040-15: an unknown run is not found", near.call("GET", "/v1/runs/run-nobody/ancestry").status == 404, None)
+    check("an unknown run is not found", near.call("GET", "/v1/runs/run-nobody/ancestry").status == 404, None)
+
+
+def brain(far):
+    """An agent behind an endpoint that works as runs of the far host, and says which event led to its decision."""
+    host_id = model_of(far)["crossHostCausation"]["hostId"]
+
+    def decide(_path, _body):
+        run = far.create("worker")
+        far.ended(run)
+        cause = {"hostId": host_id, "eventId": far.events(run)[-1]["eventId"]}
+        return 200, {"decision": {"kind": "terminate", "reason": "done"}, "confidence": 0.9, "causation": cause}
+
+    return Outside(decide)
+
+
+def model_of(host):
+    return host.get("/.well-known/openwop")["multiAgent"]["executionModel"]
+
+
+def led(host, url):
+    """Events of a run whose supervisor decides behind the endpoint."""
+    put(host, chain("led", node("lead", "core.orchestrator.supervisor", endpoint={"url": url}), node("send", "core.dispatch")))
+    run = host.create("led")
+    host.ended(run)
+    return run, host.events(run)
+
+
+def decided_elsewhere(binary, near, far, check):
+    """A decision made by runs of the far host names its cause there, where hosts may name each other."""
+    advertised = model_of(far)["crossHostCausation"]["hostId"]
+    agent = brain(far)
+    url = agent.url + "/decide"
+    try:
+        _, events = led(near, url)
+        named = [(e["type"], e["payload"]["causationHostId"]) for e in events if "causationHostId" in e["payload"]]
+        check("R-0040-3 (half: over the network): a decision made elsewhere names the host as it advertises itself",
+              named == [("agent.decided", advertised)], named)
+        cause = next(e["causationId"] for e in events if e["type"] == "agent.decided")
+        known = [e["eventId"] for e in far.events(cause.rsplit(":", 1)[0])]
+        check("its cause is an event over there", cause in known, (cause, known))
+        second = started(binary, "second", TANDEM_EXECUTION_MODEL_VERSION="2")
+        try:
+            run, events = led(second, url)
+            named = [e for e in events if "causationHostId" in json.dumps(e)]
+            block = model_of(second).get("crossHostCausation")
+            check("R-0040-17 (half: over the network): a host that does not advertise it names no other",
+                  (named, block) == ([], None), (named, block))
+            reply = second.call("GET", f"/v1/runs/{run}/ancestry")
+            check("R-0040-15 (half: 404 below version three): a run that is there has no ancestry",
+                  (reply.status, reply.json["error"]) == (404, "not_found"), reply)
+        finally:
+            second.close()
+    finally:
+        agent.close()
+
+
+def unnamed(binary, check):
+    """A host nobody named has a name of its own, and keeps it."""
+    one, other = Host(binary, options=()).start(), Host(binary, options=()).start()
+    try:
+        name = model_of(one)["crossHostCausation"]["hostId"]
+        check("R-0040-14: the name of an installation is its own",
+              re.fullmatch("tandem-[0-9a-f]{8}", name) and name != model_of(other)["crossHostCausation"]["hostId"], name)
+        one.stop()
+        one.start()
+        again = model_of(one)["crossHostCausation"]["hostId"]
+        check("R-0040-13 (half: the id outlives a restart): it is kept", again == name, (name, again))
+        check("R-0023-20, R-0023-18 (half: off unless asked for): a host for real work has no mock agent",
+              one.get("/.well-known/openwop")["conformance"] == {"mockAgent": False}, None)
+    finally:
+        one.close()
+        other.close()
 
 
 def main():
@@ -101,6 +175,8 @@ def main():
         put(near, chain("caller-less", node("n", "core.noop")))
         over_http(near, far, check)
         claims(near, far, check)
+        decided_elsewhere(binary, near, far, check)
+        unnamed(binary, check)
     finally:
         near.close()
         far.close()

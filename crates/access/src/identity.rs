@@ -39,6 +39,9 @@ pub(crate) const TEST_ID: &str = "key_test_";
 /// name of its own keeps the two sides apart and shows on everything made there.
 const TEST_SIDE: &str = "~test";
 
+/// The role of a tenant that runs conformance tests.
+const CONFORMANCE_ROLE: &str = "conformance";
+
 impl Identity {
     pub fn of_key(record: &KeyRecord) -> Self {
         let test_key = record.key_id.starts_with(TEST_ID);
@@ -77,6 +80,12 @@ impl Identity {
 
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|held| held == role)
+    }
+
+    /// Whether the tenant may run what exists for conformance tests in workflows of any id. The role
+    /// comes from the operator: a key made by another key has no role its maker lacks.
+    pub fn permits_conformance(&self) -> bool {
+        self.has_role(CONFORMANCE_ROLE)
     }
 
     /// The caller as the audit log will know it.

@@ -1,6 +1,6 @@
 //! What a key may do. Scopes are independent: none implies another.
 //!
-//! The first group are the protocol's names. The `tandem:` group is this host's own; the protocol
+//! Only scopes some route asks for. The first group are the protocol's names. The `tandem:` group is this host's own; the protocol
 //! forbids a host to reuse its names for other meanings.
 
 use std::fmt;
@@ -33,11 +33,6 @@ scopes! {
     WebhooksManage = "webhooks:manage",
     ApprovalsRespond = "approvals:respond",
     AuditRead = "audit:read",
-    PacksPublish = "packs:publish",
-    PacksYank = "packs:yank",
-    PacksYankRevert = "packs:yank-revert",
-    WorkspaceRead = "workspace:read",
-    WorkspaceWrite = "workspace:write",
     /// Writes to the workflow registry.
     Workflows = "tandem:workflows",
     /// Minting, listing and revoking keys.

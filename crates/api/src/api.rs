@@ -35,6 +35,8 @@ pub struct Api {
     /// Serves `/v1/host/tandem/test/*` and the protocol's sample seams.
     pub test_seams: bool,
     pub console: bool,
+    /// Callers may ask where a run comes from.
+    pub ancestry: bool,
     /// How spans are exported, if they are, for discovery.
     pub otel: Option<&'static str>,
     /// Signs and reads links to open questions.
@@ -101,6 +103,7 @@ pub(crate) struct Doors {
     pub(crate) fixtures: Vec<String>,
     pub(crate) otel: Option<&'static str>,
     pub(crate) test_seams: bool,
+    ancestry: bool,
     pub(crate) links: LinkSigner,
     pub(crate) notary: Arc<Notary>,
     pub(crate) groups: Groups,
@@ -132,6 +135,7 @@ impl Doors {
             fixtures: api.fixtures,
             otel: api.otel,
             test_seams: api.test_seams,
+            ancestry: api.ancestry,
             links: api.links,
             notary: api.notary,
             groups: api.groups,
@@ -192,6 +196,11 @@ impl Doors {
             self.tell(caller, "access.denied", details).await;
         }
         Err(denied.into())
+    }
+
+    /// Whether where a run comes from can be asked: part of causation across hosts.
+    pub(crate) fn serves_ancestry(&self) -> bool {
+        self.ancestry && self.runtime.agent_policy().crosses_hosts()
     }
 
     pub(crate) fn now(&self) -> Timestamp {

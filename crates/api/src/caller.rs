@@ -25,7 +25,11 @@ macro_rules! needs {
         impl Needs for $name {
             const SCOPE: Option<Scope> = Some(Scope::$name);
         }
-    )+};
+    )+
+        /// Every scope some route asks for.
+        #[cfg(test)]
+        const ASKED_FOR: &[Scope] = &[$(Scope::$name),+];
+    };
 }
 
 needs! {
@@ -101,4 +105,18 @@ pub(crate) async fn authenticate(parts: &Parts, doors: &Doors) -> Result<Identit
 pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
     let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     info.map(|ConnectInfo(address)| address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_no_scope_that_no_route_asks_for() {
+        let idle: Vec<&Scope> = Scope::all()
+            .iter()
+            .filter(|scope| !ASKED_FOR.contains(scope))
+            .collect();
+        assert!(idle.is_empty(), "{idle:?}");
+    }
 }

@@ -2,7 +2,7 @@
 //! must be true.
 
 use tandem_record::TenantId;
-use tandem_runtime::{Definition, Fault, PackTypes, Runtime, ToolServers};
+use tandem_runtime::{Brought, Definition, Fault, PackTypes, Permissions, Runtime, ToolServers};
 
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
@@ -16,6 +16,8 @@ const PROBES: [&str; 5] = [
     // The revision of MCP that knows `server/discover`.
     "conformance-mcp-client",
 ];
+
+const MOCK_AGENT: &str = "core.conformance.mock-agent";
 
 /// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
 /// workflows are registered.
@@ -33,13 +35,33 @@ pub async fn runnable_fixtures(
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        let named =
-            |d: &Definition| d.is_conformance() && is_served(d, runtime.tools(), runtime.packs());
-        if definition.is_some_and(|d| named(&d)) {
+        let here = |d: &Definition| {
+            let agents = runtime.agent_policy().lacking(d).is_none();
+            let served = agents && is_served(d, runtime.tools(), runtime.packs());
+            served && d.is_conformance() && d.echoed_secrets().all(&has_secret)
+        };
+        if definition.is_some_and(|d| here(&d)) && may_run(&registered.document, runtime) {
             fixtures.push(id.to_string());
         }
     }
     Ok(fixtures)
+}
+
+/// Whether what the fixture takes for granted exists here: the types and hooks for conformance
+/// tests, and agents where it has one speak.
+fn may_run(document: &str, runtime: &Runtime) -> bool {
+    let parsed = serde_json::from_str(document).unwrap_or_default();
+    let permissions = Permissions {
+        packs: Brought::Once,
+        ..Permissions::default()
+    };
+    let Ok(definition) = Definition::compile(&parsed, permissions) else {
+        return false;
+    };
+    let mut types = definition.type_ids();
+    let speaks = types.any(|type_id| type_id == MOCK_AGENT);
+    (runtime.has_conformance_types() || definition.test_only().is_none())
+        && (runtime.agent_policy().is_supported() || !speaks)
 }
 
 fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) -> bool {
@@ -53,7 +75,6 @@ fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) ->
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use tandem_runtime::{Brought, Permissions};
 
     fn served(id: &str, type_id: &str, config: Value) -> bool {
         served_with(&[], id, type_id, config)
@@ -98,7 +119,7 @@ mod tests {
 
     #[test]
     fn only_fixtures_whose_whole_behaviour_is_served_are_named() {
-        // R-0023-22: those that use the mock agent are among them.
+        // R-0023-22 (half: with everything there, those that use the mock agent are named)
         assert!(served(
             "conformance-agent-reasoning",
             "core.conformance.mock-agent",

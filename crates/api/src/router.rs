@@ -18,7 +18,8 @@ pub fn router(api: Api) -> Verbs {
     let (test_seams, with_console) = (api.test_seams, api.console);
     let doors: Shared = Arc::new(Doors::new(api));
     let blank = OpenApiRouter::with_openapi(openapi::blank(doors.host.version));
-    let collected = routes::described(blank, test_seams).routes(described!(describe));
+    let collected =
+        routes::described(blank, test_seams, doors.serves_ancestry()).routes(described!(describe));
     let (router, mut description) = routes::undescribed(collected).split_for_parts();
     let prefixes = verb::document(&mut description);
     openapi::finish(&mut description);

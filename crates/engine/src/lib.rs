@@ -19,8 +19,8 @@ pub mod tool;
 pub use definition::{Definition, Problem};
 pub use ids::{NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id};
 pub use node::{
-    ASK_USER_ROUTINGS, Availability, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, NodeType,
-    advertised_types, node_type,
+    APPROVAL_ACTIONS, ASK_USER_ROUTINGS, Availability, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT,
+    NodeType, advertised_types, node_type,
 };
 
 /// The version of the rules in this crate. A log written by a higher version is not folded.

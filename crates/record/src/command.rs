@@ -74,6 +74,10 @@ pub enum DrainPolicy {
     DrainCurrentNode,
 }
 
+impl DrainPolicy {
+    pub const ALL: [Self; 2] = [Self::Immediate, Self::DrainCurrentNode];
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum EffectOutcome {

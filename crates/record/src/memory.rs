@@ -98,6 +98,8 @@ pub enum ForkMode {
 }
 
 impl ForkMode {
+    pub const ALL: [Self; 2] = [Self::Replay, Self::Branch];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Replay => "replay",

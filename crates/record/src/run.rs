@@ -112,6 +112,13 @@ pub struct RunRequest {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_parent: Option<ClaimedParent>,
+    /// Whoever asked for the run has the role that permits conformance types in any workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub conformance_role: bool,
+    /// The version of the multi-agent execution model the run keeps to, where its host was held
+    /// below the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_model: Option<u32>,
     /// The run starts with an empty memory of its own instead of its parent's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub isolated_memory: bool,

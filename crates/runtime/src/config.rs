@@ -36,6 +36,8 @@ pub struct RuntimeConfig {
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
     pub agents: AgentPolicy,
+    /// Node types and hooks for conformance tests exist here. Never where real work is done.
+    pub conformance: bool,
     /// Models nodes may ask; the performer knows how.
     pub providers: Providers,
     /// Tool servers nodes may call; the performer knows how.
@@ -65,6 +67,7 @@ impl RuntimeConfig {
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
             agents: AgentPolicy::default(),
+            conformance: false,
             providers: Providers::default(),
             tools: ToolServers::default(),
             packs: PackTypes::default(),

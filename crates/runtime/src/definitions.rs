@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::definition::Permissions;
+use tandem_engine::definition::{ConformanceTypes, Permissions};
 use tandem_engine::pack::Brought;
 use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalled, Reheard};
 use tandem_record::{DefinitionHash, EffectId, TenantId, WorkflowId};
@@ -14,14 +14,27 @@ use tandem_store::{Fault, Store};
 /// Compiled documents kept; a document is a few kilobytes.
 const MAX_COMPILED: usize = 1024;
 
-#[derive(Default)]
 pub(crate) struct CompiledDefinitions {
+    /// What documents may use of the types for conformance tests.
+    conformance: ConformanceTypes,
     by_hash: Mutex<HashMap<DefinitionHash, Arc<Definition>>>,
     /// What an id means for a tenant. Cleared by every registration through this process.
     current: Mutex<HashMap<(TenantId, WorkflowId), DefinitionHash>>,
 }
 
 impl CompiledDefinitions {
+    pub(crate) fn new(conformance: bool) -> Self {
+        Self {
+            conformance: match conformance {
+                // It was checked when it came in, and is again when a run is created.
+                true => ConformanceTypes::Everywhere,
+                false => ConformanceTypes::StoredOnly,
+            },
+            by_hash: Mutex::default(),
+            current: Mutex::default(),
+        }
+    }
+
     /// A pinned document. Absent only if the store lost it.
     pub(crate) async fn by_hash(
         &self,
@@ -68,9 +81,8 @@ impl CompiledDefinitions {
             Fault::permanent("corrupt", message)
         };
         let parsed = serde_json::from_str(document).map_err(|e| unreadable(e.to_string()))?;
-        // It was checked when it came in; who registered it no longer matters.
         let trusted = Permissions {
-            conformance_role: true,
+            conformance: self.conformance,
             packs: Brought::Once,
         };
         let definition = Definition::compile(&parsed, trusted)

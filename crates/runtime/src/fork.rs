@@ -24,6 +24,8 @@ pub struct ForkRequest {
     /// Laid over the source's options. For branches only.
     pub overlay: RunOptions,
     pub trace: Option<TraceContext>,
+    /// Whoever asks has the role that permits conformance types in any workflow.
+    pub conformance_role: bool,
 }
 
 /// Why a fork cannot be made of a run that is, or was, there.
@@ -149,6 +151,11 @@ impl Runtime {
         let source = &source.row.run_id;
         let origin = origin_of(&first);
         RunRequest {
+            // A replay acts on nothing; a branch acts for whoever asks.
+            conformance_role: match asked.mode {
+                ForkMode::Branch => asked.conformance_role,
+                ForkMode::Replay => first.conformance_role,
+            },
             options: overlaid(first.options, asked.overlay),
             // A fork is nobody's child, and nobody waits for it.
             parent: None,

@@ -63,20 +63,21 @@ pub use webhooks::{
 };
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
-pub use tandem_engine::definition::{Permissions, document};
+pub use tandem_engine::definition::{ConformanceTypes, Permissions, document};
 pub use tandem_engine::model::{
-    BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, MOCK_PROVIDER_KEY, MOCK_PROVIDERS,
-    NODE_TYPES as MODEL_NODE_TYPES, Provider, Providers, content_key,
+    BUDGET_MULTIPLIER, CLARIFICATION_ROUNDS, ENVELOPES_PER_TURN, MAX_ATTEMPTS, MOCK_PROVIDER,
+    MOCK_PROVIDER_KEY, MOCK_PROVIDERS, NODE_TYPES as MODEL_NODE_TYPES, Provider, Providers,
+    content_key,
 };
 pub use tandem_engine::pack::{Brought, PackType, PackTypes};
 pub use tandem_engine::run::{
-    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
-    sources_at_once,
+    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT,
+    Refusal, Run, SIBLING_WRITES, sources_at_once,
 };
 pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};
 pub use tandem_engine::{
-    ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION, FAN_OUT_POLICIES, JOIN_MODES,
-    MAX_FAN_OUT, Problem, advertised_types, node_type,
+    APPROVAL_ACTIONS, ASK_USER_ROUTINGS, Availability, Definition, ENGINE_VERSION,
+    FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT, Problem, advertised_types, node_type,
 };
 pub use tandem_nodes::{MAX_PROGRAM, MockEntry, MockProgram};
 pub use tandem_store::audit;

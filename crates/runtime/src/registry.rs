@@ -4,7 +4,7 @@ use crate::runtime::Runtime;
 use crate::submit::MAX_CONFLICTS;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_engine::definition::Permissions;
+use tandem_engine::definition::{ConformanceTypes, Permissions};
 use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
 use tandem_record::{Object, TenantId, WorkflowId};
@@ -37,12 +37,16 @@ impl Runtime {
     ) -> Result<Registration, RegisterError> {
         let permissions = Permissions {
             packs: Brought::By(self.packs()),
-            ..permissions
+            conformance: match self.inner.config.conformance {
+                true => permissions.conformance,
+                false => ConformanceTypes::Off,
+            },
         };
         let definition = Definition::admit(document, permissions)
             .map(Arc::new)
             .map_err(RegisterError::Invalid)?;
-        let problems = self.providers().check(&definition);
+        let mut problems = self.providers().check(&definition);
+        problems.extend(self.agent_policy().complaint(&definition));
         if !problems.is_empty() {
             return Err(RegisterError::Invalid(problems));
         }

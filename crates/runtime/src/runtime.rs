@@ -68,8 +68,8 @@ impl Runtime {
                 live: LiveRuns::new(config.cached_runs),
                 effects: Effects::new(config.max_effects),
                 webhooks: Webhooks::new(config.max_effects, config.alone),
+                definitions: CompiledDefinitions::new(config.conformance),
                 config,
-                definitions: CompiledDefinitions::default(),
                 bell: Bell::default(),
                 ended: broadcast::Sender::new(ENDED_KEPT),
                 metrics: Metrics::default(),
@@ -141,6 +141,10 @@ impl Runtime {
 
     pub fn limits(&self) -> &Limits {
         &self.inner.config.limits
+    }
+
+    pub fn has_conformance_types(&self) -> bool {
+        self.inner.config.conformance
     }
 
     pub fn agent_policy(&self) -> &AgentPolicy {

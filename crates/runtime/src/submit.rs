@@ -263,6 +263,7 @@ impl Runtime {
             now,
             limits: self.limits(),
             agents: &self.inner.config.agents,
+            conformance: self.inner.config.conformance,
             definitions: seen,
             memory: seen,
             providers: self.providers(),

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use tandem_record::{
     Command, Event, ForkMode, MemoryEntry, NodeId, RunId, RunStatus, Seq, TenantId,
 };
-use tandem_runtime::Permissions;
-use tandem_testkit::house::{House, children, new_run, tenant};
+use tandem_runtime::{AgentPolicy, Permissions};
+use tandem_testkit::house::{House, Plan, children, new_run, tenant};
 use tandem_testkit::{Flow, wf};
 use tokio::test;
 
@@ -58,7 +58,7 @@ async fn fork(house: &House, run: &RunId, mode: ForkMode, from: u64) -> RunId {
 
 #[test(start_paused = true)]
 async fn a_child_stays_in_its_parents_tenant_and_scope() {
-    // R-0039-14
+    // R-0039-14 (half: a child of a sub-workflow)
     let house = House::new().await;
     let rival = TenantId::new("rival");
     for owner in [tenant(), rival.clone()] {
@@ -87,7 +87,7 @@ async fn a_child_stays_in_its_parents_tenant_and_scope() {
 
 #[test(start_paused = true)]
 async fn a_parent_reads_what_its_child_left_once_it_has_ended_unless_it_was_apart() {
-    // R-0039-15, R-0039-16
+    // R-0039-15 (half: a child of a sub-workflow), R-0039-16 (half: a child of a sub-workflow)
     let house = House::new().await;
     let writer = wf("writer")
         .node("w", MEMORY, put("left"))
@@ -111,7 +111,7 @@ async fn a_parent_reads_what_its_child_left_once_it_has_ended_unless_it_was_apar
 
 #[test(start_paused = true)]
 async fn every_later_turn_of_a_supervisor_sees_what_a_worker_left() {
-    // R-0039-16
+    // R-0039-16 (half: every later turn)
     let house = House::new().await;
     house
         .register(wf("writer").node("w", MEMORY, put("left")))
@@ -135,6 +135,100 @@ async fn every_later_turn_of_a_supervisor_sees_what_a_worker_left() {
     for reader in &workers[1..] {
         assert_eq!(read(&house, reader).await, "left");
     }
+}
+
+/// One turn that starts these workers, then looks.
+fn crew(id: &str, turn: &[&str], dispatch: Value) -> Flow {
+    let mut look = get();
+    look["output"] = json!("seen");
+    wf(id)
+        .node(
+            "lead",
+            "core.orchestrator.supervisor",
+            json!({"mockDispatchPlan": [{"kind": "next-worker", "nextWorkerIds": turn}]}),
+        )
+        .node("send", "core.dispatch", dispatch)
+        .node("look", MEMORY, look)
+        .path("lead send look lead")
+}
+
+/// What the parent of a crew saw in its one turn, and what its last worker read.
+async fn seen(house: &House, run: &RunId) -> (Value, Value) {
+    assert_eq!(house.ended(run).await, RunStatus::Completed);
+    let own = house.folded(run).await.view().variables["seen"].clone();
+    let workers = children(&house.log(run).await);
+    let last = house.folded(workers.last().expect("a worker")).await;
+    (own, last.outputs().expect("it completed")["value"].clone())
+}
+
+#[test(start_paused = true)]
+async fn below_version_five_what_a_worker_left_is_seen_within_the_turn() {
+    // R-0039-16 (half: at once, where turns have no view of their own)
+    // R-0039-14 (half: a worker of a dispatch node), R-0039-15 (half: a worker of a dispatch node)
+    let isolated = json!({"memoryScopeIsolation": "isolated"});
+    let left = || json!("left");
+    for (version, dispatch, expected) in [
+        (2, json!({}), (left(), left())),
+        (4, json!({}), (left(), left())),
+        (4, isolated, (Value::Null, Value::Null)),
+        (5, json!({}), (Value::Null, Value::Null)),
+        (6, json!({}), (Value::Null, Value::Null)),
+    ] {
+        let agents = AgentPolicy::default().capped(Some(version));
+        let plan = Plan {
+            agents: agents.expect("a version there is"),
+            ..Plan::default()
+        };
+        let house = plan.build().await;
+        house
+            .register(wf("writer").node("w", MEMORY, put("left")))
+            .await;
+        house.register(wf("reader").node("r", MEMORY, get())).await;
+        let crew = crew("conformance-crew", &["writer", "reader"], dispatch);
+        house.register(crew).await;
+        let run = house.create("conformance-crew", json!({})).await;
+        assert_eq!(seen(&house, &run).await, expected, "version {version}");
+        let replay = fork(&house, &run, ForkMode::Replay, 1).await;
+        assert_eq!(house.ended(&replay).await, RunStatus::Completed);
+        let again = house.folded(&replay).await.view().variables["seen"].clone();
+        assert_eq!(
+            again, expected.0,
+            "a replay sees the same, version {version}"
+        );
+    }
+}
+
+#[test(start_paused = true)]
+async fn a_worker_stays_in_its_parents_tenant_and_scope() {
+    // R-0039-14 (half: what a worker of another tenant or scope left is not seen)
+    let house = House::new().await;
+    let rival = TenantId::new("rival");
+    for owner in [tenant(), rival.clone()] {
+        for flow in [
+            wf("writer").node("w", MEMORY, put("theirs")),
+            wf("reader").node("r", MEMORY, get()),
+            crew("conformance-writes", &["writer"], json!({})),
+            crew("conformance-reads", &["reader"], json!({})),
+        ] {
+            let permissions = Permissions::default();
+            let document = flow.document();
+            let registered = house.runtime.register(Some(&owner), &document, permissions);
+            registered.await.expect("the workflow is sound");
+        }
+    }
+    create(&house, &rival, "conformance-writes", "s").await;
+    let elsewhere = create(&house, &tenant(), "conformance-writes", "other").await;
+    house.elapse(1_000).await;
+    assert_eq!(house.ended(&elsewhere).await, RunStatus::Completed);
+    let reads = create(&house, &tenant(), "conformance-reads", "s").await;
+    assert_eq!(seen(&house, &reads).await, (Value::Null, Value::Null));
+}
+
+#[test(start_paused = true)]
+async fn the_guide_says_which_write_wins() {
+    // R-0039-19 (half: it is documented)
+    let guide = include_str!("../../../docs/guide/memory.md");
+    assert!(guide.contains("last write wins"));
 }
 
 #[test(start_paused = true)]
@@ -172,7 +266,7 @@ async fn a_childs_entry_lives_from_the_childs_own_write() {
 
 #[test(start_paused = true)]
 async fn a_branch_reads_memory_as_it_was_where_it_begins() {
-    // R-0039-20
+    // R-0039-20, R-0039-25 (half: what was looked at before is what the fork reads)
     let house = House::new().await;
     let flow = wf("asks")
         .node("w", MEMORY, put("then"))

@@ -86,7 +86,7 @@ async fn a_fork_is_there_whole_or_not_at_all() {
 
 #[test(start_paused = true)]
 async fn siblings_side_by_side_leave_what_the_newest_of_them_wrote() {
-    // R-0039-18, R-0039-19: one order for all readers, and in it the last write wins.
+    // R-0039-18 (half: one order for all readers), R-0039-19 (half: in it the last write wins)
     let house = house().await;
     let mut parent = wf("parent").settings(json!({"timeout": 0}));
     for child in 0..4 {
@@ -160,7 +160,7 @@ async fn a_secret_in_memory_is_taken_out_before_it_is_kept() {
 
 #[test(start_paused = true)]
 async fn an_old_run_leaves_its_row_and_what_it_wrote() {
-    // R-0039-22, R-0039-25
+    // R-0039-22, R-0039-25 (half: it is refused before anything is made)
     let house = house().await;
     let put = json!({"action": "put", "key": "k", "value": "kept"});
     let flow = wf("writer")

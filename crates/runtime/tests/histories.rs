@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use tandem_record::{ForkMode, NodeId, RunId, RunStatus, Seq, StreamId};
-use tandem_runtime::{MockProgram, Permissions, RunRow};
+use tandem_runtime::{ConformanceTypes, MockProgram, Permissions, RunRow};
 use tandem_store::{Append, Commit, Log, NewEvent, ReadLog};
 use tandem_testkit::house::{House, Plan, new_run, tenant};
 use tandem_testkit::{Flow, Script, wf};
@@ -20,7 +20,7 @@ fn folder() -> PathBuf {
 async fn restore(house: &House, history: &Value) -> RunId {
     let document = &history["document"];
     let permissions = Permissions {
-        conformance_role: true,
+        conformance: ConformanceTypes::Everywhere,
         ..Permissions::default()
     };
     let registered = house

@@ -329,7 +329,8 @@ impl World {
 
 #[test(start_paused = true)]
 async fn memory_at_every_index_is_what_the_model_says() {
-    // R-0039-15, R-0039-16, R-0039-20, R-0039-21, R-0039-30
+    // R-0039-15 (half: at every index of random families)
+    // R-0039-16 (half: at every index of random families), R-0039-20, R-0039-21, R-0039-30
     let first: u64 = std::env::var("TANDEM_MODEL_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())

@@ -11,8 +11,9 @@ use tandem_record::{
     RunRequest, RunStatus, Seq, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes, Permissions, Provider,
-    Providers, Redactor, Retention, Run, Runtime, RuntimeConfig, SubmitError, ToolServers,
+    AgentPolicy, Answering, Clock, ForkRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes,
+    Permissions, Provider, Providers, Redactor, Retention, Run, Runtime, RuntimeConfig,
+    SubmitError, ToolServers,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -35,6 +36,7 @@ pub struct Plan {
     pub redactor: Redactor,
     pub retention: Retention,
     pub limits: Limits,
+    pub agents: AgentPolicy,
     pub providers: Providers,
     pub packs: PackTypes,
     /// Which process this is on its store; each gives its own ids.
@@ -58,6 +60,7 @@ impl Default for Plan {
             redactor: Redactor::default(),
             retention: Retention::default(),
             limits: Limits::default(),
+            agents: AgentPolicy::default(),
             providers: providers(),
             packs: packs(),
             life: 1,
@@ -81,7 +84,9 @@ impl Plan {
         config.redactor = self.redactor;
         config.retention = self.retention;
         config.limits = self.limits;
+        config.agents = self.agents;
         config.providers = self.providers;
+        config.conformance = true;
         config.tools = tools();
         config.packs = self.packs;
         config.max_effects = self.max_effects;
@@ -147,6 +152,8 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             callback_may_answer: false,
             parent: None,
             claimed_parent: None,
+            conformance_role: false,
+            execution_model: None,
             isolated_memory: false,
             transport: Transport::Rest,
             trace: None,
@@ -249,6 +256,7 @@ impl House {
             from_seq: from,
             overlay: RunOptions::default(),
             trace: None,
+            conformance_role: false,
         };
         self.runtime.fork_run(&stored, asked, None).await
     }

@@ -1,8 +1,9 @@
 //! Which test proves which requirement of the protocol: found in the tests themselves, run, and
 //! written to `docs/requirements.md`.
 //!
-//! A test cites what it proves by number (`R-NNNN-N`) in a comment or a name. Nothing is listed by
-//! hand, so the page can be old but not wrong: tidy compares its mapping with the sources.
+//! A test cites what it proves by number (`R-NNNN-N`) in a comment or a name. A test that proves a
+//! part of the statement says which, on the same line: `R-NNNN-N (half: what it proves)`. Nothing is
+//! listed by hand, so the page can be old but not wrong: tidy compares its mapping with the sources.
 
 pub(crate) mod page;
 pub(crate) mod python;
@@ -38,8 +39,9 @@ pub(crate) const FAMILIES: [Family; 4] = [
     Family {
         name: "0040",
         count: 18,
-        about: "Causation across hosts. 4 is proved by calls of tools. 5 and 6 are about A2A, which this version does \
-                not serve; proved is what it will stand on: the one way requests leave and the one way they come in.",
+        about: "Causation across hosts. 5 and 6 are about serving MCP tools and about A2A, which this version does not do \
+                and does not advertise; proved besides is what they will stand on: the one way requests leave and the one \
+                way they come in.",
     },
     Family {
         name: "0044",
@@ -78,20 +80,48 @@ impl fmt::Display for Requirement {
     }
 }
 
+/// A number, and what of it is proved where it is not the whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Citation {
+    pub(crate) requirement: Requirement,
+    pub(crate) part: Option<String>,
+}
+
+/// How the part of a statement is introduced, after its number.
+const PART: &str = " (half: ";
+
 /// The numbers named in a text.
 pub(crate) fn cited(text: &str) -> Vec<Requirement> {
+    let citations = citations(text).into_iter();
+    citations.map(|citation| citation.requirement).collect()
+}
+
+/// The numbers named in a text, with what of them is proved.
+pub(crate) fn citations(text: &str) -> Vec<Citation> {
     text.match_indices("R-")
         .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'))
         .filter_map(|(at, _)| {
             let (family, rest) = text[at + 2..].split_once('-')?;
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let whole = family.len() == 4 && family.bytes().all(|b| b.is_ascii_digit());
-            whole.then_some(Requirement {
-                family: family.to_owned(),
-                number: rest[..digits].parse().ok()?,
+            let part = rest[digits..].strip_prefix(PART);
+            let part = part.and_then(|part| Some(part.split_once(')')?.0.to_owned()));
+            whole.then_some(Citation {
+                requirement: Requirement {
+                    family: family.to_owned(),
+                    number: rest[..digits].parse().ok()?,
+                },
+                part,
             })
         })
         .collect()
+}
+
+/// A test, and what of a requirement it proves where it is not the whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Proof {
+    pub(crate) test: Test,
+    pub(crate) part: Option<String>,
 }
 
 /// A test as the page names it, and how to find its result.
@@ -116,13 +146,24 @@ impl fmt::Display for Test {
                 write!(f, "{file}::{}", name.rsplit("::").next().unwrap_or(name))
             }
             Self::Python { file, label } => {
-                let words = label
-                    .split_once(": ")
-                    .map_or(label.as_str(), |(_, words)| words);
-                write!(f, "{file}: {words}")
+                write!(f, "{file}: {}", words(label))
             }
         }
     }
+}
+
+/// What a script's check says after the numbers it cites.
+fn words(label: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in label.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ':' if depth == 0 => return label[at + 1..].trim_start(),
+            _ => {}
+        }
+    }
+    label
 }
 
 /// A citation where no test is.
@@ -135,7 +176,7 @@ pub(crate) struct Stray {
 /// What the sources say.
 #[derive(Default)]
 pub(crate) struct Map {
-    pub(crate) tests: BTreeMap<Requirement, BTreeSet<Test>>,
+    pub(crate) tests: BTreeMap<Requirement, BTreeSet<Proof>>,
     pub(crate) strays: Vec<Stray>,
 }
 
@@ -152,10 +193,13 @@ impl Map {
         map
     }
 
-    fn cite(&mut self, requirements: Vec<Requirement>, test: &Test) {
-        for requirement in requirements {
-            let tests = self.tests.entry(requirement).or_default();
-            tests.insert(test.clone());
+    fn cite(&mut self, citations: Vec<Citation>, test: &Test) {
+        for citation in citations {
+            let proofs = self.tests.entry(citation.requirement).or_default();
+            proofs.insert(Proof {
+                test: test.clone(),
+                part: citation.part,
+            });
         }
     }
 
@@ -174,10 +218,18 @@ impl Map {
             let text = format!("cites {} outside of a test", stray.requirement);
             faults.push((stray.place.clone(), text));
         }
-        for (requirement, tests) in &self.tests {
-            if let (false, Some(test)) = (requirement.is_known(), tests.first()) {
+        for (requirement, proofs) in &self.tests {
+            let Some(first) = proofs.first() else {
+                continue;
+            };
+            if !requirement.is_known() {
                 let text = format!("cites {requirement}, which does not exist");
-                faults.push((test.to_string(), text));
+                faults.push((first.test.to_string(), text));
+            }
+            let parts: BTreeSet<&Option<String>> = proofs.iter().map(|p| &p.part).collect();
+            if !parts.contains(&None) && parts.len() < 2 {
+                let text = format!("proves half of {requirement}, and no test the other half");
+                faults.push((first.test.to_string(), text));
             }
         }
         for requirement in Requirement::all() {
@@ -192,7 +244,8 @@ impl Map {
 
 pub(crate) fn requirements(_: &[String]) -> Outcome {
     let map = Map::read(&Tracked::read()?);
-    let tests: BTreeSet<&Test> = map.tests.values().flatten().collect();
+    let proofs = map.tests.values().flatten();
+    let tests: BTreeSet<&Test> = proofs.map(|proof| &proof.test).collect();
     let results = run::run(&tests)?;
     let page = page::write(&map, &results, &run::today()?);
     let path = root().join(page::PATH);

@@ -1,7 +1,7 @@
 //! The page: written from what was found and run, read back to see whether it is still true.
 
 use super::run::Verdicts;
-use super::{FAMILIES, Map, Requirement, cited};
+use super::{FAMILIES, Map, Proof, Requirement, cited};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -15,9 +15,10 @@ const OPENING: &str = "\
 ";
 
 const EXPLANATION: &str = "\
-Numbers are the protocol's. A test is listed for a number because it cites it, in a comment or in its name;
-`cargo xtask tidy` fails when a number has no test or when this list is not what the tests say. `cargo xtask requirements`
-runs every test listed here and writes this page.
+Numbers are the protocol's. A test is listed for a number because it cites it, in a comment or in its name. It proves the
+whole statement unless the part it proves is named behind it; then the tests of the row prove it together. `cargo xtask tidy`
+fails when a number has no test, when one part of it has no other beside it, or when this list is not what the tests say.
+`cargo xtask requirements` runs every test listed here and writes this page.
 ";
 
 pub(super) fn write(map: &Map, verdicts: &Verdicts, today: &str) -> String {
@@ -33,9 +34,9 @@ pub(super) fn write(map: &Map, verdicts: &Verdicts, today: &str) -> String {
         for requirement in Requirement::all().filter(|r| r.family == family.name) {
             let tests = map.tests.get(&requirement).into_iter().flatten();
             let (mut names, mut worst) = (Vec::new(), None);
-            for test in tests {
-                names.push(cell(&test.to_string()));
-                worst = worst.max(Some(verdicts.get(test).copied().unwrap_or_default()));
+            for proof in tests {
+                names.push(cell(proof));
+                worst = worst.max(Some(verdicts.get(&proof.test).copied().unwrap_or_default()));
             }
             let result = worst.map_or_else(|| "no test".to_owned(), |worst| worst.to_string());
             let _ = writeln!(out, "| {requirement} | {} | {result} |", names.join(BREAK));
@@ -46,8 +47,12 @@ pub(super) fn write(map: &Map, verdicts: &Verdicts, today: &str) -> String {
 
 const BREAK: &str = "<br>";
 
-fn cell(test: &str) -> String {
-    format!("`{}`", test.replace('|', "/"))
+fn cell(proof: &Proof) -> String {
+    let test = proof.test.to_string().replace('|', "/");
+    match &proof.part {
+        Some(part) => format!("`{test}` (half: {})", part.replace('|', "/")),
+        None => format!("`{test}`"),
+    }
 }
 
 /// Requirements for which the page names other tests than the sources do.
@@ -64,7 +69,7 @@ pub(crate) fn stale(page: &str, map: &Map) -> Vec<Requirement> {
     }
     let is_stale = |requirement: &Requirement| {
         let tests = map.tests.get(requirement).into_iter().flatten();
-        let tests: Vec<String> = tests.map(|test| cell(&test.to_string())).collect();
+        let tests: Vec<String> = tests.map(cell).collect();
         told.get(requirement).is_none_or(|told| *told != tests)
     };
     Requirement::all().filter(is_stale).collect()

@@ -1,7 +1,7 @@
 //! Citations in the whole-house tests: at the beginning of a check's name, before a colon, so that
 //! what the script prints carries the numbers.
 
-use super::{Map, Test, cited};
+use super::{Map, Test, citations, cited};
 
 /// A call that names a check; a name may stand on the next line.
 const CALL: &str = "check(";
@@ -16,7 +16,7 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
                     file: path.to_owned(),
                     label: label.to_owned(),
                 };
-                map.cite(cited(label), &test);
+                map.cite(citations(label), &test);
             }
             _ => map.stray(path, at, line),
         }

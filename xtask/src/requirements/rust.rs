@@ -3,7 +3,7 @@
 //! Reads lines, not syntax: the sources are formatted, so an item ends with a brace of its own
 //! indentation.
 
-use super::{Map, Test, cited};
+use super::{Map, Test, citations};
 
 /// Checks of storage are functions that every store's tests call.
 const BATTERY: &str = "crates/store/src/battery/";
@@ -42,7 +42,7 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
             name: name.join("::"),
         };
         for line in &lines[start - above..=end] {
-            map.cite(cited(line), &test);
+            map.cite(citations(line), &test);
         }
         at = end + 1;
     }

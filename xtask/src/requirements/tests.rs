@@ -11,7 +11,13 @@ fn number(text: &str) -> String {
 fn found(map: &Map) -> Vec<String> {
     let tests = map.tests.iter();
     tests
-        .flat_map(|(requirement, tests)| tests.iter().map(move |t| format!("{requirement} {t}")))
+        .flat_map(|(requirement, proofs)| {
+            let told = |p: &Proof| match &p.part {
+                Some(part) => format!("{requirement} {} / {part}", p.test),
+                None => format!("{requirement} {}", p.test),
+            };
+            proofs.iter().map(told).collect::<Vec<_>>()
+        })
         .collect()
 }
 
@@ -88,7 +94,8 @@ fn third() {}
         file: "crates/a/src/b.rs".to_owned(),
         name: "tests::second".to_owned(),
     };
-    assert!(map.tests.values().any(|tests| tests.contains(&second)));
+    let mut proofs = map.tests.values().flatten();
+    assert!(proofs.any(|proof| proof.test == second));
 }
 
 #[test]
@@ -194,8 +201,8 @@ fn the_page_is_stale_when_the_tests_say_otherwise() {
         rust::scan("crates/a/src/b.rs", &text, &mut map);
     }
     assert!(map.faults().is_empty());
-    let test = map.tests.values().flatten().next().expect("a test").clone();
-    let verdicts = [(test, Verdict::Passed)].into();
+    let proof = map.tests.values().flatten().next().expect("a test");
+    let verdicts = [(proof.test.clone(), Verdict::Passed)].into();
     let page = page::write(&map, &verdicts, "2026-01-02");
     assert!(page.contains("on 2026-01-02"));
     let row = number("| §44-11 | `crates/a/src/b.rs::all` | passed |");
@@ -214,4 +221,35 @@ fn the_page_is_stale_when_the_tests_say_otherwise() {
         faults,
         [(page::PATH.to_owned(), number("no test cites §44-11"))]
     );
+}
+
+#[test]
+fn a_half_is_listed_as_one_and_needs_another() {
+    let text = number(
+        "#[test]\nfn one() {\n    // §39-3 (half: the event), §39-4\n}\n\n\
+         #[test]\nfn two() {\n    // §39-3 (half: the question)\n}\n",
+    );
+    let mut map = Map::default();
+    rust::scan("crates/a/src/b.rs", &text, &mut map);
+    let script = number("check(\"§39-5 (half: told), §39-6: it is so: always\", True)\n");
+    python::scan("tests/x.py", &script, &mut map);
+    let expected = [
+        "§39-3 crates/a/src/b.rs::one / the event",
+        "§39-3 crates/a/src/b.rs::two / the question",
+        "§39-4 crates/a/src/b.rs::one",
+        "§39-5 tests/x.py: it is so: always / told",
+        "§39-6 tests/x.py: it is so: always",
+    ];
+    assert_eq!(found(&map), expected.map(number));
+    let alone = number("proves half of §39-5, and no test the other half");
+    let faults: Vec<String> = map.faults().into_iter().map(|(_, text)| text).collect();
+    let halves: Vec<&String> = faults.iter().filter(|f| f.contains("half")).collect();
+    assert_eq!(halves, [&alone]);
+    let page = page::write(&map, &Default::default(), "2026-01-02");
+    let row = number(
+        "| §39-3 | `crates/a/src/b.rs::one` (half: the event)<br>\
+         `crates/a/src/b.rs::two` (half: the question) | missing |",
+    );
+    assert!(page.contains(&row), "{page}");
+    assert!(!page::stale(&page, &map).contains(&cited(&number("§39-3"))[0]));
 }

@@ -27,7 +27,7 @@ pub(super) async fn make(
     let from_seq = posted.field("fromSeq").parse::<u64>();
     // Whatever is no number is refused as the API refuses it.
     let from_seq = from_seq.map_or_else(|_| Value::from(posted.field("fromSeq")), Value::from);
-    let asked = AskedFork::plain(posted.field("mode"), from_seq).into_request(&trace)?;
+    let asked = AskedFork::plain(posted.field("mode"), from_seq).into_request(by, &trace)?;
     let source = doors.known(by, &RunId::from(run)).await?;
     let runtime = doors.runtime_of(by);
     let made = to_the_end(async move { runtime.fork_run(&source, asked, None).await }).await;

@@ -2,8 +2,8 @@ use super::Problem;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde_json::Value;
-use tandem_record::RunStatus;
-use tandem_runtime::{Fault, Refusal};
+use tandem_record::{RunId, RunStatus, Seq};
+use tandem_runtime::{Fault, Refusal, SubmitError, Unforkable};
 
 fn body(problem: &Problem) -> Value {
     serde_json::from_str(&problem.body()).unwrap()
@@ -85,5 +85,23 @@ fn an_unauthenticated_answer_carries_a_challenge_and_a_refusal_does_not() {
     assert_eq!(
         challenge(Problem::not_found("run")),
         (StatusCode::NOT_FOUND, false)
+    );
+}
+
+#[test]
+fn a_fork_without_a_log_is_refused_in_the_same_envelope() {
+    // R-0039-24 (half: where the log is not there)
+    let problem = Problem::from(SubmitError::Unforkable(Unforkable::NotKept {
+        source_run: RunId::new("run-1"),
+        from_seq: Seq(4),
+        reason: "event_log_unavailable",
+    }));
+    assert_eq!(problem.status.as_u16(), 422);
+    assert_eq!(problem.code, "replay_memory_snapshot_unavailable");
+    let details = &body(&problem)["details"];
+    assert_eq!(details["reason"], "event_log_unavailable");
+    assert_eq!(
+        (&details["fromSeq"], &details["sourceRunId"]),
+        (&4.into(), &"run-1".into())
     );
 }

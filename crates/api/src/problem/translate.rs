@@ -89,6 +89,17 @@ impl From<Refusal> for Problem {
                 .with("requiredCapability", capability)
                 .with("offendingTypeId", type_id)
                 .with("nodeId", node.as_str()),
+            Refusal::TypeRefused { type_id, node } => {
+                let why = "the workflow id must start with \"conformance-\", or the tenant's key must \
+                           have the role \"conformance\", on a host where conformance types exist";
+                Self::validation(vec![(
+                    "/workflowId".to_owned(),
+                    format!("{message}: {why}"),
+                )])
+                .with("reason", "typeId_refused")
+                .with("offendingTypeId", type_id)
+                .with("nodeId", node.as_str())
+            }
             Refusal::NotPausable { status, paused_at } => {
                 Self::wrong_state(message, status, paused_at)
             }

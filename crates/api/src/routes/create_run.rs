@@ -15,11 +15,9 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use tandem_access::{Identity, Scope};
 use tandem_record::{Object, RunId, RunOptions, RunRequest, Transport, WorkflowId};
-use tandem_runtime::NewRun;
+use tandem_runtime::{ENGINE_VERSION, NewRun};
 use utoipa::ToSchema;
 
-/// The version of the engine's rules a test key may name; the only one there is.
-const ENGINE_VERSION: u32 = 1;
 const MAX_ID_CHARS: usize = 128;
 
 /// The body, closed: the run's part and the options' part side by side.
@@ -91,7 +89,7 @@ pub(super) async fn create_run(
         new.request.callback_may_answer = caller.may(Scope::ApprovalsRespond).is_ok();
     }
     let metadata = new.request.options.metadata.as_ref();
-    new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await;
+    new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await?;
     ticket.create(&doors, &caller, new, created).await
 }
 
@@ -174,6 +172,8 @@ impl Asked {
                 callback_may_answer: false,
                 parent: None,
                 claimed_parent: None,
+                conformance_role: caller.permits_conformance(),
+                execution_model: None,
                 isolated_memory: false,
                 transport,
                 trace: Some(trace.for_run()),

@@ -16,8 +16,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_access::TEST_PREFIX;
+use tandem_record::{DrainPolicy, ForkMode};
 use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
-use tandem_wire::v1::capabilities::{self, Agents, AuditLog, Compaction, Models, Testing, Wired};
+use tandem_wire::v1::capabilities::{
+    self, Agents, AuditLog, Compaction, EnvelopeLimits, Models, Testing, Wired,
+};
 use tandem_wire::v1::stream;
 
 /// How long an old key works beside its successor, at least: until it is revoked, so longer than
@@ -34,7 +37,8 @@ const INTERRUPT_KINDS: [&str; 6] = [
     "conversation.exchange",
 ];
 
-const FORK_MODES: [&str; 2] = ["replay", "branch"];
+/// Node types that are of use only where there are agents.
+const SUPERVISED_TYPES: [&str; 2] = ["core.orchestrator.supervisor", "core.dispatch"];
 
 #[utoipa::path(
     get, path = "/.well-known/openwop", tag = "discovery", operation_id = "discover",
@@ -90,7 +94,7 @@ fn document(doors: &Doors) -> Value {
     let policy = doors.runtime.agent_policy();
     let mut kinds: Vec<&str> = INTERRUPT_KINDS.to_vec();
     kinds.extend(policy.vendor_kind().map(|own| own.kind.as_str()));
-    let agents = Agents {
+    let agents = policy.is_supported().then(|| Agents {
         floor: policy.advertised_floor(),
         escalation_kind: policy.advertised_kind(),
         vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(doors)),
@@ -100,14 +104,15 @@ fn document(doors: &Doors) -> Value {
         max_fan_out: tandem_runtime::MAX_FAN_OUT,
         max_loop_iterations: limits.max_loop_iterations,
         reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
-        mock_agent: tandem_runtime::node_type("core.conformance.mock-agent").is_some(),
+        sibling_writes: tandem_runtime::SIBLING_WRITES,
+        ancestry: doors.serves_ancestry(),
         memory: true,
         // What forks in this mode do with models is the engine's law, whoever is configured.
-        replays_models: FORK_MODES.contains(&"replay"),
+        replays_models: ForkMode::ALL.contains(&ForkMode::Replay),
         turns: true,
         critics: true,
         rung_cap: policy.model_cap(),
-    };
+    });
     let providers = doors.runtime.providers();
     let models = (!providers.is_empty()).then(|| Models {
         providers: providers.advertised().collect(),
@@ -118,7 +123,10 @@ fn document(doors: &Doors) -> Value {
     let of_use = |type_id: &&str| {
         let asks = tandem_runtime::MODEL_NODE_TYPES.contains(type_id);
         let calls = tandem_runtime::TOOL_NODE_TYPES.contains(type_id);
-        (!asks || providers.advertised().next().is_some()) && (!calls || tools)
+        let supervises = SUPERVISED_TYPES.contains(type_id);
+        (!asks || providers.advertised().next().is_some())
+            && (!calls || tools)
+            && (!supervises || policy.is_supported())
     };
     let mut node_types: Vec<&str> = tandem_runtime::advertised_types().filter(of_use).collect();
     node_types.extend(doors.runtime.packs().ids());
@@ -129,8 +137,14 @@ fn document(doors: &Doors) -> Value {
         max_node_executions: limits.max_node_executions,
         max_run_duration_ms: limits.max_run_duration_ms,
         max_request_body_bytes: doors.settings.max_body_bytes,
+        envelope_limits: EnvelopeLimits {
+            clarification_rounds: tandem_runtime::CLARIFICATION_ROUNDS,
+            // The first attempt is none.
+            schema_rounds: tandem_runtime::MAX_ATTEMPTS - 1,
+            per_turn: tandem_runtime::ENVELOPES_PER_TURN,
+        },
         fixtures: &doors.fixtures,
-        pause_resume: true,
+        drain_policies: &DrainPolicy::ALL,
         debug_bundle: true,
         idempotency_seconds: doors.settings.idempotency_seconds,
         audit_log: Some(AuditLog {
@@ -146,8 +160,10 @@ fn document(doors: &Doors) -> Value {
         stream_modes: &stream::SUPPORTED,
         node_types,
         interrupt_kinds: &kinds,
+        approval_actions: &tandem_runtime::APPROVAL_ACTIONS,
         webhooks: doors.runtime.courier().is_some(),
         test_seams: doors.test_seams,
+        mock_agent: doors.runtime.has_conformance_types(),
         testing: Testing {
             mock_providers: &tandem_runtime::MOCK_PROVIDERS,
             test_key_prefix: TEST_PREFIX,
@@ -157,10 +173,10 @@ fn document(doors: &Doors) -> Value {
             max_input_entries: sources,
             max_output_bytes: tandem_runtime::MAX_ENTRY_BYTES,
         }),
-        fork_modes: &FORK_MODES,
+        fork_modes: &ForkMode::ALL,
         models,
         tools,
-        agents: Some(agents),
+        agents,
         packs: doors.packs.as_ref(),
     })
 }

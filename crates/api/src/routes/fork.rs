@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::Value;
-use tandem_access::Scope;
+use tandem_access::{Identity, Scope};
 use tandem_record::{ForkMode, Object, RunId, RunOptions, Seq};
 use tandem_runtime::ForkRequest;
 use utoipa::ToSchema;
@@ -69,7 +69,7 @@ pub(super) async fn fork(
         Begun::Before(answer) => return Ok(answer),
     };
     let asked: Asked = request.json()?;
-    let mut asked = asked.into_request(&trace)?;
+    let mut asked = asked.into_request(&caller, &trace)?;
     let configurable = asked.overlay.configurable.as_mut();
     mock_provider::admit(&doors.runtime, &caller, configurable)?;
     // One past retention is still known here, to be refused by name.
@@ -87,7 +87,11 @@ impl Asked {
         }
     }
 
-    pub(crate) fn into_request(self, trace: &Trace) -> Result<ForkRequest, Problem> {
+    pub(crate) fn into_request(
+        self,
+        caller: &Identity,
+        trace: &Trace,
+    ) -> Result<ForkRequest, Problem> {
         let mode = match self.mode.as_deref() {
             Some("replay") => ForkMode::Replay,
             Some("branch") => ForkMode::Branch,
@@ -125,6 +129,7 @@ impl Asked {
                 metadata: overlay.metadata,
             },
             trace: Some(trace.for_run()),
+            conformance_role: caller.permits_conformance(),
         })
     }
 }

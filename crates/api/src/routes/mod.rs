@@ -50,7 +50,11 @@ pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::shown_state;
 
 /// Everything described in the API's own description.
-pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> OpenApiRouter<Shared> {
+pub(crate) fn described(
+    router: OpenApiRouter<Shared>,
+    test_seams: bool,
+    ancestry: bool,
+) -> OpenApiRouter<Shared> {
     let router = router
         .routes(routes!(discovery::discover))
         .routes(routes!(health::alive))
@@ -75,7 +79,6 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(storage::read_storage))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
-        .routes(routes!(ancestry::read_ancestry))
         .routes(routes!(ancestry::vendor_kinds))
         .routes(routes!(interrupts::resolve_at_node))
         .routes(routes!(links::inspect, links::answer))
@@ -100,6 +103,10 @@ pub(crate) fn described(router: OpenApiRouter<Shared>, test_seams: bool) -> Open
         .routes(routes!(webhook_log::read))
         .routes(routes!(webhook_log::deliveries))
         .routes(routes!(webhook_log::redeliver));
+    let router = match ancestry {
+        true => router.routes(routes!(ancestry::read_ancestry)),
+        false => router,
+    };
     if !test_seams {
         return router;
     }

@@ -1,11 +1,14 @@
 //! A run of another host may say that it started this one. Taken from an authenticated caller as a
 //! claim: it changes what ancestry shows and nothing else. Anything malformed is dropped and the
-//! run goes on without it.
+//! run goes on without it, an event id that no event may have is refused. A host that does not know
+//! causation across hosts takes no claims.
 
 use crate::api::Doors;
+use crate::problem::Problem;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_record::{ClaimedParent, Object, RunId};
+use tandem_runtime::MAX_EVENT_ID_CHARS;
 use url::{Host, Url};
 
 const MAX_CHARS: usize = 256;
@@ -16,15 +19,36 @@ pub(super) async fn read(
     doors: &Doors,
     caller: &Identity,
     metadata: Option<&Object>,
-) -> Option<ClaimedParent> {
-    let claim = metadata?.get("openwop")?.get("parent")?;
-    let mut parent = parse(claim, doors.test_seams)?;
+) -> Result<Option<ClaimedParent>, Problem> {
+    let claim = metadata.and_then(|m| m.get("openwop")?.get("parent"));
+    let Some(claim) = claim.filter(|_| doors.runtime.agent_policy().crosses_hosts()) else {
+        return Ok(None);
+    };
+    check_event_id(claim)?;
+    let Some(mut parent) = parse(claim, doors.test_seams) else {
+        return Ok(None);
+    };
     if parent.host_id == doors.host.host_id {
         let run = RunId::from(parent.run_id.clone());
-        doors.visible(caller, &run).await.ok()?;
+        if doors.visible(caller, &run).await.is_err() {
+            return Ok(None);
+        }
         parent.well_known_url = None;
     }
-    Some(parent)
+    Ok(Some(parent))
+}
+
+/// The event becomes the cause of the run's first one, whose fields the protocol bounds.
+fn check_event_id(claim: &Value) -> Result<(), Problem> {
+    let named = claim.get("eventId").and_then(Value::as_str);
+    if named.is_some_and(|id| id.chars().count() > MAX_EVENT_ID_CHARS) {
+        let message = format!("has more than {MAX_EVENT_ID_CHARS} characters");
+        return Err(Problem::invalid(
+            "/metadata/openwop/parent/eventId",
+            message,
+        ));
+    }
+    Ok(())
 }
 
 fn parse(claim: &Value, development: bool) -> Option<ClaimedParent> {

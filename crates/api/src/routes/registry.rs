@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::WorkflowId;
-use tandem_runtime::{Permissions, Registered, Registration};
+use tandem_runtime::{ConformanceTypes, Permissions, Registered, Registration};
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -132,7 +132,10 @@ async fn register(
     document: Value,
 ) -> Result<Response, Problem> {
     let permissions = Permissions {
-        conformance_role: caller.has_role("conformance"),
+        conformance: match caller.permits_conformance() {
+            true => ConformanceTypes::Everywhere,
+            false => ConformanceTypes::ByWorkflowId,
+        },
         ..Permissions::default()
     };
     let workflow_id = document["id"].clone();

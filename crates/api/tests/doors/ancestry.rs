@@ -48,7 +48,8 @@ async fn a_run_names_its_immediate_parent_and_how_it_was_started() {
 
 #[tokio::test]
 async fn causation_across_hosts_is_advertised_whole_and_served() {
-    // R-0040-13, R-0040-15, R-0040-16, R-0040-17, R-0040-18
+    // R-0040-13 (half: what is advertised), R-0040-15 (half: served where it is advertised)
+    // R-0040-16 (half: told from version three on), R-0040-18
     let stage = Stage::new().await;
     let told = stage
         .call_as("", "GET", "/.well-known/openwop", &[], "")

@@ -127,7 +127,8 @@ async fn a_list_is_no_body_at_any_door() {
 
 #[tokio::test]
 async fn a_good_create_is_acknowledged_with_its_addresses() {
-    // R-0040-5, R-0040-6: whoever starts a run, it goes on with the caller's trace.
+    // R-0040-5 (half: a trace that comes in is taken up)
+    // R-0040-6 (half: a trace that comes in is taken up): whoever starts a run, it goes on with the caller's trace.
     let stage = Stage::new().await;
     stage.register("w", &[noop("a")]).await;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

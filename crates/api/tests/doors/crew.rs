@@ -5,7 +5,7 @@ use crate::console::{page, sign_in};
 use crate::stage::{Stage, chain, hour};
 use serde_json::{Value, json};
 
-fn supervised(plan: Value) -> Value {
+pub(crate) fn supervised(plan: Value) -> Value {
     let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "name": "lead",
         "position": {"x": 0, "y": 0}, "config": {"mockDispatchPlan": plan}, "inputs": {}});
     let send = json!({"id": "send", "typeId": "core.dispatch", "name": "send",
@@ -115,7 +115,7 @@ async fn a_held_decision_waits_in_the_inbox_with_the_workers_it_would_start() {
 
 #[tokio::test]
 async fn discovery_tells_what_is_served() {
-    // R-0023-21, R-0023-22, R-0039-6
+    // R-0023-21 (half: advertised where it is registered), R-0039-6 (half: the field is left out)
     let stage = Stage::new().await;
     let told = stage.get("/.well-known/openwop").await.json();
     let model = &told["multiAgent"]["executionModel"];
@@ -139,7 +139,7 @@ async fn discovery_tells_what_is_served() {
 
 #[tokio::test]
 async fn agents_are_heard_on_a_host_that_says_it_has_them() {
-    // R-0023-8
+    // R-0023-8 (half: with agents they are heard)
     let stage = Stage::new().await;
     let mock = json!({"id": "act", "typeId": "core.conformance.mock-agent",
         "config": {"mockReasoning": true, "mockDecision": {"decision": 1}}});
@@ -234,7 +234,6 @@ async fn a_parent_shows_the_question_its_worker_asks() {
 
 #[tokio::test]
 async fn a_setting_that_says_nothing_is_refused_where_it_stands() {
-    // R-0023-19
     let stage = Stage::new().await;
     let path = "/v1/host/tandem/workflows/conformance-crew";
     let end = json!([{"kind": "terminate", "reason": "done"}]);
@@ -272,7 +271,7 @@ fn told(decision: &Value) -> Value {
 
 #[tokio::test]
 async fn a_supervisor_in_production_does_what_it_is_told_and_nothing_by_itself() {
-    // R-0023-26, R-0039-3
+    // R-0039-3 (half: nothing of it happens)
     let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.1});
     let table = [
         (json!({"kind": "terminate", "reason": "mine"}), "completed"),

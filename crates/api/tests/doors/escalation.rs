@@ -43,7 +43,7 @@ fn only<'a>(events: &'a [Value], kind: &str) -> (usize, &'a Value) {
 
 #[tokio::test]
 async fn it_is_told_whole_before_the_question_and_names_its_decision() {
-    // R-0039-9, R-0039-10, R-0039-11
+    // R-0039-9, R-0039-10 (half: a decision to start workers)
     let (stage, run) = holding("approval").await;
     let log = events(&stage, &run).await;
     let (decided_at, decided) = only(&log, "runOrchestrator.decided");
@@ -64,7 +64,8 @@ async fn it_is_told_whole_before_the_question_and_names_its_decision() {
 
 #[tokio::test]
 async fn a_kind_of_our_own_is_advertised_explained_and_used() {
-    // R-0044-3, R-0044-4, R-0044-6, R-0044-7, R-0044-8
+    // R-0044-3 (half: a kind of our own), R-0044-4 (half: a kind of our own)
+    // R-0044-6 (half: a kind of our own), R-0044-7, R-0044-8
     let (stage, run) = holding(OWN).await;
     let told = stage.get("/.well-known/openwop").await.json();
     let model = &told["multiAgent"]["executionModel"];

@@ -17,7 +17,8 @@ async fn runs(stage: &Stage) -> usize {
 
 #[tokio::test]
 async fn a_run_can_be_forked_as_long_as_its_log_is_kept_and_is_refused_by_name_afterwards() {
-    // R-0039-22, R-0039-23, R-0039-24, R-0039-25, R-0039-27
+    // R-0039-22, R-0039-23, R-0039-24 (half: after retention), R-0039-27
+    // R-0039-25 (half: nothing is made of one that is refused)
     let stage = Stage::new().await;
     let put = json!({"action": "put", "key": "k", "value": "then"});
     let note = json!({"id": "w", "typeId": "vendor.tandem.memory", "config": put});

@@ -26,6 +26,7 @@ mod spans;
 mod stage;
 mod storage;
 mod streams;
+mod switches;
 mod tenancy;
 mod tools;
 mod webhooks;

@@ -62,6 +62,23 @@ pub(crate) struct Stage {
     pub(crate) stopping: watch::Sender<bool>,
 }
 
+/// What an operator may switch.
+pub(crate) struct Operator {
+    pub(crate) agents: AgentPolicy,
+    pub(crate) conformance: bool,
+    pub(crate) ancestry: bool,
+}
+
+impl Default for Operator {
+    fn default() -> Self {
+        Self {
+            agents: AgentPolicy::default(),
+            conformance: true,
+            ancestry: true,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -104,22 +121,32 @@ impl Stage {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
-        Self::built(settings, AgentPolicy::default()).await
+        Self::built(settings, Operator::default()).await
     }
 
     /// A host whose operator has his own mind about agents.
     pub(crate) async fn advised(agents: AgentPolicy) -> Self {
-        Self::built(Settings::default(), agents).await
+        let operator = Operator {
+            agents,
+            ..Operator::default()
+        };
+        Self::run_by(operator).await
     }
 
-    async fn built(settings: Settings, agents: AgentPolicy) -> Self {
+    pub(crate) async fn run_by(operator: Operator) -> Self {
+        Self::built(Settings::default(), operator).await
+    }
+
+    async fn built(settings: Settings, operator: Operator) -> Self {
+        let ancestry = operator.ancestry;
         let store = Arc::new(MemoryStore::new());
         let keyring = Arc::new(Keyring::new(store.clone()));
         let notary = Arc::new(Notary::new(store.clone(), AuditKey::from_seed(&[7; 32])));
         let postman = Arc::new(Postman::default());
         let config = RuntimeConfig {
             courier: Some(Arc::clone(&postman) as Arc<_>),
-            agents,
+            agents: operator.agents,
+            conformance: operator.conformance,
             providers: providers(),
             ..RuntimeConfig::new(store, Arc::new(Idle))
         };
@@ -143,6 +170,7 @@ impl Stage {
             stopping: seen,
             test_seams: true,
             console: true,
+            ancestry,
             otel: None,
             links: signer(),
             notary: notary.clone(),

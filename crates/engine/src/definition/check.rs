@@ -9,7 +9,7 @@ use super::{
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
 use crate::ids::definition_hash;
-use crate::node::{self, Kind, ParseContext};
+use crate::node::{self, Conformance, Kind, ParseContext};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -354,12 +354,13 @@ fn compile_node(
     let mut context = ParseContext {
         path: format!("/nodes/{d}"),
         node: &node.id,
-        conformance: is_conformance(doc.id.as_str()),
-        conformance_role: permissions.conformance_role,
+        conformance: Conformance::of(permissions.conformance, is_conformance(doc.id.as_str())),
+        test_only: false,
         packs: permissions.packs,
         problems,
     };
     let kind = node::parse(&node.type_id, &node.config, &mut context).unwrap_or(Kind::Passthrough);
+    let test_only = context.test_only;
     CompiledNode {
         id: node.id.clone(),
         type_id: node.type_id.clone(),
@@ -372,6 +373,7 @@ fn compile_node(
         expressions,
         repeats: None,
         dormant: false,
+        test_only,
     }
 }
 

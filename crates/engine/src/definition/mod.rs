@@ -54,11 +54,25 @@ impl Problem {
     }
 }
 
+/// Where the protocol's test-only node types and test hooks exist.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ConformanceTypes {
+    /// Nowhere: the operator left them off.
+    Off,
+    /// In workflows whose id begins with `conformance-`.
+    #[default]
+    ByWorkflowId,
+    /// In every workflow: whoever asks has the role.
+    Everywhere,
+    /// In documents stored while they existed, on a host that has them no longer. Such documents
+    /// compile so that their runs stay readable; no run of them may start.
+    StoredOnly,
+}
+
 /// Who registers where, as far as it changes what is allowed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Permissions<'a> {
-    /// The caller may use test-only node types outside `conformance-` workflows.
-    pub conformance_role: bool,
+    pub conformance: ConformanceTypes,
     /// Node types besides the host's own.
     pub packs: Brought<'a>,
 }
@@ -97,6 +111,8 @@ pub(crate) struct CompiledNode {
     pub(crate) repeats: Option<Loop>,
     /// Started only by a channel-write trigger.
     pub(crate) dormant: bool,
+    /// Its type, or something in its configuration, exists for conformance tests only.
+    pub(crate) test_only: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -165,6 +181,17 @@ impl Definition {
             Kind::Gated { capability } => Some((&n.id, n.type_id.as_str(), capability)),
             _ => None,
         })
+    }
+
+    /// The first node that uses something made for conformance tests only, with its type.
+    pub fn test_only(&self) -> Option<(&NodeId, &str)> {
+        let node = self.nodes.iter().find(|n| n.test_only)?;
+        Some((&node.id, node.type_id.as_str()))
+    }
+
+    /// The types of its nodes.
+    pub fn type_ids(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|n| n.type_id.as_str())
     }
 
     /// Types that packs have to bring.

@@ -1,6 +1,6 @@
 //! What may be registered: each check with the place and the reason it reports.
 
-use super::{Definition, Permissions, Problem};
+use super::{ConformanceTypes, Definition, Permissions, Problem};
 use crate::pack::{Brought, PackType, PackTypes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -258,10 +258,31 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
     let named = with(emits.clone(), "/id", json!("conformance-x"));
     assert_eq!(problems(&named), []);
     let role = Permissions {
-        conformance_role: true,
+        conformance: ConformanceTypes::Everywhere,
         ..Permissions::default()
     };
     assert!(Definition::compile(&emits, role).is_ok());
+}
+
+#[test]
+fn no_workflow_this_repository_ships_uses_the_shorthand_of_the_mock_agent() {
+    // R-0023-28 (half: our own workflows do not use the shorthand)
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut read = 0;
+    let mut folders = vec![examples];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "json") {
+                let text = std::fs::read_to_string(&path).expect("a document");
+                assert!(!text.contains("mockConfidence"), "{}", path.display());
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 0, "there are examples");
 }
 
 #[test]

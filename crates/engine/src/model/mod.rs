@@ -22,6 +22,10 @@ pub(crate) use refusal::without_prompt;
 pub const NODE_TYPES: [&str; 2] = ["core.ai.structuredOutput", "core.llm.chat"];
 /// Attempts to get JSON of the wanted shape, the first included.
 pub const MAX_ATTEMPTS: u32 = 3;
+/// Envelopes one answer of a model may hold: it is read as a whole, so one.
+pub const ENVELOPES_PER_TURN: u32 = 1;
+/// Questions a model may ask back before it has to go on: none are understood. Nodes ask people.
+pub const CLARIFICATION_ROUNDS: u32 = 0;
 /// How much larger the output budget is after an answer that was cut off.
 pub const BUDGET_MULTIPLIER: u64 = 2;
 /// No budget grows beyond this.

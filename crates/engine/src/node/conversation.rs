@@ -38,7 +38,7 @@ impl ConversationGate {
             }
         }
         let mock = cx.flag(config, "mockAutoResume", false)?;
-        if mock && !(cx.conformance || cx.conformance_role) {
+        if mock && !cx.test_hook() {
             return cx.bad("mockAutoResume", "is for conformance workflows only");
         }
         let turns = cx.whole(config, "turnCount", 1)?.unwrap_or(1);

@@ -12,13 +12,11 @@ const DEFAULT_ITERATIONS: u64 = 1000;
 
 pub(super) fn identity(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     // Fixtures hang test hooks on this type; elsewhere the keys mean nothing.
-    if !cx.conformance {
-        return Some(Kind::Passthrough);
-    }
-    if config.contains_key("memoryAction") {
+    if config.contains_key("memoryAction") && cx.implicit_hook() {
         return MemoryHook::parse(config, cx).map(Kind::MemoryHook);
     }
-    if config.get("emitDuplicateMessageId") == Some(&Value::Bool(true)) {
+    let twice = config.get("emitDuplicateMessageId") == Some(&Value::Bool(true));
+    if twice && cx.implicit_hook() {
         return Some(Kind::DuplicateMessage);
     }
     Some(Kind::Passthrough)

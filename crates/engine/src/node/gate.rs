@@ -25,7 +25,8 @@ pub(crate) struct ApprovalGate {
     pub(crate) max_loopbacks: Option<u32>,
 }
 
-const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
+/// What an approval may be answered with.
+pub const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
 const AUTH_REQUIRED: &str = "openwop-interrupt-auth-required";
 
 impl ApprovalGate {

@@ -19,8 +19,8 @@ mod supervisor;
 mod tool;
 mod verifier;
 
-use crate::definition::Problem;
 use crate::definition::schema::problems;
+use crate::definition::{ConformanceTypes, Problem};
 use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
@@ -32,6 +32,7 @@ pub(crate) use decision::{OrchestratorDecision, Route};
 pub use dispatch::{ASK_USER_ROUTINGS, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, hold_ms};
+pub use gate::ACTIONS as APPROVAL_ACTIONS;
 pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
@@ -228,15 +229,55 @@ pub(crate) struct ParseContext<'a> {
     /// JSON pointer to the node.
     pub(crate) path: String,
     pub(crate) node: &'a NodeId,
-    /// The document is one of the protocol's test workflows.
-    pub(crate) conformance: bool,
-    pub(crate) conformance_role: bool,
+    /// What exists here of the types and hooks for conformance tests.
+    pub(crate) conformance: Conformance,
+    /// Set by whatever reads something that exists for conformance tests only.
+    pub(crate) test_only: bool,
     /// Node types besides the host's own.
     pub(crate) packs: Brought<'a>,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
+/// What a document may use of the types and hooks for conformance tests.
+#[derive(Clone, Copy)]
+pub(crate) struct Conformance {
+    /// The host has them at all.
+    exists: bool,
+    /// Types and hooks that are written out.
+    allowed: bool,
+    /// What the protocol's own workflows get without asking, by their id.
+    by_id: bool,
+}
+
+impl Conformance {
+    pub(crate) fn of(types: ConformanceTypes, named: bool) -> Self {
+        use ConformanceTypes::{ByWorkflowId, Everywhere, Off, StoredOnly};
+        Self {
+            exists: types != Off,
+            allowed: match types {
+                Off => false,
+                ByWorkflowId => named,
+                Everywhere | StoredOnly => true,
+            },
+            by_id: named && matches!(types, ByWorkflowId | Everywhere),
+        }
+    }
+}
+
 impl ParseContext<'_> {
+    /// Whether a test-only type or hook may be used here; notes that it is.
+    pub(crate) fn test_hook(&mut self) -> bool {
+        self.test_only |= self.conformance.allowed;
+        self.conformance.allowed
+    }
+
+    /// Whether the document is one of the protocol's own test workflows, for what those get
+    /// without asking; notes that it is used.
+    pub(crate) fn implicit_hook(&mut self) -> bool {
+        self.test_only |= self.conformance.by_id;
+        self.conformance.by_id
+    }
+
     /// The type is none of this host's, or not in the form it is used.
     pub(crate) fn no_such_type<T>(&mut self, type_id: &str) -> Option<T> {
         self.problems.push(Problem {
@@ -387,7 +428,8 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
     };
     match known.availability {
         Availability::Gated(capability) => return Some(Kind::Gated { capability }),
-        Availability::TestOnly if !(cx.conformance || cx.conformance_role) => {
+        Availability::TestOnly if !cx.conformance.exists => return cx.no_such_type(type_id),
+        Availability::TestOnly if !cx.test_hook() => {
             cx.problems.push(Problem {
                 type_id: Some(type_id.to_owned()),
                 node: Some(cx.node.clone()),
@@ -428,9 +470,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.ai.callPrompt" if config.contains_key("mcp") => {
             ToolNode::prompt(config, cx).map(Kind::Tool)
         }
-        "core.ai.callPrompt" if cx.conformance || cx.conformance_role => {
-            ModelNode::prompt(config, cx).map(Kind::Model)
-        }
+        "core.ai.callPrompt" if cx.test_hook() => ModelNode::prompt(config, cx).map(Kind::Model),
         "core.ai.callPrompt" => cx.no_such_type(type_id),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),

@@ -120,7 +120,7 @@ impl ModelNode {
 
     fn common(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let provider = cx.required_text(config, "provider")?;
-        if provider == MOCK_PROVIDER && !(cx.conformance || cx.conformance_role) {
+        if provider == MOCK_PROVIDER && !cx.test_hook() {
             return cx.bad(
                 "provider",
                 "the provider \"mock\" is for conformance workflows only: the workflow id must \

@@ -59,9 +59,10 @@ pub(super) fn refuse_hook<T>(hook: &str, cx: &mut ParseContext<'_>) -> Option<T>
 
 impl Supervisor {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        let test = cx.conformance || cx.conformance_role;
         let hook = HOOKS.iter().find(|hook| config.contains_key(**hook));
-        if let Some(hook) = hook.filter(|_| !test) {
+        if let Some(hook) = hook
+            && !cx.test_hook()
+        {
             return refuse_hook(hook, cx);
         }
         let agent_id = agent_id(config, cx)?;
@@ -71,7 +72,7 @@ impl Supervisor {
             agent_id,
             prompt: cx.text(config, "prompt")?,
             iteration_cap: cx.whole(config, "iterationCap", 1)?,
-            verifier: Verifier::parse(config, test, cx)?,
+            verifier: Verifier::parse(config, cx)?,
             success_criteria: keys(config, "successCriteria", cx)?,
         })
     }
@@ -104,7 +105,7 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
     // what it is; who registered a document is not known when it is read again.
     let worker = json!({"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]});
     let once = OrchestratorDecision::read(&worker).expect("a sound decision");
-    Some(if cx.conformance {
+    Some(if cx.implicit_hook() {
         Source::Plan(vec![once])
     } else {
         Source::Port

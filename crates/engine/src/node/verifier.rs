@@ -57,32 +57,28 @@ const MAX_FEEDBACK_CHARS: usize = 4_000;
 
 impl Verifier {
     /// The `verifier` of a supervisor's configuration, if it has one.
-    pub(super) fn parse(
-        config: &Object,
-        test: bool,
-        cx: &mut ParseContext<'_>,
-    ) -> Option<Option<Self>> {
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Self>> {
         let verifier = match config.get("verifier") {
             None | Some(Value::Null) => return Some(None),
             Some(Value::Object(verifier)) => verifier,
             Some(_) => return cx.bad("verifier", "must be an object"),
         };
         let before = cx.problems.len();
-        let parsed = Self::read(verifier, test, cx);
+        let parsed = Self::read(verifier, cx);
         for problem in &mut cx.problems[before..] {
             problem.path = problem.path.replacen("/config", "/config/verifier", 1);
         }
         parsed.map(Some)
     }
 
-    fn read(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Self> {
+    fn read(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         if let Some(stray) = config.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return cx.bad(&stray.clone(), "is not a setting of a verifier");
         }
         let (over_terminate, over_output) = over(config, cx)?;
         Some(Self {
             agent_id: agent_id(config, cx)?,
-            critic: critic(config, test, cx)?,
+            critic: critic(config, cx)?,
             over_terminate,
             over_output,
             criteria: keys(config, "criteria", cx)?,
@@ -104,7 +100,7 @@ fn over(config: &Object, cx: &mut ParseContext<'_>) -> Option<(bool, bool)> {
     Some((names("terminate"), names("output")))
 }
 
-fn critic(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Critic> {
+fn critic(config: &Object, cx: &mut ParseContext<'_>) -> Option<Critic> {
     let ways = ["workflowId", "endpoint", HOOK];
     let mut given = ways.into_iter().filter(|way| config.contains_key(*way));
     let (way, further) = (given.next(), given.next());
@@ -130,7 +126,7 @@ fn critic(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Crit
             }
             _ => cx.bad("endpoint", "must be an object with a url"),
         },
-        Some(_) => plan(config, test, cx),
+        Some(_) => plan(config, cx),
         None => cx.bad(
             "",
             "a verifier needs somebody who checks: workflowId or endpoint",
@@ -138,8 +134,8 @@ fn critic(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Crit
     }
 }
 
-fn plan(config: &Object, test: bool, cx: &mut ParseContext<'_>) -> Option<Critic> {
-    if !test {
+fn plan(config: &Object, cx: &mut ParseContext<'_>) -> Option<Critic> {
+    if !cx.test_hook() {
         return refuse_hook(HOOK, cx);
     }
     let Some(Value::Array(listed)) = config.get(HOOK) else {

@@ -45,7 +45,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
+pub use agents::{AgentPolicy, Escalation, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT};
 pub use announce::wanted_announcements;
 pub use birth::Birth;
 pub use compact::sources_at_once;
@@ -56,7 +56,9 @@ pub use limits::Limits;
 pub use model::{Asked, ModelNeed, Reheard};
 pub use options::check_options;
 pub use refusal::{Need, Refusal, Undecided};
-pub use remember::{MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryRead, Recall, Recalled};
+pub use remember::{
+    MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryRead, Recall, Recalled, SIBLING_WRITES,
+};
 pub use state::{Run, State};
 pub use turn::{Context, Decision, Definitions, Lookup};
 pub use wants::{TimerWish, wanted_effects, wanted_timers};

@@ -16,6 +16,9 @@ pub enum Refusal {
         type_id: String,
         node: NodeId,
     },
+    /// The workflow uses something made for conformance tests, and this run may not.
+    #[error("node {node} uses {type_id} as only conformance tests may")]
+    TypeRefused { type_id: String, node: NodeId },
     #[error("a run that is {} cannot be paused", .status.as_str())]
     NotPausable {
         status: RunStatus,

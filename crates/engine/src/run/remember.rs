@@ -19,6 +19,10 @@ use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Obj
 pub const MAX_ENTRY_BYTES: usize = 64 * 1024;
 /// Entries under one name of one scope, at most.
 const MAX_ENTRIES: u64 = 10_000;
+/// How writes of siblings that run side by side go together, in the protocol's word. Each is seen
+/// by the parent when its writer's end is recorded; of several under one key the newest wins. They
+/// are not made to wait for each other.
+pub const SIBLING_WRITES: &str = "advisory";
 /// The name used by nodes whose agent has no memory of its own.
 const DEFAULT_REF: &str = "default";
 const MAX_REF_CHARS: usize = 256;

@@ -188,7 +188,7 @@ impl Turn<'_> {
             }
         }
         // A worker knows what its turn knows.
-        let known = self.run.turn_began(new.ix).unwrap_or(new.dispatched);
+        let known = self.run.turn_seen(new.ix).unwrap_or(new.dispatched);
         let memory = self.child_memory(&new.child, new.isolated_memory, known);
         let request = self.run.request();
         let birth = Birth {
@@ -216,6 +216,8 @@ impl Turn<'_> {
                     cause: new.cause,
                 }),
                 claimed_parent: None,
+                conformance_role: request.conformance_role,
+                execution_model: request.execution_model,
                 isolated_memory: new.isolated_memory,
                 transport: request.transport,
                 trace: request.trace.clone(),

@@ -1,5 +1,6 @@
 //! Starting a node: its inputs, what its kind does at once, and what it has to wait for.
 
+use super::decide::may_test;
 use super::finish::Done;
 use super::rounds::Round;
 use super::turn::Turn;
@@ -151,6 +152,15 @@ impl Turn<'_> {
     fn admit(&mut self, ix: usize) -> Result<(), ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
+        if node.test_only && !self.replaying && !may_test(&def, self.run.request(), self.cx) {
+            let message = format!("{} is for conformance tests only", node.type_id);
+            return Err(ErrorInfo::new("typeId_refused", message));
+        }
+        let lacking = self.cx.agents.lacks(&node.kind);
+        if let Some(capability) = lacking.filter(|_| !self.replaying) {
+            let message = format!("this host does not serve {capability:?}");
+            return Err(ErrorInfo::new("capability_not_provided", message));
+        }
         match &node.kind {
             Kind::RequiresMissing { capability } => Err(ErrorInfo::new(
                 "capability_not_provided",

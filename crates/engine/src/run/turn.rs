@@ -27,6 +27,8 @@ pub struct Context<'a> {
     pub now: Timestamp,
     pub limits: &'a Limits,
     pub agents: &'a AgentPolicy,
+    /// Types and hooks for conformance tests exist on this host.
+    pub conformance: bool,
     pub definitions: &'a dyn Definitions,
     pub memory: &'a dyn Memory,
     pub providers: &'a Providers,

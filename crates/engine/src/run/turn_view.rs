@@ -8,7 +8,7 @@ use super::state::Run;
 use super::turn::Turn;
 use crate::definition::Definition;
 use crate::node::{Kind, MemoryAction};
-use tandem_record::{Event, Recorded, RunId, Seq};
+use tandem_record::{Event, Recorded, RunId, RunRequest, Seq};
 
 impl Definition {
     /// The supervisor in whose loop a node is.
@@ -30,13 +30,20 @@ impl Run {
         turns.get(&self.def.nodes[head].id).copied()
     }
 
+    /// The same, where turns have a view of their own. Below that version of the execution model
+    /// what a child wrote is seen as soon as its end is recorded.
+    pub(super) fn turn_seen(&self, ix: usize) -> Option<Seq> {
+        self.turn_began(ix)
+            .filter(|_| has_turn_views(self.request()))
+    }
+
     /// Where the turn began whose view a node reads. Writing looks at the scope as it is.
     pub(super) fn turn_read(&self, ix: usize) -> Option<Seq> {
         let writes = match &self.def.nodes[ix].kind {
             Kind::Memory(config) => matches!(config.action, MemoryAction::Put { .. }),
             _ => false,
         };
-        self.turn_began(ix).filter(|_| !writes)
+        self.turn_seen(ix).filter(|_| !writes)
     }
 
     /// A supervisor's start begins a turn, unless it is tried again.
@@ -65,12 +72,25 @@ impl Turn<'_> {
     }
 }
 
+/// The version of the execution model that gives every turn a view of its own.
+const TURN_VIEWS_SINCE: u32 = 5;
+
+fn has_turn_views(request: &RunRequest) -> bool {
+    let kept_to = request.execution_model;
+    kept_to.is_none_or(|version| version >= TURN_VIEWS_SINCE)
+}
+
 /// Where memory is read on the way through a log, and before which event, so that all of it can be
 /// looked up at once.
 pub(super) fn reads(turn: &Turn<'_>, log: &[Recorded]) -> Vec<(usize, Seq)> {
     let def = &turn.run.def;
     let mut began = vec![None; def.nodes.len()];
     let mut reads = Vec::new();
+    let first = log.first().map(|recorded| &recorded.event);
+    let has_views = match first {
+        Some(Event::RunStarted { request, .. }) => has_turn_views(request),
+        _ => true,
+    };
     for recorded in log {
         let Event::NodeStarted { node, attempt, .. } = &recorded.event else {
             continue;
@@ -81,7 +101,8 @@ pub(super) fn reads(turn: &Turn<'_>, log: &[Recorded]) -> Vec<(usize, Seq)> {
         match &def.nodes[ix].kind {
             Kind::Supervisor(_) if *attempt == 0 => began[ix] = Some(recorded.seq),
             Kind::Memory(_) if turn.is_repeatable(ix) => {
-                let view = def.turn_head(ix).and_then(|head| began[head]);
+                let head = def.turn_head(ix).filter(|_| has_views);
+                let view = head.and_then(|head| began[head]);
                 reads.push((ix, view.unwrap_or(recorded.seq)));
             }
             _ => {}

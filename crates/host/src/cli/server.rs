@@ -51,7 +51,8 @@ pub(crate) struct ServeArgs {
     /// Directory of agents; repeatable [env: TANDEM_AGENTS, separated like PATH]
     #[arg(long, value_name = "DIR")]
     pub(crate) agents: Vec<PathBuf>,
-    /// Name of this host on the wire [env: TANDEM_HOST_ID] [default: tandem]
+    /// Name of this host on the wire: a name, a domain with a path, or an https URL
+    /// [env: TANDEM_HOST_ID] [default: made once and kept in the store]
     #[arg(long, value_name = "ID")]
     pub(crate) host_id: Option<String>,
     /// Where clients reach this host, if not at the listen address [env: TANDEM_PUBLIC_URL]

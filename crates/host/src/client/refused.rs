@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_code_nobody_has_heard_of_is_shown_as_it_is() {
-        // R-0039-29
+        // R-0039-29 (half: error codes)
         let body = r#"{"error": "some_day", "message": "New.", "details": {"more": [1]}}"#;
         assert_eq!(Refused::read(418, body).to_string(), "some_day: New.");
     }

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_run_reads_as_a_story() {
-        // R-0039-29: also one with events of a type nobody has heard of.
+        // R-0039-29 (half: event types): also one with events of a type nobody has heard of.
         let event = |ms: u64, kind: &str, node: Option<&str>, payload: Value| {
             let mut event = json!({
                 "type": kind,

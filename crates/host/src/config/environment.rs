@@ -2,7 +2,7 @@
 //! newer one may share the environment.
 
 use super::OtelLayer;
-use super::layer::{Layer, MemoryLayer};
+use super::layer::{Layer, MemoryLayer, Switch};
 use super::{Hidden, LogFormat, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
@@ -53,7 +53,10 @@ impl Environment<'_> {
                 .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
             execution_model_version: self
-                .number("TANDEM_EXECUTION_MODEL_VERSION", "Give a rung, 3 to 6.")?,
+                .number("TANDEM_EXECUTION_MODEL_VERSION", "Give a version, 1 to 6.")?,
+            conformance: self.on_or_off("TANDEM_CONFORMANCE")?,
+            multi_agent: self.on_or_off("TANDEM_MULTI_AGENT")?,
+            ancestry: self.on_or_off("TANDEM_ANCESTRY")?,
         })
     }
 
@@ -94,8 +97,12 @@ impl Environment<'_> {
         match text.to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Ok(Some(true)),
             "0" | "false" | "no" | "off" => Ok(Some(false)),
-            _ => Err(wrong(name, &text, "Say true or false.")),
+            _ => Err(wrong(name, &text, "Say on or off.")),
         }
+    }
+
+    fn on_or_off(&self, name: &str) -> Result<Option<Switch>, Failure> {
+        Ok(self.switch(name)?.map(Switch::Flag))
     }
 
     fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {

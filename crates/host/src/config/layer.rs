@@ -33,6 +33,30 @@ pub(crate) struct Layer {
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
+    pub(crate) conformance: Option<Switch>,
+    pub(crate) multi_agent: Option<Switch>,
+    pub(crate) ancestry: Option<Switch>,
+}
+
+/// `on` or `off`, in the file also `true` or `false`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Switch {
+    Flag(bool),
+    Word(SwitchWord),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SwitchWord {
+    On,
+    Off,
+}
+
+impl Switch {
+    pub(crate) fn is_on(self) -> bool {
+        matches!(self, Self::Flag(true) | Self::Word(SwitchWord::On))
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -74,6 +98,9 @@ impl Layer {
             execution_model_version: self
                 .execution_model_version
                 .or(below.execution_model_version),
+            conformance: self.conformance.or(below.conformance),
+            multi_agent: self.multi_agent.or(below.multi_agent),
+            ancestry: self.ancestry.or(below.ancestry),
         }
     }
 
@@ -101,6 +128,9 @@ impl Layer {
             confidence_floor: None,
             escalation_interrupt_kind: None,
             execution_model_version: None,
+            conformance: None,
+            multi_agent: None,
+            ancestry: None,
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod environment;
 mod file;
+mod host_id;
 mod layer;
 mod listen;
 mod models;
@@ -24,6 +25,7 @@ pub(crate) use retention::RetentionLayer;
 pub(crate) use tools::{ToolServer, ToolServerLayer};
 
 use crate::failure::Failure;
+use layer::Switch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,8 +36,6 @@ use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
-const DEFAULT_HOST_ID: &str = "tandem";
-const MAX_HOST_ID_CHARS: usize = 128;
 /// Two make one; and a name holds ten thousand entries at most.
 const COMPACT_ABOVE: std::ops::RangeInclusive<u64> = 2..=9_000;
 
@@ -49,7 +49,8 @@ pub(crate) struct Settings {
     pub(crate) agents: Vec<PathBuf>,
     /// Directories of packs whose nodes workflows may use.
     pub(crate) packs: Vec<PathBuf>,
-    pub(crate) host_id: String,
+    /// What this host is called on the wire; made by the store where nobody says.
+    pub(crate) host_id: Option<String>,
     /// Without a trailing slash.
     pub(crate) public_url: Option<String>,
     pub(crate) test_seams: bool,
@@ -73,8 +74,12 @@ pub(crate) struct Settings {
     pub(crate) models: BTreeMap<String, Model>,
     /// Tool servers nodes may call, by name.
     pub(crate) tools: BTreeMap<String, ToolServer>,
-    /// When a supervisor's decision is put to a person, and how.
+    /// Whether there are agents, and when a supervisor's decision is put to a person and how.
     pub(crate) agent_policy: AgentPolicy,
+    /// Node types and hooks for conformance tests exist.
+    pub(crate) conformance: bool,
+    /// Callers may ask where a run comes from.
+    pub(crate) ancestry: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -131,9 +136,12 @@ pub(crate) fn resolve(
                  escalation_interrupt_kind, execution_model_version).",
             )
         })?;
+    let is_on = |switch: Option<Switch>, default| switch.map_or(default, Switch::is_on);
     let secrets = layer.secrets.unwrap_or_default();
     Ok(Settings {
-        agent_policy,
+        agent_policy: agent_policy.switched(is_on(layer.multi_agent, true)),
+        conformance: is_on(layer.conformance, test_seams),
+        ancestry: is_on(layer.ancestry, true),
         models: models::models(layer.models.unwrap_or_default(), &secrets)?,
         tools: tools::tool_servers(layer.mcp_servers.unwrap_or_default(), test_seams)?,
         listen,
@@ -141,7 +149,7 @@ pub(crate) fn resolve(
         workflows: layer.workflows.unwrap_or_default(),
         agents: layer.agents.unwrap_or_default(),
         packs: layer.packs.unwrap_or_default(),
-        host_id: host_id(layer.host_id)?,
+        host_id: layer.host_id.map(host_id::check).transpose()?,
         public_url: layer.public_url.map(|url| public_url(&url)).transpose()?,
         test_seams,
         clock_advance_ms: env.clock_advance_ms(test_seams)?,
@@ -247,25 +255,6 @@ pub(crate) fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
         ));
     }
     Ok(PathBuf::from(path))
-}
-
-/// Other hosts tell runs apart by it, so it looks like a name in a domain, or a path below one.
-fn host_id(given: Option<String>) -> Result<String, Failure> {
-    let id = given.unwrap_or_else(|| DEFAULT_HOST_ID.to_owned());
-    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '/');
-    let fits = id.len() <= MAX_HOST_ID_CHARS
-        && id.starts_with(|c: char| c.is_ascii_alphabetic())
-        && id.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && !id.contains("//")
-        && id.chars().all(inside);
-    if fits {
-        return Ok(id);
-    }
-    Err(Failure::new(
-        format!("the host id {id:?} cannot be used"),
-        "Write it like example.com/runtime: up to 128 letters, digits, hyphens, dots, underscores \
-         and slashes, beginning with a letter.",
-    ))
 }
 
 fn public_url(text: &str) -> Result<String, Failure> {

@@ -51,7 +51,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         host: Host {
             name: "Tandem".to_owned(),
             version: env!("CARGO_PKG_VERSION"),
-            host_id: settings.host_id.clone(),
+            host_id: opened.host_id.clone(),
             public_url: settings.public_url.clone(),
         },
         settings: Settings::default(),
@@ -60,6 +60,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         stopping,
         test_seams: settings.test_seams,
         console: true,
+        ancestry: settings.ancestry,
         otel: settings.otel.as_ref().map(|otel| otel.protocol.as_str()),
         links: links::signer(&**opened.runtime.store()).await?,
         notary: Arc::clone(&opened.notary),

@@ -7,6 +7,7 @@
 mod announce;
 mod audit_key;
 mod courier;
+mod host_id;
 mod http;
 mod keys;
 mod links;

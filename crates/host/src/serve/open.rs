@@ -2,6 +2,7 @@
 
 use super::audit_key;
 use super::courier::WireCourier;
+use super::host_id;
 use super::models::{models, providers};
 use super::packs;
 use super::tools::{mcp_servers, tool_servers};
@@ -27,6 +28,8 @@ const LOGIN_CODE_MS: u64 = 30 * 60 * 1000;
 
 pub(crate) struct Opened {
     pub(crate) settings: Settings,
+    /// What this host is called on the wire.
+    pub(crate) host_id: String,
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
@@ -49,6 +52,7 @@ impl Opened {
         );
         let packs = packs::load(&settings)?;
         let clock = clock(&settings, &store).await?;
+        let host_id = host_id::obtain(settings.host_id.as_deref(), &*store).await?;
         let courier =
             WireCourier::open(&store, guard(&settings), settings.public_url.as_deref()).await?;
         let config = RuntimeConfig {
@@ -56,7 +60,8 @@ impl Opened {
             clock: Arc::new(clock),
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
-            agents: settings.agent_policy.clone(),
+            agents: settings.agent_policy.clone().on_host(&host_id),
+            conformance: settings.conformance,
             limits: tandem_runtime::Limits {
                 compact_above: settings.compact_above,
                 ..tandem_runtime::Limits::default()
@@ -73,6 +78,7 @@ impl Opened {
         let opened = Self {
             metrics: Arc::new(HttpMetrics::new(runtime.metrics())),
             settings,
+            host_id,
             runtime,
             keyring: Arc::new(Keyring::new(store)),
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),

@@ -52,7 +52,7 @@ pub(super) fn start(
         endpoint: endpoint.to_owned(),
         protocol: otel.protocol,
         resource: Resource {
-            attributes: attributes(&resource(&opened.settings.host_id)),
+            attributes: attributes(&resource(&opened.host_id)),
             ..Resource::default()
         },
         began: nanoseconds_now(),

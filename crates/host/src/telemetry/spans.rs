@@ -35,7 +35,7 @@ pub(super) fn start(
 ) -> anyhow::Result<JoinHandle<()>> {
     let export = Export {
         runtime: opened.runtime.clone(),
-        outlet: outlet(otel, endpoint, &opened.settings.host_id)?,
+        outlet: outlet(otel, endpoint, &opened.host_id)?,
         batch: Vec::new(),
         due: None,
         lost: 0,

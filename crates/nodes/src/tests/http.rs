@@ -52,7 +52,8 @@ fn object(value: Value) -> Object {
 
 #[tokio::test]
 async fn a_call_carries_its_identity_and_its_trace() {
-    // R-0040-4, R-0040-6: whatever a run sends out goes this way.
+    // R-0040-4 (half: every call over HTTP)
+    // R-0040-6 (half: a trace goes out with every call): whatever a run sends out goes this way.
     let server = Server::answering(Answer::json("200 OK", "{}")).await;
     let trace = TraceContext {
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),

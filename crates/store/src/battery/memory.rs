@@ -144,7 +144,7 @@ pub async fn a_run_is_seen_up_to_one_of_its_events(store: Arc<dyn Store>) {
 }
 
 pub async fn bound_to_tenant_and_scope(store: Arc<dyn Store>) {
-    // R-0039-14
+    // R-0039-14 (half: the store keeps tenants and scopes apart)
     let foreign = |tenant: &str, scope: &str| MemoryRow {
         tenant: TenantId::new(tenant),
         scope: scope.into(),

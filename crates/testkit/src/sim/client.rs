@@ -156,6 +156,8 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
         callback_may_answer: false,
         parent: None,
         claimed_parent: None,
+        conformance_role: false,
+        execution_model: None,
         isolated_memory: false,
         transport: Transport::Rest,
         trace: None,

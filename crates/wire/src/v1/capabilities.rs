@@ -1,11 +1,13 @@
 //! The discovery document, generated from what the binary wired together. Nothing is typed by
 //! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
 
+mod agents;
 mod packs;
 mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use agents::Agents;
 pub use packs::WasmPacks;
 pub use testing::Testing;
 
@@ -14,7 +16,7 @@ use super::project::EVENT_LOG_SCHEMA_VERSION;
 use super::recorded::COMPACTION_TRIGGER;
 use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};
-use tandem_record::Object;
+use tandem_record::{DrainPolicy, ForkMode, Object};
 
 /// What this process serves, as far as the reader may know.
 #[derive(Debug, Clone)]
@@ -25,9 +27,11 @@ pub struct Wired<'a> {
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
     pub max_request_body_bytes: usize,
+    pub envelope_limits: EnvelopeLimits,
     /// Published fixtures that are registered for every tenant and whose types are all served.
     pub fixtures: &'a [String],
-    pub pause_resume: bool,
+    /// Ways a run can be paused.
+    pub drain_policies: &'a [DrainPolicy],
     pub debug_bundle: bool,
     pub idempotency_seconds: u64,
     pub key_rotation_grace_seconds: Option<u64>,
@@ -43,24 +47,36 @@ pub struct Wired<'a> {
     pub node_types: Vec<&'a str>,
     /// Kinds of question this host asks; empty for a reader who may not answer any.
     pub interrupt_kinds: &'a [&'a str],
+    /// What an approval may be answered with.
+    pub approval_actions: &'a [&'a str],
     /// Run events are delivered to subscribers.
     pub webhooks: bool,
     pub test_seams: bool,
+    /// The mock agent of conformance tests exists.
+    pub mock_agent: bool,
     pub testing: Testing<'a>,
     /// Bytes of one memory entry; absent when there is no memory.
     pub memory_entry_bytes: Option<usize>,
     /// How notes are collapsed, where they are.
     pub compaction: Option<Compaction>,
     /// Ways a run can be forked; empty for a reader who may not fork any.
-    pub fork_modes: &'a [&'a str],
+    pub fork_modes: &'a [ForkMode],
     /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
     pub models: Option<Models<'a>>,
     /// Nodes can call tools of other servers.
     pub tools: bool,
-    /// Supervisors and workers; absent for a reader who may not start runs.
+    /// Supervisors and workers; absent where they are switched off.
     pub agents: Option<Agents<'a>>,
     /// Packs in WebAssembly; absent where none are taken, or for a reader who may not start runs.
     pub packs: Option<&'a WasmPacks>,
+}
+
+/// Bounds on what models answer with.
+#[derive(Debug, Clone, Copy)]
+pub struct EnvelopeLimits {
+    pub clarification_rounds: u32,
+    pub schema_rounds: u32,
+    pub per_turn: u32,
 }
 
 /// What one compaction takes in and leaves at most.
@@ -68,33 +84,6 @@ pub struct Wired<'a> {
 pub struct Compaction {
     pub max_input_entries: usize,
     pub max_output_bytes: usize,
-}
-
-/// The multi-agent execution model as it is served.
-#[derive(Debug, Clone)]
-pub struct Agents<'a> {
-    /// The operator's floor, when it is stricter than the protocol's.
-    pub floor: Option<f64>,
-    pub escalation_kind: Option<&'a str>,
-    /// Where a kind of question of our own is explained.
-    pub vendor_kinds_url: Option<String>,
-    pub ask_user_routings: &'a [&'a str],
-    pub fan_out_policies: &'a [&'a str],
-    pub join_modes: &'a [&'a str],
-    pub max_fan_out: u32,
-    pub max_loop_iterations: u64,
-    pub reasoning_token_limit: usize,
-    pub mock_agent: bool,
-    /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
-    pub memory: bool,
-    /// Replays answer models from the record and refuse what is not there: the fourth rung.
-    pub replays_models: bool,
-    /// Turns are counted, see memory as of their beginning and outlast waits: the fifth rung.
-    pub turns: bool,
-    /// Results are checked before they count: the sixth rung.
-    pub critics: bool,
-    /// The operator advertises nothing above this rung.
-    pub rung_cap: Option<u32>,
 }
 
 /// Models as nodes can ask them.
@@ -137,16 +126,17 @@ pub fn document(wired: &Wired<'_>) -> Value {
     out.set("minClientVersion", "1.0");
     out.set("supportedTransports", ["rest"]);
     // The envelopes are a property of the host, not of the reader.
-    out.set("supportedEnvelopes", ENVELOPES);
-    let versions: Object = ENVELOPES
+    let envelopes = envelopes(wired);
+    out.set("supportedEnvelopes", &envelopes);
+    let versions: Object = envelopes
         .iter()
         .map(|e| ((*e).to_owned(), json!(1)))
         .collect();
     out.set("schemaVersions", versions);
     let mut limits = json!({
-        "clarificationRounds": 3,
-        "schemaRounds": 2,
-        "envelopesPerTurn": 5,
+        "clarificationRounds": wired.envelope_limits.clarification_rounds,
+        "schemaRounds": wired.envelope_limits.schema_rounds,
+        "envelopesPerTurn": wired.envelope_limits.per_turn,
         "maxNodeExecutions": wired.max_node_executions,
         "maxRunDurationMs": wired.max_run_duration_ms,
         "maxRequestBodyBytes": wired.max_request_body_bytes,
@@ -155,8 +145,8 @@ pub fn document(wired: &Wired<'_>) -> Value {
         limits["maxLoopIterations"] = json!(agents.max_loop_iterations);
     }
     out.set("limits", limits);
-    if wired.pause_resume {
-        let policies = ["immediate", "drain-current-node"];
+    if !wired.drain_policies.is_empty() {
+        let policies = wired.drain_policies;
         out.set(
             "runs",
             json!({"pauseResume": {"supported": true, "drainPolicies": policies}}),
@@ -182,7 +172,7 @@ pub fn document(wired: &Wired<'_>) -> Value {
             "interrupts",
             json!({
                 "supportedKinds": wired.interrupt_kinds,
-                "approvalActions": ["accept", "reject", "refine", "edit-accept", "ask"],
+                "approvalActions": wired.approval_actions,
             }),
         );
     }
@@ -228,9 +218,11 @@ pub fn document(wired: &Wired<'_>) -> Value {
         let mounted: [&str; 0] = [];
         out.set("mcp", json!({"supported": true, "serverUrls": mounted}));
     }
-    if let Some(agents) = &wired.agents {
-        multi_agent(wired, agents, &mut out);
+    match &wired.agents {
+        Some(agents) => agents::multi_agent(wired, agents, &mut out),
+        None => out.set("agents", json!({"supported": false})),
     }
+    out.set("conformance", json!({"mockAgent": wired.mock_agent}));
     if let Some(packs) = wired.packs {
         out.set("nodePackRuntimes", packs::told(packs));
     }
@@ -264,91 +256,6 @@ pub fn document(wired: &Wired<'_>) -> Value {
     Value::Object(out.0)
 }
 
-/// Rungs build on each other: without memory across sub-runs everything above the first is out of
-/// reach, however much of it works.
-fn rung(agents: &Agents<'_>) -> usize {
-    // Causation across hosts, the third, needs nothing that could be missing.
-    let ladder = [
-        true,
-        agents.memory,
-        true,
-        agents.replays_models,
-        agents.turns,
-        agents.critics,
-    ];
-    let climbed = ladder.iter().take_while(|reached| **reached).count();
-    let cap = agents.rung_cap.and_then(|cap| usize::try_from(cap).ok());
-    climbed.min(cap.unwrap_or(ladder.len()))
-}
-
-fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
-    let mut model = Fields::default();
-    model.set("supported", true);
-    let rung = rung(agents);
-    model.set("version", rung);
-    model.opt("confidenceEscalationFloor", agents.floor);
-    model.opt("confidenceEscalationInterruptKind", agents.escalation_kind);
-    if rung >= 3 {
-        model.set("crossChildMemoryConcurrency", "strict");
-        model.set(
-            "crossHostCausation",
-            json!({
-                "supported": true,
-                "hostId": wired.host_id,
-                "ancestryEndpointSupported": true,
-            }),
-        );
-    }
-    if rung >= 4 {
-        model.set(
-            "replayDeterminism",
-            json!({
-                "supported": true,
-                "llmCacheKeyRecipe": "spec-rfc-0041",
-                "refusalDivergenceEmission": true,
-            }),
-        );
-    }
-    if rung >= 5 {
-        model.set("statefulResume", true);
-    }
-    if rung >= 6 {
-        model.set("verifier", json!({"supported": true, "gating": true}));
-    }
-    out.set("multiAgent", json!({"executionModel": model.0}));
-    let mut family = Fields::default();
-    for feature in ["supported", "orchestrator", "dispatch", "dispatchMapping"] {
-        family.set(feature, true);
-    }
-    family.set(
-        "reasoning",
-        json!({
-            "verbosity": "summary",
-            "tokenLimit": agents.reasoning_token_limit,
-            "streaming": true,
-        }),
-    );
-    if agents.memory {
-        family.set("memoryBackends", ["long-term"]);
-    }
-    out.set("agents", family.0);
-    // The older names of the same.
-    out.set("orchestrator", json!({"supported": true}));
-    out.set(
-        "dispatch",
-        json!({
-            "supported": true,
-            "models": ["child-run"],
-            "askUserRoutings": agents.ask_user_routings,
-            "fanOutSupported": true,
-            "fanOutPolicies": agents.fan_out_policies,
-            "joinModes": agents.join_modes,
-            "maxFanOut": agents.max_fan_out,
-        }),
-    );
-    out.set("conformance", json!({"mockAgent": agents.mock_agent}));
-}
-
 fn ask_models(models: &Models<'_>, out: &mut Fields) {
     if !models.providers.is_empty() {
         // Keys are the operator's; no caller brings one.
@@ -379,8 +286,12 @@ const ENVELOPE_EVENTS: [&str; 5] = [
     "envelope.truncated",
     "envelope.recovery.applied",
 ];
-/// Envelope types the host understands.
-const ENVELOPES: [&str; 2] = ["clarification.request", "error"];
+/// Envelope types the host understands: the questions it puts to people, and its own refusals.
+fn envelopes(wired: &Wired<'_>) -> Vec<&'static str> {
+    let asks = wired.interrupt_kinds.contains(&"clarification");
+    let asked = asks.then_some("clarification.request");
+    asked.into_iter().chain(["error"]).collect()
+}
 /// Interrupt profiles whose every rule is served.
 const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-quorum",

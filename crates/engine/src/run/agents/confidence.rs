@@ -6,7 +6,7 @@ use crate::run::start::Question;
 use crate::run::state::Run;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
-use tandem_record::{Doubt, Said, Seq};
+use tandem_record::{Cause, Doubt, Said, Seq};
 
 /// Below this an agent's decision is held, unless the run says otherwise.
 const DEFAULT_THRESHOLD: f64 = 0.7;
@@ -30,23 +30,25 @@ impl Run {
 }
 
 impl Turn<'_> {
-    /// Records what an agent decided; gives the question that holds it when it is too unsure.
+    /// Records what an agent decided, and gives its place; gives the question that holds it when it is too unsure.
     pub(super) fn agent_decided(
         &mut self,
         voice: &Voice,
         decision: &Value,
         confidence: Option<f64>,
         reasoning: Option<String>,
-        cause: Seq,
-    ) -> (Seq, Option<Box<Question>>) {
+        cause: Cause,
+    ) -> (Option<Seq>, Option<Box<Question>>) {
         let said = Said::Decided {
             decision: decision.clone(),
             confidence,
             reasoning,
         };
-        let decided = self.say(voice, said, cause);
+        let decided = self.say_caused(voice, said, cause);
         let threshold = self.run.escalation_threshold();
-        let observed = confidence.filter(|c| c.is_finite() && *c < threshold);
+        // What nobody said holds nothing up.
+        let observed = confidence.filter(|_| decided.is_some());
+        let observed = observed.filter(|c| c.is_finite() && *c < threshold);
         let question = observed.map(|observed| {
             Box::new(Question {
                 kind: "low-confidence".to_owned(),

@@ -6,7 +6,7 @@ use crate::run::state::Run;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{CapKind, ErrorInfo, Event, Seq};
+use tandem_record::{CapKind, ErrorInfo, Event, Seq, WorkflowId};
 
 /// The one question of a supervisor that asks the user, and of a held decision.
 pub(crate) const ANSWER: &str = "answer";
@@ -40,12 +40,51 @@ impl Turn<'_> {
                 return Step::Fail(ErrorInfo::new("unsupported_decision_kind", message));
             }
         };
-        let floor = self.cx.agents.floor();
-        // No opinion is not low confidence, and the floor itself is enough.
-        match decision.confidence.filter(|c| *c < floor) {
+        match self.doubted(&decision) {
             Some(confidence) => self.escalate(ix, &decision, confidence, decided.seq),
             None => self.carry_out(ix, &decision, decided.seq),
         }
+    }
+
+    /// The confidence of a decision that is below the floor. No opinion is not low confidence, and
+    /// the floor itself is enough.
+    fn doubted(&self, decision: &OrchestratorDecision) -> Option<f64> {
+        let policy = self.cx.agents;
+        let below = |confidence: &f64| policy.escalates() && *confidence < policy.floor();
+        decision.confidence.filter(below)
+    }
+
+    /// Carries out a decision a person typed in place of a held one. It was put to a person already,
+    /// so it is not asked about again; that it is below the floor is recorded all the same.
+    pub(in crate::run) fn carry_out_replacement(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        decided: Seq,
+    ) -> Step {
+        if let Some(confidence) = self.doubted(decision) {
+            self.record_doubt(ix, decision, confidence, decided);
+        }
+        self.carry_out(ix, decision, decided)
+    }
+
+    fn record_doubt(
+        &mut self,
+        ix: usize,
+        decision: &OrchestratorDecision,
+        confidence: f64,
+        decided: Seq,
+    ) {
+        let policy = self.cx.agents;
+        let event = Event::ConfidenceEscalated {
+            node: self.run.def.nodes[ix].id.clone(),
+            confidence,
+            floor: policy.floor(),
+            kind: policy.escalation().meaning,
+            worker: named_workers(decision).first().cloned(),
+            decision: decision.document.clone(),
+        };
+        self.emit(event, Some(decided));
     }
 
     /// Announces that the decision is not trusted, and asks.
@@ -58,20 +97,9 @@ impl Turn<'_> {
     ) -> Step {
         let policy = self.cx.agents;
         let node = self.run.def.nodes[ix].id.clone();
-        let workers = match &decision.route {
-            Route::NextWorker(workers) => workers.as_slice(),
-            _ => &[],
-        };
+        let workers = named_workers(decision);
         let escalation = policy.escalation();
-        let event = Event::ConfidenceEscalated {
-            node: node.clone(),
-            confidence,
-            floor: policy.floor(),
-            kind: escalation.meaning,
-            worker: workers.first().cloned(),
-            decision: decision.document.clone(),
-        };
-        self.emit(event, Some(decided));
+        self.record_doubt(ix, decision, confidence, decided);
         let title = match &decision.route {
             Route::Terminate => "End the run?".to_owned(),
             _ => {
@@ -160,6 +188,14 @@ impl Turn<'_> {
             ),
             Route::Terminate => self.conclude(ix, decision, decided),
         }
+    }
+}
+
+/// The workers a decision would start.
+fn named_workers(decision: &OrchestratorDecision) -> &[WorkflowId] {
+    match &decision.route {
+        Route::NextWorker(workers) => workers,
+        _ => &[],
     }
 }
 

@@ -206,6 +206,11 @@ impl Turn<'_> {
         let Some((index, worker)) = found.map(|(i, w)| (i, w.clone())) else {
             return;
         };
+        if !self.cx.agents.is_supported() {
+            // A run from before agents were switched off: nothing more is told of its workers.
+            let error = ErrorInfo::new("capability_not_provided", "this host serves no agents");
+            return self.fail_node(ix, error, None, None);
+        }
         let parallel = matches!(config.fan_out, FanOut::Parallel(_));
         let mapping = config.outputs(&worker.workflow);
         variables.retain(|name, _| mapping.iter().any(|(_, theirs)| theirs == name));

@@ -5,7 +5,7 @@ use crate::ids::tool_call_id;
 use crate::node::MockAgent;
 use crate::run::start::Step;
 use crate::run::turn::Turn;
-use tandem_record::{Object, Said, Seq};
+use tandem_record::{Cause, Object, Said, Seq};
 
 impl Turn<'_> {
     pub(in crate::run) fn perform_mock(
@@ -17,7 +17,8 @@ impl Turn<'_> {
         let voice = self.run.voice(ix).expect("a mock agent has a voice");
         if let Some(reasoning) = &config.reasoning {
             let (text, chunks) = (reasoning.text.clone(), &reasoning.chunks);
-            self.reason(&voice, text, chunks, reasoning.token_count, started);
+            let cause = Cause::Event(started);
+            self.reason(&voice, text, chunks, reasoning.token_count, cause);
         }
         for (i, call) in config.tools.iter().enumerate() {
             let execution = self.run.state.nodes[ix].execution;
@@ -58,7 +59,7 @@ impl Turn<'_> {
             &decision.decision,
             decision.confidence,
             decision.reasoning.clone(),
-            started,
+            Cause::Event(started),
         );
         match question {
             Some(question) => Step::Ask(question),
@@ -73,7 +74,7 @@ impl Turn<'_> {
         text: String,
         chunks: &[String],
         token_count: Option<u64>,
-        cause: Seq,
+        cause: Cause,
     ) {
         let verbosity = self.run.reasoning_verbosity().to_owned();
         if verbosity == "off" {
@@ -84,7 +85,7 @@ impl Turn<'_> {
                 delta: delta.clone(),
                 sequence,
             };
-            self.say(voice, said, cause);
+            self.say_caused(voice, said, cause.clone());
         }
         let said = Said::Reasoned {
             // What was streamed is closed by the whole of it.
@@ -96,7 +97,7 @@ impl Turn<'_> {
             verbosity,
             token_count,
         };
-        self.say(voice, said, cause);
+        self.say_caused(voice, said, cause);
     }
 }
 

@@ -24,4 +24,5 @@ mod voice;
 pub(in crate::run) use floor::{ANSWER, PROCEED};
 pub use mock::REASONING_TOKEN_LIMIT;
 pub use policy::{AgentPolicy, Escalation};
+pub use supervise::MAX_EVENT_ID_CHARS;
 pub(in crate::run) use supervise::Statement;

@@ -1,7 +1,10 @@
-//! What the operator may set about agents: the floor under which a decision is put to a person, and
-//! what that question is called. The protocol's own floor cannot be lowered from anywhere.
+//! What the operator may set about agents: whether there are any, up to which version of the
+//! execution model they go, the floor under which a decision is put to a person, and what that
+//! question is called. The protocol's own floor cannot be lowered from anywhere.
 
-use tandem_record::{EscalationKind, RunStatus};
+use crate::definition::{Definition, Problem};
+use crate::node::Kind;
+use tandem_record::{EscalationKind, NodeId, RunStatus};
 
 /// The protocol's floor. An operator may raise it, nobody may lower it.
 const SPEC_FLOOR: f64 = 0.5;
@@ -14,13 +17,20 @@ pub struct AgentPolicy {
     escalation: Escalation,
     /// The kind of question is advertised.
     announced: bool,
-    /// The rung of the execution model above which nothing is advertised.
+    /// The version of the execution model above which nothing is advertised or done.
     model_cap: Option<u32>,
+    /// There are agents at all.
+    supported: bool,
+    /// How other hosts know this one.
+    host_id: Option<String>,
 }
 
-/// Rungs of the execution model an operator may stop at. What the lower ones ask for is always done,
-/// so saying less would not be true.
-const MODEL_CAPS: std::ops::RangeInclusive<u32> = 3..=6;
+/// Versions of the execution model an operator may stop at.
+const MODEL_CAPS: std::ops::RangeInclusive<u32> = 1..=6;
+/// The versions that bring confidence escalation, causation across hosts, and critics.
+const ESCALATES_SINCE: u32 = 2;
+const CROSSES_HOSTS_SINCE: u32 = 3;
+const VERIFIES_SINCE: u32 = 6;
 
 /// What a decision below the floor becomes.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +48,8 @@ impl Default for AgentPolicy {
             escalation: Escalation::approval("approval"),
             announced: true,
             model_cap: None,
+            supported: true,
+            host_id: None,
         }
     }
 }
@@ -88,7 +100,7 @@ impl AgentPolicy {
         Ok(policy)
     }
 
-    /// Advertises the execution model up to this rung only, for clients that know no more.
+    /// Keeps to this version of the execution model, in what is advertised and in what is done.
     pub fn capped(self, rung: Option<u64>) -> Result<Self, String> {
         let Some(rung) = rung else {
             return Ok(self);
@@ -100,15 +112,94 @@ impl AgentPolicy {
                 ..self
             }),
             None => Err(format!(
-                "the execution model can be advertised up to {} to {}, not {rung}",
+                "the version of the execution model must be from {} to {}, not {rung}",
                 MODEL_CAPS.start(),
                 MODEL_CAPS.end()
             )),
         }
     }
 
+    /// Without agents: supervisors and their workers are refused, and nobody speaks as an agent.
+    pub fn switched(self, supported: bool) -> Self {
+        Self { supported, ..self }
+    }
+
+    /// How other hosts know this one, to tell their events from ours.
+    pub fn on_host(self, host_id: &str) -> Self {
+        Self {
+            host_id: Some(host_id.to_owned()),
+            ..self
+        }
+    }
+
+    pub fn is_supported(&self) -> bool {
+        self.supported
+    }
+
     pub fn model_cap(&self) -> Option<u32> {
         self.model_cap
+    }
+
+    fn reaches(&self, version: u32) -> bool {
+        self.supported && self.model_cap.is_none_or(|cap| cap >= version)
+    }
+
+    /// Decisions below the floor are put to a person.
+    pub fn escalates(&self) -> bool {
+        self.reaches(ESCALATES_SINCE)
+    }
+
+    /// Runs know causes on other hosts, and say so.
+    pub fn crosses_hosts(&self) -> bool {
+        self.reaches(CROSSES_HOSTS_SINCE)
+    }
+
+    pub(crate) fn is_this_host(&self, host_id: &str) -> bool {
+        self.host_id.as_deref() == Some(host_id)
+    }
+
+    /// The version a run keeps to that was asked for under this one.
+    pub(crate) fn capped_version(&self, asked: Option<u32>) -> Option<u32> {
+        match (self.model_cap, asked) {
+            (Some(cap), Some(asked)) => Some(cap.min(asked)),
+            (cap, asked) => cap.or(asked),
+        }
+    }
+
+    /// What a node would need of agents that this host does not serve.
+    pub(crate) fn lacks(&self, kind: &Kind) -> Option<&'static str> {
+        match kind {
+            Kind::Supervisor(_) if !self.supported => Some("agents.orchestrator"),
+            Kind::Dispatch(_) if !self.supported => Some("agents.dispatch"),
+            Kind::Supervisor(config)
+                if config.verifier.is_some() && !self.reaches(VERIFIES_SINCE) =>
+            {
+                Some("multiAgent.executionModel.verifier")
+            }
+            _ => None,
+        }
+    }
+
+    /// The first node that needs something of agents this host does not serve.
+    pub fn lacking<'d>(&self, def: &'d Definition) -> Option<(&'d NodeId, &'d str, &'static str)> {
+        def.nodes.iter().find_map(|node| {
+            let capability = self.lacks(&node.kind)?;
+            Some((&node.id, node.type_id.as_str(), capability))
+        })
+    }
+
+    /// The same as a fault of the document, for whoever wants to register it.
+    pub fn complaint(&self, def: &Definition) -> Option<Problem> {
+        let (node, type_id, capability) = self.lacking(def)?;
+        let ix = def.index(node)?;
+        let path = format!("/nodes/{}/typeId", def.nodes[ix].doc);
+        let message = format!("{type_id:?} needs {capability}, which this host does not serve");
+        Some(Problem {
+            type_id: Some(type_id.to_owned()),
+            node: Some(node.clone()),
+            capability: Some(capability),
+            ..Problem::new(path, message)
+        })
     }
 
     pub fn floor(&self) -> f64 {
@@ -117,7 +208,7 @@ impl AgentPolicy {
 
     /// The floor, if it is to be advertised.
     pub fn advertised_floor(&self) -> Option<f64> {
-        self.stated.then_some(self.floor)
+        (self.stated && self.escalates()).then_some(self.floor)
     }
 
     pub fn escalation(&self) -> &Escalation {
@@ -126,12 +217,13 @@ impl AgentPolicy {
 
     /// The kind of question, if it is to be advertised.
     pub fn advertised_kind(&self) -> Option<&str> {
-        self.announced.then_some(self.escalation.kind.as_str())
+        let told = self.announced && self.escalates();
+        told.then_some(self.escalation.kind.as_str())
     }
 
     /// A kind of our own, which needs a published explanation.
     pub fn vendor_kind(&self) -> Option<&Escalation> {
-        Some(&self.escalation).filter(|e| is_vendor_kind(&e.kind))
+        Some(&self.escalation).filter(|e| self.escalates() && is_vendor_kind(&e.kind))
     }
 }
 
@@ -156,7 +248,8 @@ mod tests {
 
     #[test]
     fn the_floor_is_only_raised() {
-        // R-0039-6, R-0039-7, R-0039-8
+        // R-0039-6 (half: the floor is 0.5 then), R-0039-7
+        // R-0039-8 (half: no setting of the operator lowers it)
         assert_eq!(AgentPolicy::default().floor(), 0.5);
         assert_eq!(AgentPolicy::default().advertised_floor(), None);
         let raised = AgentPolicy::new(Some(0.7), None).unwrap();

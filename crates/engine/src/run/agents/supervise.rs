@@ -1,18 +1,45 @@
 //! The supervisor's turn: one decision, stated, perhaps held, then published.
 
-use crate::node::{OrchestratorDecision, Source, Supervisor};
+use crate::node::{Kind, OrchestratorDecision, Source, Supervisor};
 use crate::run::finish::Done;
 use crate::run::start::Step;
 use crate::run::state::Run;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
-use tandem_record::{CapKind, ErrorInfo, Event, HttpRequest, Object, Seq};
+use tandem_record::{CapKind, Cause, ErrorInfo, Event, HttpRequest, Object, Seq};
 
 /// A decision with what its author said about it.
 pub(crate) struct Statement {
     decision: Result<OrchestratorDecision, ErrorInfo>,
     confidence: Option<f64>,
     reasoning: Option<String>,
+    /// The event on another host that led to it, by the agent's own account.
+    elsewhere: Option<Elsewhere>,
+}
+
+/// An event of some host.
+struct Elsewhere {
+    host_id: String,
+    event_id: String,
+}
+
+/// Characters of an event's id, as in every event of the protocol, and of a host's.
+pub const MAX_EVENT_ID_CHARS: usize = 128;
+const MAX_HOST_ID_CHARS: usize = 256;
+
+impl Elsewhere {
+    /// Reads `{hostId, eventId}`; one that cannot be told of is left out.
+    fn read(value: &Value) -> Option<Self> {
+        let text = |key: &str, longest: usize| {
+            let text = value.get(key)?.as_str()?;
+            let fits = (1..=longest).contains(&text.chars().count());
+            fits.then(|| text.to_owned())
+        };
+        Some(Self {
+            host_id: text("hostId", MAX_HOST_ID_CHARS)?,
+            event_id: text("eventId", MAX_EVENT_ID_CHARS)?,
+        })
+    }
 }
 
 impl Statement {
@@ -21,6 +48,7 @@ impl Statement {
             decision: Ok(decision),
             confidence: None,
             reasoning: None,
+            elsewhere: None,
         }
     }
 
@@ -37,6 +65,7 @@ impl Statement {
             decision: OrchestratorDecision::read_new(inner.unwrap_or(value)).map_err(invalid),
             confidence: confidence.filter(|_| inner.is_some()),
             reasoning: reasoning.filter(|_| inner.is_some()).map(str::to_owned),
+            elsewhere: inner.and_then(|_| Elsewhere::read(value.get("causation")?)),
         }
     }
 }
@@ -57,7 +86,7 @@ impl Run {
 
     /// Turns the supervisors of the run have taken or begun.
     pub(super) fn supervisor_turns(&self) -> u32 {
-        self.executions_of(|kind| matches!(kind, crate::node::Kind::Supervisor(_)))
+        self.executions_of(|kind| matches!(kind, Kind::Supervisor(_)))
     }
 }
 
@@ -107,7 +136,7 @@ impl Turn<'_> {
         inputs: &Object,
         started: Seq,
     ) -> Step {
-        let mut statement = match &config.source {
+        let statement = match &config.source {
             Source::Pending(decision) => Statement::of(decision.clone()),
             Source::Plan(plan) => {
                 let made = self.run.state.agents.decisions as usize;
@@ -123,13 +152,26 @@ impl Turn<'_> {
             },
             Source::Endpoint(_) => unreachable!("an endpoint is asked, not performed"),
         };
-        if config.mock_confidence.is_some() {
-            statement.confidence = config.mock_confidence;
-        }
         self.deliberate(ix, statement, started)
     }
 
-    /// States the decision, holds it when its author is too unsure, else publishes it.
+    /// The event that led to what an agent stated: its own host's where it names one, else ours.
+    fn cause_of(&self, statement: &Statement, ours: Seq) -> Cause {
+        let policy = self.cx.agents;
+        match &statement.elsewhere {
+            Some(named) if policy.is_this_host(&named.host_id) => {
+                Cause::External(named.event_id.clone())
+            }
+            Some(named) if policy.crosses_hosts() => Cause::Foreign {
+                event: named.event_id.clone(),
+                host: named.host_id.clone(),
+            },
+            _ => Cause::Event(ours),
+        }
+    }
+
+    /// States the decision, holds it when its author is too unsure, else publishes it. The
+    /// confidence of a test hook counts instead of its author's, whoever that is.
     pub(in crate::run) fn deliberate(
         &mut self,
         ix: usize,
@@ -137,21 +179,26 @@ impl Turn<'_> {
         cause: Seq,
     ) -> Step {
         let voice = self.run.voice(ix).expect("a supervisor has a voice");
+        let mut cause = self.cause_of(&statement, cause);
+        let hook = match &self.run.def.nodes[ix].kind {
+            Kind::Supervisor(config) => config.mock_confidence,
+            _ => None,
+        };
         let decision = match statement.decision {
             Ok(decision) => decision,
             Err(error) => return Step::Fail(error),
         };
         if let Some(reasoning) = statement.reasoning {
-            self.reason(&voice, reasoning, &[], None, cause);
+            self.reason(&voice, reasoning, &[], None, cause.clone());
         }
-        let mut cause = cause;
-        if let Some(confidence) = statement.confidence {
+        if let Some(confidence) = hook.or(statement.confidence) {
+            let document = &decision.document;
             let (said, question) =
-                self.agent_decided(&voice, &decision.document, Some(confidence), None, cause);
+                self.agent_decided(&voice, document, Some(confidence), None, cause.clone());
             if let Some(question) = question {
                 return Step::Ask(question);
             }
-            cause = said;
+            cause = said.map_or(cause, Cause::Event);
         }
         match self.publish(ix, &decision, cause) {
             Ok(decided) => {
@@ -177,7 +224,7 @@ impl Turn<'_> {
         &mut self,
         ix: usize,
         decision: &OrchestratorDecision,
-        cause: Seq,
+        cause: Cause,
     ) -> Result<Seq, ErrorInfo> {
         let voice = self.run.voice(ix).expect("a supervisor has a voice");
         let before = self.run.state.agents.decided.as_ref();
@@ -194,7 +241,7 @@ impl Turn<'_> {
             decision: decision.document.clone(),
             iteration: self.run.supervisor_turns(),
         };
-        Ok(self.emit(event, Some(cause)))
+        Ok(self.emit_caused(event, Some(cause)))
     }
 
     /// Whether a supervisor may take another turn; ends the run when not.

@@ -321,6 +321,11 @@ impl Turn<'_> {
         let Some((supervisor, verifier)) = self.critic(&def, ix) else {
             unreachable!("a verdict is given by a supervisor's critic");
         };
+        if !self.cx.agents.is_supported() {
+            // A run from before agents were switched off.
+            let error = ErrorInfo::new("capability_not_provided", "this host serves no agents");
+            return self.critic_failed(ix, &error, None, cause);
+        }
         let declared = verifier.criteria.iter();
         let criteria = declared.filter(|key| opinion.criteria.contains(key));
         let said = Said::Verified {

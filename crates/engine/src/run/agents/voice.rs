@@ -4,7 +4,7 @@ use crate::node::Kind;
 use crate::run::state::Run;
 use crate::run::turn::Turn;
 use serde_json::Value;
-use tandem_record::{AgentFact, Event, NodeId, Said, Seq};
+use tandem_record::{AgentFact, Cause, Event, NodeId, Said, Seq};
 
 /// Somebody who may speak at a node. Made here only, from what the node is.
 pub(in crate::run) struct Voice {
@@ -27,7 +27,7 @@ enum Rights {
 }
 
 impl Voice {
-    fn may(&self, said: &Said) -> bool {
+    pub(in crate::run) fn may(&self, said: &Said) -> bool {
         let (reasons, hands_off, decides, calls, verifies) = match self.rights {
             Rights::Supervisor => (true, false, true, false, false),
             Rights::Dispatch | Rights::Boundary => (false, true, false, false, false),
@@ -123,15 +123,24 @@ impl Run {
 }
 
 impl Turn<'_> {
-    /// An agent's words, as a fact. The only place that drafts one.
+    /// An agent's words, as a fact. Gives its place, or where there are no agents that of its cause.
     pub(in crate::run) fn say(&mut self, voice: &Voice, said: Said, cause: Seq) -> Seq {
+        self.say_caused(voice, said, Cause::Event(cause))
+            .unwrap_or(cause)
+    }
+
+    /// The only place that drafts what an agent says.
+    pub(super) fn say_caused(&mut self, voice: &Voice, said: Said, cause: Cause) -> Option<Seq> {
         debug_assert!(voice.may(&said), "this voice may not say {said:?}");
+        if !self.cx.agents.is_supported() {
+            return None;
+        }
         let fact = AgentFact {
             node: voice.node.clone(),
             agent_id: voice.agent_id.clone(),
             said,
         };
-        self.emit(Event::Agent(Box::new(fact)), Some(cause))
+        Some(self.emit_caused(Event::Agent(Box::new(fact)), Some(cause)))
     }
 
     /// Work crosses from the agent pinned before to the one pinned here.

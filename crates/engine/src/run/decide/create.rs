@@ -18,6 +18,10 @@ pub fn create(
     cause: Option<Cause>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
+    let request = RunRequest {
+        execution_model: cx.agents.capped_version(request.execution_model),
+        ..request
+    };
     check(def, &request, cx)?;
     let run = Run::new(run_id, Arc::clone(def));
     let mut turn = Turn::new(&run, cx);
@@ -59,13 +63,7 @@ pub(in crate::run) fn check(
     request: &RunRequest,
     cx: &Context<'_>,
 ) -> Result<(), Refusal> {
-    if let Some((node, type_id, capability)) = def.gated() {
-        return Err(Refusal::CapabilityRequired {
-            capability,
-            type_id: type_id.to_owned(),
-            node: node.clone(),
-        });
-    }
+    check_served(def, request, cx)?;
     let mut problems = check_options(&request.options);
     problems.extend(cx.providers.check_options(&request.options));
     if let Some(status @ ("archived" | "inactive")) = def.document.status.as_deref() {
@@ -99,6 +97,33 @@ pub(in crate::run) fn check(
     } else {
         Err(Refusal::Invalid(problems))
     }
+}
+
+/// Whether everything the workflow uses is here, for a run like this.
+pub(in crate::run) fn check_served(
+    def: &Definition,
+    request: &RunRequest,
+    cx: &Context<'_>,
+) -> Result<(), Refusal> {
+    if let Some((node, type_id, capability)) = def.gated().or_else(|| cx.agents.lacking(def)) {
+        return Err(Refusal::CapabilityRequired {
+            capability,
+            type_id: type_id.to_owned(),
+            node: node.clone(),
+        });
+    }
+    match def.test_only().filter(|_| !may_test(def, request, cx)) {
+        Some((node, type_id)) => Err(Refusal::TypeRefused {
+            type_id: type_id.to_owned(),
+            node: node.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a run may use what exists for conformance tests only.
+pub(in crate::run) fn may_test(def: &Definition, request: &RunRequest, cx: &Context<'_>) -> bool {
+    cx.conformance && (def.is_conformance() || request.conformance_role)
 }
 
 /// Defaults, then inputs over them.

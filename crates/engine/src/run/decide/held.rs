@@ -11,7 +11,7 @@ use crate::run::refusal::Refusal;
 use crate::run::state::Phase;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
-use tandem_record::{Decision, ErrorInfo, Event, Object, Seq};
+use tandem_record::{Cause, Decision, ErrorInfo, Event, Object, Seq};
 
 /// What a person said about a decision that is not theirs.
 enum Verdict {
@@ -72,9 +72,9 @@ pub(super) fn dispatch(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result
                     record_verdict(turn, ix, &answer, "accepted");
                     let resumed = close_with(turn, ix, answer, "accepted");
                     let published = turn
-                        .publish(supervisor, &replaced, resumed)
+                        .publish(supervisor, &replaced, Cause::Event(resumed))
                         .expect("the same supervisor decided before");
-                    let step = turn.carry_out(ix, &replaced, published);
+                    let step = turn.carry_out_replacement(ix, &replaced, published);
                     turn.follow(ix, step, published);
                     Ok(closed("accepted"))
                 }
@@ -120,7 +120,7 @@ pub(super) fn unsure(turn: &mut Turn<'_>, ix: usize, answer: Answer) -> Result<C
     }
     let decision = read_replacement(&ratified, at)?;
     let resumed = close_with(turn, ix, answer, "accepted");
-    match turn.publish(ix, &decision, resumed) {
+    match turn.publish(ix, &decision, Cause::Event(resumed)) {
         Ok(decided) => turn.complete_supervisor(ix, &decision, decided),
         Err(error) => turn.fail_node(ix, error, Some(resumed), None),
     }

@@ -21,8 +21,8 @@ use super::state::{Phase, Run};
 use super::turn::{Context, Decision, Turn};
 use tandem_record::{Command, Reply};
 
-pub(super) use create::check;
 pub use create::{bear, create};
+pub(super) use create::{check, check_served, may_test};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {

@@ -15,7 +15,7 @@ mod copy;
 mod lineage;
 mod replay;
 
-use super::decide::create;
+use super::decide::{check_served, create};
 use super::options::check_options;
 use super::refusal::{Refusal, Undecided};
 use super::state::Run;
@@ -47,6 +47,7 @@ pub fn fork(
     let forked = forked.expect("a fork says where it comes from");
     let mut problems = check_options(&source.request.options);
     if forked.mode == ForkMode::Branch {
+        check_served(def, &source.request, cx)?;
         problems.extend(cx.providers.check_options(&source.request.options));
     }
     problems.extend(def.check_configurable(&source.request.options));

@@ -41,7 +41,7 @@ fn declared_criteria_have_to_be_accounted_for_and_giving_up_is_not_success() {
 
 #[test]
 fn registration_refuses_critics_that_could_never_work() {
-    // R-0023-26: the plan of verdicts is a test hook like the plan of decisions.
+    // R-0023-26 (half: hooks of critics are refused elsewhere): the plan of verdicts is a test hook like the plan of decisions.
     let with = |verifier: Value| checked(json!([terminate()]), verifier, json!({}));
     let real = |verifier: Value| {
         let lead = json!({"endpoint": {"url": "http://b.test"}, "verifier": verifier});

@@ -87,6 +87,7 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
         now: Timestamp(5),
         limits: &Limits::default(),
         agents: &Default::default(),
+        conformance: false,
         definitions: &Unread,
         memory: &Empty,
         providers: &Default::default(),

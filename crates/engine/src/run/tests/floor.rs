@@ -5,7 +5,7 @@ use super::stage::Stage;
 use super::supervising::{staged, supervised, terminate, workers};
 use crate::run::{AgentPolicy, Refusal};
 use serde_json::{Value, json};
-use tandem_record::{EscalationKind, Event, RunStatus};
+use tandem_record::{Cause, EscalationKind, Event, RunStatus};
 
 fn unsure(mut decision: Value, confidence: f64) -> Value {
     decision["confidence"] = json!(confidence);
@@ -27,7 +27,8 @@ fn started_workers(run: &Stage) -> usize {
 
 #[test]
 fn below_the_floor_a_decision_is_announced_then_asked_about_and_not_carried_out() {
-    // R-0039-2, R-0039-3, R-0039-9, R-0039-10
+    // R-0039-2, R-0039-3 (half: one a supervisor made), R-0039-9
+    // R-0039-10 (half: a decision to end names no worker)
     let plan = json!([unsure(workers(&["one"]), 0.49)]);
     let mut run = deciding(plan, AgentPolicy::default());
     run.then(
@@ -58,7 +59,7 @@ fn below_the_floor_a_decision_is_announced_then_asked_about_and_not_carried_out(
 
 #[test]
 fn the_floor_itself_is_enough_and_no_opinion_is_no_doubt() {
-    // R-0039-1, R-0039-12, R-0039-13
+    // R-0039-1 (half: what is within is taken), R-0039-12, R-0039-13
     for decision in [
         unsure(workers(&["one"]), 0.5),
         unsure(workers(&["one"]), 1.0),
@@ -72,8 +73,19 @@ fn the_floor_itself_is_enough_and_no_opinion_is_no_doubt() {
 }
 
 #[test]
+fn a_confidence_is_a_number_from_zero_to_one() {
+    // R-0039-1 (half: what is outside is refused)
+    for bad in [json!(-0.1), json!(1.1), json!("sure")] {
+        let mut decision = workers(&["one"]);
+        decision["confidence"] = bad.clone();
+        let faults = supervised(json!([decision]), json!({})).faults();
+        assert!(faults[0].path.ends_with("/confidence"), "{bad}: {faults:?}");
+    }
+}
+
+#[test]
 fn an_operator_may_raise_the_floor_and_a_run_may_not_lower_it() {
-    // R-0039-4, R-0039-8
+    // R-0039-4, R-0039-8 (half: no option of a run and no workflow lowers it)
     let strict = AgentPolicy::new(Some(0.7), None).expect("a stricter floor");
     let mut run = deciding(json!([unsure(workers(&["one"]), 0.69)]), strict);
     let lines = run.lines();
@@ -90,11 +102,19 @@ fn an_operator_may_raise_the_floor_and_a_run_may_not_lower_it() {
     run.create(json!({}));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     assert_eq!(started_workers(&run), 0);
+    let lowered = json!({"confidenceEscalationFloor": 0.1});
+    let faults = supervised(json!([terminate()]), lowered).faults();
+    assert!(
+        faults[0]
+            .path
+            .ends_with("/config/confidenceEscalationFloor")
+    );
 }
 
 #[test]
 fn the_question_has_the_kind_the_operator_chose_and_the_status_that_goes_with_it() {
-    // R-0044-3, R-0044-4, R-0044-5, R-0044-6, R-0044-9, R-0044-11
+    // R-0044-3, R-0044-4, R-0044-5, R-0044-6, R-0044-9 (half: the status follows from the kind)
+    // R-0044-11 (half: each kind goes with its meaning)
     use EscalationKind::{Clarify, Escalate};
     use RunStatus::{WaitingApproval, WaitingClarification};
     let own = "x-host-tandem-doubt";
@@ -219,15 +239,33 @@ fn another_decision_may_be_given_instead_and_must_be_one() {
     }
     assert_eq!(run.status(), RunStatus::WaitingApproval, "it stays open");
     let mut run = run.given();
-    // Whoever edits it has ratified it, however unsure the words.
+    // R-0039-3 (half: one typed by a person): whoever edits it has ratified it; that it is below the
+    // floor is on record all the same.
     run.when(edit(unsure(workers(&["two"]), 0.2)));
     let lines = run.lines();
     let told: Vec<&str> = lines
         .iter()
         .map(String::as_str)
-        .filter(|l| l.starts_with("decided") || l.starts_with("dispatch.began"))
+        .filter(|l| {
+            ["decided", "escalated", "dispatch.began"]
+                .iter()
+                .any(|k| l.starts_with(k))
+        })
         .collect();
-    assert_eq!(told, ["decided lead #1 next-worker", "dispatch.began two"]);
+    let expected = [
+        "decided lead #1 next-worker",
+        "escalated 0.2<0.5 two",
+        "dispatch.began two",
+    ];
+    assert_eq!(told, expected);
+    let log = run.log().iter();
+    let published = log
+        .clone()
+        .filter(|r| matches!(r.event, Event::OrchestratorDecided { .. }));
+    let escalated = log.filter(|r| matches!(r.event, Event::ConfidenceEscalated { .. }));
+    let (published, escalated) = (published.last(), escalated.last());
+    let cause = escalated.and_then(|r| r.cause.clone());
+    assert_eq!(cause, published.map(|r| Cause::Event(r.seq)));
 }
 
 #[test]

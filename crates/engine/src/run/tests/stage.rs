@@ -6,8 +6,9 @@
 
 use super::flow::Flow;
 use super::lines;
+use super::providers::providers;
 use crate::definition::Definition;
-use crate::model::{Provider, Providers};
+use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Asked, Birth, Context, Decision, Definitions, Limits, Lookup, Memory, MemoryRead,
@@ -31,6 +32,8 @@ pub(super) struct Stage {
     known: HashMap<WorkflowId, Arc<Definition>>,
     pub(super) limits: Limits,
     pub(super) agents: AgentPolicy,
+    /// The host has types for conformance tests.
+    pub(super) conformance: bool,
     pub(super) now: Timestamp,
     pub(super) providers: Providers,
     pub(super) tools: ToolServers,
@@ -83,17 +86,6 @@ impl Asked for Reheard {
     }
 }
 
-fn providers() -> Providers {
-    let provider = |id: &str, default: Option<&str>| {
-        let provider = Provider {
-            default_model: default.map(str::to_owned),
-            programmed: id == "mock",
-        };
-        (id.to_owned(), provider)
-    };
-    Providers::from_iter([provider("acme", Some("large")), provider("mock", None)])
-}
-
 /// What the packs of a stage bring.
 pub(super) fn packs() -> PackTypes {
     PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
@@ -115,6 +107,7 @@ impl Stage {
             known,
             limits: Limits::default(),
             agents: AgentPolicy::default(),
+            conformance: true,
             now: START,
             providers: providers(),
             tools: ToolServers::from_iter(["docs".to_owned()]),
@@ -136,6 +129,8 @@ impl Stage {
                 callback_may_answer: false,
                 parent: None,
                 claimed_parent: None,
+                conformance_role: false,
+                execution_model: None,
                 isolated_memory: false,
                 transport: Transport::Rest,
                 trace: None,
@@ -334,6 +329,7 @@ impl Stage {
             now: self.now,
             limits: &self.limits,
             agents: &self.agents,
+            conformance: self.conformance,
             definitions: &self.known,
             memory: &Empty,
             providers: &self.providers,
@@ -389,6 +385,7 @@ impl Stage {
             known: self.known.clone(),
             limits: self.limits,
             agents: self.agents.clone(),
+            conformance: self.conformance,
             now: self.now,
             providers: self.providers.clone(),
             tools: self.tools.clone(),

@@ -367,7 +367,7 @@ fn a_waiting_worker_is_mirrored_and_the_loop_keeps_its_turn() {
 
 #[test]
 fn an_endpoint_may_decide_and_its_doubts_count() {
-    // R-0023-1, R-0023-5: a supervisor may reason aloud and decide.
+    // R-0023-1 (half: the supervisor reasons aloud), R-0023-5 (half: a live one decides)
     let flow = flow("real")
         .variable("goal", json!({"defaultValue": "tea"}))
         .node(
@@ -424,7 +424,7 @@ fn a_node_before_it_may_decide() {
 
 #[test]
 fn registration_refuses_what_could_never_work() {
-    // R-0023-26: the hooks are for conformance workflows.
+    // R-0023-26 (half: hooks of supervisors are refused elsewhere): the hooks are for conformance workflows.
     let lead = |config: Value| {
         flow("plain")
             .node("lead", "core.orchestrator.supervisor", config)

@@ -83,7 +83,7 @@ fn a_call_is_recorded_whole_and_told_before_it_is_made() {
     assert_eq!(*inputs, Some(json!({"text": "hi"})));
 }
 
-/// R-0023-3: the return answers the very call, and says one of outcome and error.
+/// R-0023-3 (half: what a server answered is caused by its call): the return answers the very call, and says one of outcome and error.
 #[test]
 fn a_result_is_told_by_its_digest_and_put_out_as_it_is() {
     for is_error in [false, true] {
@@ -469,7 +469,7 @@ fn a_bad_configuration_is_refused_with_its_place() {
     }
 }
 
-/// R-0023-2: who may tell of a call is settled by the type.
+/// R-0023-2 (half: its neighbours do not)
 #[test]
 fn only_nodes_that_call_speak_of_calls() {
     let mut run = Stage::started(caller(flow("one"), "t", json!({})).noops("z").path("t z"));

@@ -458,7 +458,7 @@ fn source_child(source: &Stage) -> tandem_record::RunId {
 
 #[test]
 fn only_a_critic_at_a_dispatch_node_speaks_a_verdict() {
-    // R-0023-6: what is not authorized has no voice; the supervisor itself has none for this.
+    // What is not authorized has no voice; the supervisor itself has none for this.
     let run = ending(json!(["revise", "pass"]));
     let mut spoken = 0;
     for recorded in run.log() {

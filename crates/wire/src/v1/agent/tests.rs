@@ -99,7 +99,7 @@ fn facts() -> Vec<(Event, bool)> {
 
 #[test]
 fn the_host_of_a_cause_is_named_when_it_is_another_and_only_then() {
-    // R-0040-1, R-0040-2, R-0040-3
+    // R-0040-1, R-0040-2 (half: the projection), R-0040-3 (half: the projection)
     for (fact, named) in facts() {
         let foreign = Cause::Foreign {
             event: "run-9:2".to_owned(),

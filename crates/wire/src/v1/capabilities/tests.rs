@@ -13,7 +13,8 @@ fn served(ladder: [bool; 4], rung_cap: Option<u32>) -> Agents<'static> {
         max_fan_out: 1,
         max_loop_iterations: 1,
         reasoning_token_limit: 1,
-        mock_agent: true,
+        sibling_writes: "advisory",
+        ancestry: true,
         memory,
         replays_models,
         turns,
@@ -31,8 +32,13 @@ fn told(agents: Agents<'_>) -> Value {
         max_node_executions: 1,
         max_run_duration_ms: 1,
         max_request_body_bytes: 1,
+        envelope_limits: EnvelopeLimits {
+            clarification_rounds: 0,
+            schema_rounds: 2,
+            per_turn: 1,
+        },
         fixtures: &[],
-        pause_resume: false,
+        drain_policies: &[],
         debug_bundle: false,
         idempotency_seconds: 1,
         key_rotation_grace_seconds: None,
@@ -43,9 +49,11 @@ fn told(agents: Agents<'_>) -> Value {
         metrics: &[],
         stream_modes: &[],
         node_types: Vec::new(),
-        interrupt_kinds: &[],
+        interrupt_kinds: &["clarification"],
+        approval_actions: &[],
         webhooks: false,
         test_seams: false,
+        mock_agent: true,
         testing: Testing {
             mock_providers: &["stream-text"],
             test_key_prefix: "k_test_",
@@ -84,7 +92,8 @@ fn compaction_is_told_where_there_is_memory_to_compact() {
 
 #[test]
 fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
-    // R-0039-26, R-0039-28, R-0040-13, R-0040-16, R-0040-18
+    // R-0039-28 (half: what is told of each version), R-0040-13 (half: version three is told with it)
+    // R-0040-16, R-0040-18
     let model = |ladder, cap| told(served(ladder, cap))["multiAgent"]["executionModel"].clone();
     let whole = model([true; 4], None);
     assert_eq!(whole["version"], 6);
@@ -96,7 +105,7 @@ fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
         (&third["version"], third.get("replayDeterminism")),
         (&json!(3), None)
     );
-    assert_eq!(whole["crossChildMemoryConcurrency"], "strict");
+    assert_eq!(whole["crossChildMemoryConcurrency"], "advisory");
     let across = json!({"supported": true, "hostId": "here", "ancestryEndpointSupported": true});
     assert_eq!(whole["crossHostCausation"], across);
 

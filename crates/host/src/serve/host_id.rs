@@ -1,0 +1,46 @@
+//! What this host is called where the operator does not say: made once for an installation and kept
+//! in its store. A backup and an export of everything carry it along, because what is restored or
+//! imported is the same installation elsewhere.
+
+use anyhow::Context as _;
+use tandem_store::Settings;
+
+/// Name of the setting that keeps it.
+const NAME: &str = "host.id";
+
+pub(super) async fn obtain<S: Settings + ?Sized>(
+    given: Option<&str>,
+    store: &S,
+) -> anyhow::Result<String> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    let fresh = format!("tandem-{}", &random[..8]);
+    let kept = store.set_if_absent(NAME, &fresh).await;
+    kept.context("this host's name cannot be kept in the store")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_store::memory::MemoryStore;
+
+    async fn named(store: &MemoryStore) -> String {
+        obtain(None, store).await.expect("a name")
+    }
+
+    #[tokio::test]
+    async fn two_installations_differ_and_each_keeps_its_name() {
+        // R-0040-13 (half: the id is stable), R-0040-14
+        let (one, other) = (MemoryStore::new(), MemoryStore::new());
+        let name = named(&one).await;
+        let digits = name.strip_prefix("tandem-").expect("our prefix");
+        assert!(digits.len() == 8 && digits.chars().all(|c| c.is_ascii_hexdigit()));
+        assert_eq!(named(&one.reopen()).await, name, "after a restart");
+        assert_ne!(named(&other).await, name);
+        let given = obtain(Some("https://desk.example/runtime"), &one).await;
+        assert_eq!(given.expect("a name"), "https://desk.example/runtime");
+        assert_eq!(named(&one).await, name, "its own name is kept for later");
+    }
+}

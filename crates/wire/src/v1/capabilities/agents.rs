@@ -1,0 +1,122 @@
+//! What discovery says of agents: the execution model up to the version that is served, and the
+//! families around it.
+
+use super::Wired;
+use crate::v1::payload::Fields;
+use serde_json::json;
+
+/// The multi-agent execution model as it is served.
+#[derive(Debug, Clone)]
+pub struct Agents<'a> {
+    /// The operator's floor, when it is stricter than the protocol's.
+    pub floor: Option<f64>,
+    pub escalation_kind: Option<&'a str>,
+    /// Where a kind of question of our own is explained.
+    pub vendor_kinds_url: Option<String>,
+    pub ask_user_routings: &'a [&'a str],
+    pub fan_out_policies: &'a [&'a str],
+    pub join_modes: &'a [&'a str],
+    pub max_fan_out: u32,
+    pub max_loop_iterations: u64,
+    pub reasoning_token_limit: usize,
+    /// How writes of siblings go together, in the protocol's word.
+    pub sibling_writes: &'a str,
+    /// Where a run comes from can be asked.
+    pub ancestry: bool,
+    /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
+    pub memory: bool,
+    /// Replays answer models from the record and refuse what is not there: the fourth rung.
+    pub replays_models: bool,
+    /// Turns are counted, see memory as of their beginning and outlast waits: the fifth rung.
+    pub turns: bool,
+    /// Results are checked before they count: the sixth rung.
+    pub critics: bool,
+    /// The operator advertises nothing above this rung.
+    pub rung_cap: Option<u32>,
+}
+
+/// Rungs build on each other: without memory across sub-runs everything above the first is out of
+/// reach, however much of it works.
+fn rung(agents: &Agents<'_>) -> usize {
+    // Causation across hosts, the third, needs nothing that could be missing.
+    let ladder = [
+        true,
+        agents.memory,
+        true,
+        agents.replays_models,
+        agents.turns,
+        agents.critics,
+    ];
+    let climbed = ladder.iter().take_while(|reached| **reached).count();
+    let cap = agents.rung_cap.and_then(|cap| usize::try_from(cap).ok());
+    climbed.min(cap.unwrap_or(ladder.len()))
+}
+
+pub(super) fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
+    let mut model = Fields::default();
+    model.set("supported", true);
+    let rung = rung(agents);
+    model.set("version", rung);
+    if rung >= 2 {
+        model.opt("confidenceEscalationFloor", agents.floor);
+        model.opt("confidenceEscalationInterruptKind", agents.escalation_kind);
+        model.set("crossChildMemoryConcurrency", agents.sibling_writes);
+    }
+    if rung >= 3 {
+        model.set(
+            "crossHostCausation",
+            json!({
+                "supported": true,
+                "hostId": wired.host_id,
+                "ancestryEndpointSupported": agents.ancestry,
+            }),
+        );
+    }
+    if rung >= 4 {
+        model.set(
+            "replayDeterminism",
+            json!({
+                "supported": true,
+                "llmCacheKeyRecipe": "spec-rfc-0041",
+                "refusalDivergenceEmission": true,
+            }),
+        );
+    }
+    if rung >= 5 {
+        model.set("statefulResume", true);
+    }
+    if rung >= 6 {
+        model.set("verifier", json!({"supported": true, "gating": true}));
+    }
+    out.set("multiAgent", json!({"executionModel": model.0}));
+    let mut family = Fields::default();
+    for feature in ["supported", "orchestrator", "dispatch", "dispatchMapping"] {
+        family.set(feature, true);
+    }
+    family.set(
+        "reasoning",
+        json!({
+            "verbosity": "summary",
+            "tokenLimit": agents.reasoning_token_limit,
+            "streaming": true,
+        }),
+    );
+    if agents.memory {
+        family.set("memoryBackends", ["long-term"]);
+    }
+    out.set("agents", family.0);
+    // The older names of the same.
+    out.set("orchestrator", json!({"supported": true}));
+    out.set(
+        "dispatch",
+        json!({
+            "supported": true,
+            "models": ["child-run"],
+            "askUserRoutings": agents.ask_user_routings,
+            "fanOutSupported": true,
+            "fanOutPolicies": agents.fan_out_policies,
+            "joinModes": agents.join_modes,
+            "maxFanOut": agents.max_fan_out,
+        }),
+    );
+}
