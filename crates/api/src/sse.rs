@@ -68,6 +68,8 @@ pub(crate) fn response(body: Body) -> Response {
 }
 
 pub(crate) const KEEP_ALIVE_FRAME: &str = ":keepalive\n\n";
+/// The last frame of a reader whose credential is no longer good; coming back gets the reason.
+pub(crate) const BARRED_FRAME: &str = ":the key or session of this stream has ended\n\n";
 
 pub(crate) fn next_keep_alive() -> Instant {
     Instant::now() + KEEP_ALIVE
@@ -113,6 +115,11 @@ impl<S: Show> Streaming<S> {
                     out.extend(self.show.farewell());
                 }
                 Ok(News::Closing) => self.end(&mut out),
+                Ok(News::Barred) => {
+                    // What a batch holds back is not theirs to see any more.
+                    self.over = true;
+                    out.push_str(BARRED_FRAME);
+                }
                 Err(fault) => {
                     // The reader comes back with its last id and misses nothing.
                     tracing::warn!(cause = %fault, "a stream ends early");

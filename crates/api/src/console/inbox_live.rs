@@ -9,7 +9,8 @@ use crate::api::Shared;
 use crate::follow::stopped;
 use crate::params::Params;
 use crate::routes::find_question;
-use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
+use crate::sse::{self, BARRED_FRAME, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
+use crate::streams::StreamGuard;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
@@ -45,6 +46,8 @@ pub(super) async fn live(
         None => None,
     };
     let inbox = LiveInbox {
+        guard: doors.open_session_stream(reader.session())?,
+        barred: false,
         selection: inbox_view::selection(&params)?,
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
@@ -70,6 +73,9 @@ struct LiveInbox {
     bell: watch::Receiver<u64>,
     item: Option<Item>,
     stopping: watch::Receiver<bool>,
+    guard: StreamGuard,
+    /// Whether the reader was told that its session has ended.
+    barred: bool,
     /// The rows the reader has; the same are not sent twice.
     sent: String,
     /// True at first: the page was rendered before the stream began.
@@ -89,8 +95,13 @@ impl LiveInbox {
     async fn chunk(&mut self) -> Option<String> {
         let keep_alive = next_keep_alive();
         loop {
+            if self.guard.over().is_some() {
+                let told = std::mem::replace(&mut self.barred, true);
+                return (!told).then(|| BARRED_FRAME.to_owned());
+            }
             if !self.stale {
                 tokio::select! {
+                    _ = self.guard.wait() => continue,
                     rung = self.bell.changed() => rung.ok()?,
                     () = moved(&self.doors, &mut self.item) => {}
                     () = tokio::time::sleep_until(keep_alive) => {

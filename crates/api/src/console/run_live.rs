@@ -31,7 +31,12 @@ pub(super) async fn live(
     // A browser that reconnects by itself sends the id; the page's own cursor is older then.
     let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
     let seen = resumed.or(params.get("after"));
-    let follower = Follower::new(&doors, &stored, None);
+    let follower = Follower::new(
+        &doors,
+        &stored,
+        None,
+        doors.open_session_stream(reader.session())?,
+    );
     let show = Page {
         run: doors.runtime.unfolded(&stored).await?,
         definition: doors.runtime.pinned(&stored).await?,

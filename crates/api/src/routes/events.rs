@@ -46,18 +46,19 @@ pub(super) async fn stream_events(
     if wants_json(&headers) {
         return Ok(Json(whole_log(&doors, &stored, None).await?).into_response());
     }
+    let guard = doors.open_stream(&caller, &headers).await?;
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
     let cursor = last_event_id(&headers, &stored);
     if modes.is_values() {
         // Every state is folded from the start; what the reader has seen is folded unseen.
-        let follower = Follower::new(&doors, &stored, None);
+        let follower = Follower::new(&doors, &stored, None, guard);
         let show = Values {
             run: doors.runtime.unfolded(&stored).await?,
             after: cursor,
         };
         return Ok(sse::stream(follower, show, window));
     }
-    let follower = Follower::new(&doors, &stored, cursor);
+    let follower = Follower::new(&doors, &stored, cursor, guard);
     let show = Events {
         run,
         modes,

@@ -2,7 +2,7 @@
 //! newer one may share the environment.
 
 use super::layer::{Layer, MemoryLayer, OtelLayer};
-use super::{Hidden, LogFormat, OtelProtocol, tools};
+use super::{ConnectionsLayer, Hidden, LogFormat, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,6 +53,8 @@ impl Environment<'_> {
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
             execution_model_version: self
                 .number("TANDEM_EXECUTION_MODEL_VERSION", "Give a rung, 3 to 6.")?,
+            connections: Some(self.connections()?),
+            print_login_link: self.switch("TANDEM_PRINT_LOGIN_LINK")?,
         })
     }
 
@@ -74,6 +76,20 @@ impl Environment<'_> {
         Ok(above.map(|above| MemoryLayer {
             compact_above: Some(above),
         }))
+    }
+
+    fn connections(&self) -> Result<ConnectionsLayer, Failure> {
+        let count = |name| self.number(name, "Give a whole number of at least 1.");
+        Ok(ConnectionsLayer {
+            max: count("TANDEM_MAX_CONNECTIONS")?,
+            max_per_address: count("TANDEM_MAX_CONNECTIONS_PER_ADDRESS")?,
+            header_timeout_seconds: self.seconds("TANDEM_HEADER_TIMEOUT_SECONDS")?,
+            body_timeout_seconds: self.seconds("TANDEM_BODY_TIMEOUT_SECONDS")?,
+            idle_timeout_seconds: self.seconds("TANDEM_IDLE_TIMEOUT_SECONDS")?,
+            write_timeout_seconds: self.seconds("TANDEM_WRITE_TIMEOUT_SECONDS")?,
+            max_streams: count("TANDEM_MAX_STREAMS")?,
+            max_streams_per_key: count("TANDEM_MAX_STREAMS_PER_KEY")?,
+        })
     }
 
     fn seconds(&self, name: &str) -> Result<Option<u64>, Failure> {

@@ -1,6 +1,6 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
+use super::{ConnectionsLayer, Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ pub(crate) struct Layer {
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
+    pub(crate) connections: Option<ConnectionsLayer>,
+    pub(crate) print_login_link: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -83,6 +85,11 @@ impl Layer {
             execution_model_version: self
                 .execution_model_version
                 .or(below.execution_model_version),
+            connections: match (self.connections, below.connections) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
+            print_login_link: self.print_login_link.or(below.print_login_link),
         }
     }
 
@@ -110,6 +117,8 @@ impl Layer {
             confidence_floor: None,
             escalation_interrupt_kind: None,
             execution_model_version: None,
+            connections: None,
+            print_login_link: args.print_login_link.then_some(true),
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! Reads the environment through [`Environment`], so that precedence can be tested as a table.
 
+mod connections;
 mod environment;
 mod file;
 mod layer;
@@ -14,6 +15,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use connections::{Connections, ConnectionsLayer};
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
@@ -74,6 +76,10 @@ pub(crate) struct Settings {
     pub(crate) tools: BTreeMap<String, ToolServer>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
+    /// As given; what it means depends on the file descriptors there are.
+    pub(crate) connections: ConnectionsLayer,
+    /// Whether `serve` prints a link that signs into the console.
+    pub(crate) print_login_link: bool,
 }
 
 /// Where spans go.
@@ -183,6 +189,8 @@ pub(crate) fn resolve(
         )?,
         compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
         groups: groups(layer.groups.unwrap_or_default())?,
+        connections: layer.connections.unwrap_or_default(),
+        print_login_link: layer.print_login_link.unwrap_or(false),
     })
 }
 

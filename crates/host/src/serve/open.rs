@@ -1,11 +1,12 @@
 //! What a server holds open: its address, its store, its runtime.
 
 use super::audit_key;
+use super::connections::raise_descriptor_limit;
 use super::courier::WireCourier;
 use super::models::{models, providers};
 use super::packs;
 use super::tools::{mcp_servers, tool_servers};
-use crate::config::Settings;
+use crate::config::{Connections, Settings};
 use crate::failure::Failure;
 use anyhow::Context as _;
 use std::io::ErrorKind;
@@ -26,6 +27,7 @@ const LOGIN_CODE_MS: u64 = 30 * 60 * 1000;
 
 pub(crate) struct Opened {
     pub(crate) settings: Settings,
+    pub(crate) connections: Connections,
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
@@ -38,6 +40,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(super) async fn open(settings: Settings) -> anyhow::Result<(Self, TcpListener)> {
+        let connections = settings.connections.within(raise_descriptor_limit())?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let store = Arc::new(open_store(&settings).await?);
@@ -70,6 +73,7 @@ impl Opened {
         let runtime = Runtime::start(config).await.map_err(store_trouble)?;
         let opened = Self {
             settings,
+            connections,
             runtime,
             keyring: Arc::new(Keyring::new(store)),
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
