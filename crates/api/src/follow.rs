@@ -2,7 +2,6 @@
 //! a lost ring costs latency, never an event.
 
 use crate::api::Doors;
-use crate::streams::StreamGuard;
 use tandem_record::{Recorded, RunId, Seq};
 use tandem_runtime::{Fault, Runtime, StoredRun};
 use tokio::sync::watch;
@@ -17,7 +16,6 @@ pub(crate) struct Follower {
     cursor: Option<Seq>,
     bell: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    guard: StreamGuard,
     ended: bool,
 }
 
@@ -29,19 +27,12 @@ pub(crate) enum News {
     Over,
     /// The host is going down; the reader finds the rest at another time.
     Closing,
-    /// The reader's key or session is no longer good.
-    Barred,
 }
 
 impl Follower {
     /// Follows a run from after `cursor`. The bell is taken before anything is read, so no event
     /// can fall in between.
-    pub(crate) fn new(
-        doors: &Doors,
-        run: &StoredRun,
-        cursor: Option<Seq>,
-        guard: StreamGuard,
-    ) -> Self {
+    pub(crate) fn new(doors: &Doors, run: &StoredRun, cursor: Option<Seq>) -> Self {
         let row = &run.row;
         Self {
             bell: doors.runtime.bell().listen(&row.run_id),
@@ -49,7 +40,6 @@ impl Follower {
             run: row.run_id.clone(),
             cursor,
             stopping: doors.stopping.clone(),
-            guard,
             ended: row.status.is_terminal() && cursor >= Some(run.head),
         }
     }
@@ -59,9 +49,6 @@ impl Follower {
         loop {
             if self.ended {
                 return Ok(News::Over);
-            }
-            if self.guard.over().is_some() {
-                return Ok(News::Barred);
             }
             self.bell.mark_unchanged();
             let page = self.runtime.events(&self.run, self.cursor, PAGE).await?;
@@ -80,7 +67,6 @@ impl Follower {
                 }
                 () = tokio::time::sleep_until(until) => return Ok(News::Quiet),
                 () = stopped(&mut self.stopping) => return Ok(News::Closing),
-                _ = self.guard.wait() => return Ok(News::Barred),
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::api::Doors;
 use crate::problem::Problem;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use futures_util::{Stream, StreamExt as _, stream};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -117,6 +118,24 @@ impl Doors {
             runtime: self.runtime.clone(),
         })
     }
+}
+
+/// What `frames` yields for as long as the guard allows it, then `last`. The guard is asked before
+/// every frame, and ends a stream that waits.
+pub(crate) fn while_allowed(
+    guard: StreamGuard,
+    frames: impl Stream<Item = String> + Send + 'static,
+    last: &'static str,
+) -> impl Stream<Item = String> + Send {
+    let open = Some((guard, Box::pin(frames)));
+    stream::unfold(open, move |open| async move {
+        let (mut guard, mut frames) = open?;
+        tokio::select! {
+            biased;
+            _ = guard.wait() => Some((last.to_owned(), None)),
+            frame = frames.next() => Some((frame?, Some((guard, frames)))),
+        }
+    })
 }
 
 impl StreamGuard {

@@ -7,8 +7,8 @@
 use crate::connection;
 use crate::fault;
 use crate::lock::{Lock, has_one_name};
-use crate::{marker, private};
 use crate::migrations::{CURRENT, Header};
+use crate::{marker, private};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, Result};
 use std::fs::{self, File, OpenOptions};

@@ -33,7 +33,9 @@ impl Lock {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         private::set_mode(&mut options);
-        let file = options.open(&path).map_err(|error| trouble(&path, &error))?;
+        let file = options
+            .open(&path)
+            .map_err(|error| trouble(&path, &error))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(held(database, &path)),

@@ -37,12 +37,16 @@ pub(crate) fn prepare(
     header.accept(path)?;
     // Until it is accepted, closing it must not tidy away what may be left to restore from.
     let keep_wal = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-    connection.set_db_config(keep_wal, true).map_err(described)?;
+    connection
+        .set_db_config(keep_wal, true)
+        .map_err(described)?;
     Marker::of(path).check(connection, header.is_blank(), path)?;
     if !header.is_blank() {
         check_whole(connection, path, options)?;
     }
-    connection.set_db_config(keep_wal, false).map_err(described)?;
+    connection
+        .set_db_config(keep_wal, false)
+        .map_err(described)?;
     set_wal(connection).map_err(described)?;
     migrate(connection, header.version).map_err(described)
 }

@@ -9,14 +9,10 @@ use crate::api::Shared;
 use crate::follow::stopped;
 use crate::params::Params;
 use crate::routes::find_question;
-use crate::sse::{self, BARRED_FRAME, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
-use crate::streams::StreamGuard;
-use axum::body::Body;
+use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use futures_util::stream;
-use std::convert::Infallible;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_console::{Selection, inbox_card_json, inbox_rows_json};
@@ -45,9 +41,8 @@ pub(super) async fn live(
         }
         None => None,
     };
+    let guard = doors.open_session_stream(reader.session())?;
     let inbox = LiveInbox {
-        guard: doors.open_session_stream(reader.session())?,
-        barred: false,
         selection: inbox_view::selection(&params)?,
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
@@ -60,9 +55,9 @@ pub(super) async fn live(
     };
     let frames = stream::unfold(inbox, |mut inbox| async move {
         let chunk = inbox.chunk().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), inbox))
+        Some((chunk, inbox))
     });
-    Ok(sse::response(Body::from_stream(frames)))
+    Ok(sse::response(guard, frames))
 }
 
 struct LiveInbox {
@@ -73,9 +68,6 @@ struct LiveInbox {
     bell: watch::Receiver<u64>,
     item: Option<Item>,
     stopping: watch::Receiver<bool>,
-    guard: StreamGuard,
-    /// Whether the reader was told that its session has ended.
-    barred: bool,
     /// The rows the reader has; the same are not sent twice.
     sent: String,
     /// True at first: the page was rendered before the stream began.
@@ -95,13 +87,8 @@ impl LiveInbox {
     async fn chunk(&mut self) -> Option<String> {
         let keep_alive = next_keep_alive();
         loop {
-            if self.guard.over().is_some() {
-                let told = std::mem::replace(&mut self.barred, true);
-                return (!told).then(|| BARRED_FRAME.to_owned());
-            }
             if !self.stale {
                 tokio::select! {
-                    _ = self.guard.wait() => continue,
                     rung = self.bell.changed() => rung.ok()?,
                     () = moved(&self.doors, &mut self.item) => {}
                     () = tokio::time::sleep_until(keep_alive) => {

@@ -31,12 +31,7 @@ pub(super) async fn live(
     // A browser that reconnects by itself sends the id; the page's own cursor is older then.
     let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
     let seen = resumed.or(params.get("after"));
-    let follower = Follower::new(
-        &doors,
-        &stored,
-        None,
-        doors.open_session_stream(reader.session())?,
-    );
+    let follower = Follower::new(&doors, &stored, None);
     let show = Page {
         run: doors.runtime.unfolded(&stored).await?,
         definition: doors.runtime.pinned(&stored).await?,
@@ -45,7 +40,8 @@ pub(super) async fn live(
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
     };
-    Ok(sse::stream(follower, show, None))
+    let guard = doors.open_session_stream(reader.session())?;
+    Ok(sse::stream(guard, follower, show, None))
 }
 
 struct Page {

@@ -51,21 +51,21 @@ pub(super) async fn stream_events(
     let cursor = last_event_id(&headers, &stored);
     if modes.is_values() {
         // Every state is folded from the start; what the reader has seen is folded unseen.
-        let follower = Follower::new(&doors, &stored, None, guard);
+        let follower = Follower::new(&doors, &stored, None);
         let show = Values {
             run: doors.runtime.unfolded(&stored).await?,
             after: cursor,
         };
-        return Ok(sse::stream(follower, show, window));
+        return Ok(sse::stream(guard, follower, show, window));
     }
-    let follower = Follower::new(&doors, &stored, cursor, guard);
+    let follower = Follower::new(&doors, &stored, cursor);
     let show = Events {
         run,
         modes,
         sensitivity: doors.runtime.sensitivity(&stored).await?,
         batched: window.is_some(),
     };
-    Ok(sse::stream(follower, show, window))
+    Ok(sse::stream(guard, follower, show, window))
 }
 
 /// JSON only for those who ask for it and not for a stream.

@@ -105,7 +105,11 @@ impl ConnectionsLayer {
 
 fn at_least_one(name: &str, given: Option<usize>) -> Result<Option<usize>, Failure> {
     match given {
-        Some(0) => Err(wrong(name, 0, "Give a number of at least 1, or leave it out.")),
+        Some(0) => Err(wrong(
+            name,
+            0,
+            "Give a number of at least 1, or leave it out.",
+        )),
         given => Ok(given),
     }
 }

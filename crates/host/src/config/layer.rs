@@ -1,6 +1,8 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{ConnectionsLayer, Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
+use super::{
+    ConnectionsLayer, Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer,
+};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;

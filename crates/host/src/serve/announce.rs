@@ -48,7 +48,10 @@ pub(super) fn serving(opened: &Opened, link: Option<&str>, began: Instant) {
             output::note(format!("listening on {address}"));
             match link {
                 Some(link) => output::note(format!("console: {link} (works once)")),
-                None => output::note(format!("console: {}/console (sign in with a key)", base_url(opened))),
+                None => output::note(format!(
+                    "console: {}/console (sign in with a key)",
+                    base_url(opened)
+                )),
             }
         }
     }

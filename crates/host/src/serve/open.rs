@@ -8,6 +8,7 @@ use super::packs;
 use super::tools::{mcp_servers, tool_servers};
 use crate::config::{Connections, Settings};
 use crate::failure::Failure;
+use crate::private;
 use anyhow::Context as _;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -113,7 +114,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
     let path = settings.store.clone();
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-        std::fs::create_dir_all(dir).map_err(|error| {
+        private::create_dir_all(dir).map_err(|error| {
             Failure::new(
                 format!(
                     "cannot create the store's directory {}: {error}",
@@ -133,7 +134,7 @@ pub(super) fn store_trouble(fault: Fault) -> Failure {
     let next = match fault.code {
         "locked" => "Only one tandem may use a store.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
-        "corrupt" => "Nothing was changed.",
+        "corrupt" | "data_missing" | "hard_linked" => "Nothing was changed.",
         "disk_full" => "Make room and start again.",
         _ => "Check the path and its permissions, or choose another with --store sqlite:PATH.",
     };

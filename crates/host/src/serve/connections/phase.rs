@@ -37,10 +37,9 @@ impl Connection {
             state: AtomicU64::new(0),
             blocked_since: AtomicU64::new(0),
         };
-        connection.state.store(
-            pack(Phase::Header, connection.now_ms()),
-            Ordering::Relaxed,
-        );
+        connection
+            .state
+            .store(pack(Phase::Header, connection.now_ms()), Ordering::Relaxed);
         connection
     }
 

@@ -131,11 +131,9 @@ impl Table {
     /// Closes every connection that does not have a whole request, since the host stops.
     pub(super) fn close_unasked(&self) {
         let asked_for = |phase| matches!(phase, Phase::Body | Phase::Answer);
-        self.open
-            .lock()
-            .close_where(|connection, phase, _| {
-                !asked_for(phase) && connection.blocked_for(0).is_none()
-            });
+        self.open.lock().close_where(|connection, phase, _| {
+            !asked_for(phase) && connection.blocked_for(0).is_none()
+        });
     }
 
     /// Cuts off everything.
