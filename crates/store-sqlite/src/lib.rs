@@ -83,10 +83,11 @@ impl SqliteStore {
         let marker = Marker::of(path);
         marker.check_file(path)?;
         private::create(path).map_err(|error| copy::trouble(path, &error))?;
-        private::tighten(path);
         lock.take_database(path)?;
         let mut connection = connection::create(path)?;
         migrations::prepare(&mut connection, path, &options)?;
+        // Not before it proved to be ours.
+        private::tighten(path);
         connection::set_up_writer(&connection, path, &options)?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;

@@ -1,7 +1,8 @@
 //! File descriptors: every connection takes one, and so do files and calls to others.
 
-/// Kept for the database, for effects and webhooks under way, and for what libraries open.
-const RESERVE: u64 = 512;
+/// Kept for the database and for calls to others: effects, deliveries to webhooks and callbacks under
+/// way at once are fewer than that.
+const RESERVE: u64 = 1_024;
 
 /// Raises the soft limit to the hard one and gives the number of descriptors connections may take.
 /// `None` where the system does not say.
