@@ -234,7 +234,10 @@ impl Keyring {
         let revoked = self.store.revoke_key(tenant, key_id, now, told).await;
         // Also after a fault: the store may have revoked the key before it failed to say so.
         self.cache.forget_key(key_id);
-        self.listeners.end(key_id);
+        // A tenant without such a key ends nobody's streams.
+        if !matches!(revoked, Ok(false)) {
+            self.listeners.end(key_id);
+        }
         revoked
     }
 

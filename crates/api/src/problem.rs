@@ -23,8 +23,6 @@ use tandem_wire::v1::{stream, time::rfc3339};
 
 /// Seconds after which a busy host is worth asking again.
 pub(crate) const BUSY_SECONDS: u64 = 1;
-/// Seconds after which another stream may have ended.
-const STREAM_SECONDS: u64 = 5;
 /// Seconds after which a scope may be free again; runs rarely end sooner.
 const SCOPE_SECONDS: u64 = 5;
 
@@ -356,19 +354,6 @@ impl Problem {
         )
         .with("requiredCapability", capability)
         .correlated()
-    }
-
-    /// `scope` says whose streams are too many: those of the key, or all.
-    pub(crate) fn too_many_streams(scope: &str, limit: usize) -> Self {
-        Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate_limited",
-            format!("{limit} event streams and polls are open already; close one first."),
-        )
-        .with("retryAfterMs", STREAM_SECONDS * 1000)
-        .with("scope", scope)
-        .with("limit", limit as u64)
-        .after(STREAM_SECONDS)
     }
 
     pub(crate) fn busy() -> Self {

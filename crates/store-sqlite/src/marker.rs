@@ -118,7 +118,7 @@ impl Marker {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true);
             private::set_mode(&mut options);
-            write!(options.open(&part)?, "{EXPLANATION}{FIELD}{beats}\n")?;
+            writeln!(options.open(&part)?, "{EXPLANATION}{FIELD}{beats}")?;
             fs::rename(&part, &self.path)
         };
         if let Err(error) = write() {
