@@ -7,7 +7,9 @@
 //!
 //! Invariants:
 //! - A caller hears of success only after the WAL is on disk (`synchronous = FULL`).
-//! - Only one process has the file open for writing (`lock`).
+//! - Only one process has the file open for writing, under whichever name (`lock`).
+//! - A file that lost confirmed commits is not opened (`marker`), and only its owner can read it
+//!   (`private`).
 //! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
