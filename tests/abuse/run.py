@@ -22,7 +22,7 @@ def checks():
         spec = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        for name, check in vars(module).items():
+        for name, check in list(vars(module).items()):
             if name.startswith("check_") and callable(check):
                 yield f"{path.stem.removeprefix('abuse_')}.{name.removeprefix('check_')}", check
 

@@ -8,6 +8,12 @@ use subtle::ConstantTimeEq;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);
 
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Digest(…)")
+    }
+}
+
 impl Digest {
     pub(crate) fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())

@@ -6,6 +6,7 @@
 use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
 use crate::cache::Cache;
 use crate::digest::Digest;
+use crate::ended::{Ended, Listeners};
 use crate::identity::{Identity, LIVE_ID, TEST_ID};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
@@ -97,6 +98,7 @@ pub enum KeyError {
 pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
+    listeners: Listeners,
 }
 
 impl Keyring {
@@ -104,6 +106,7 @@ impl Keyring {
         Self {
             store,
             cache: Cache::default(),
+            listeners: Listeners::default(),
         }
     }
 
@@ -231,7 +234,25 @@ impl Keyring {
         let revoked = self.store.revoke_key(tenant, key_id, now, told).await;
         // Also after a fault: the store may have revoked the key before it failed to say so.
         self.cache.forget_key(key_id);
+        // A tenant without such a key ends nobody's streams.
+        if !matches!(revoked, Ok(false)) {
+            self.listeners.end(key_id);
+        }
         revoked
+    }
+
+    /// Tells when the key of `identity`, which just presented `secret`, is revoked. Expiry is the
+    /// listener's own to watch.
+    pub async fn listen(
+        &self,
+        identity: &Identity,
+        secret: &str,
+        now: Timestamp,
+    ) -> Result<Ended, AuthenticateError> {
+        let ended = self.listeners.listen(&identity.key_id);
+        // It may have been revoked before anybody listened.
+        self.authenticate(secret, now).await?;
+        Ok(ended)
     }
 
     /// Makes another key for the same principal, with the same tenant, scopes and roles. The old

@@ -15,6 +15,7 @@
 mod bearer;
 mod cache;
 mod digest;
+mod ended;
 mod identity;
 mod keyring;
 mod link;
@@ -31,6 +32,7 @@ mod webhook;
 mod tests;
 
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
+pub use ended::Ended;
 pub use identity::{Denied, Identity};
 pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
 pub use link::{LinkClaims, LinkIntent, LinkSigner, fresh_link_secret};

@@ -62,6 +62,13 @@ impl LoginCodes {
         (now < entry.expires_at).then_some(entry.identity)
     }
 
+    /// Drops every code that stands for a key, when the key is revoked.
+    pub fn forget_key(&self, key_id: &str) {
+        self.pending
+            .lock()
+            .retain(|_, entry| &*entry.identity.key_id != key_id);
+    }
+
     #[cfg(test)]
     pub(crate) fn outstanding(&self) -> usize {
         self.pending.lock().len()

@@ -7,11 +7,13 @@
 //! - A change asked for by a browser needs the session's csrf token besides the cookie.
 
 use crate::digest::{Digest, same};
+use crate::ended::Ended;
 use crate::secret::random_token;
 use crate::{Identity, Secret};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tandem_record::Timestamp;
+use tokio::sync::watch;
 
 const CAPACITY: usize = 1_024;
 
@@ -23,6 +25,8 @@ pub struct Sessions {
 struct Entry {
     session: Session,
     last_seen: Timestamp,
+    /// Dropped with the entry, which tells those who listen.
+    _ended: watch::Sender<()>,
 }
 
 /// A signed-in browser.
@@ -31,6 +35,8 @@ pub struct Session {
     pub identity: Identity,
     /// Put into every form the console renders.
     pub csrf: Secret,
+    digest: Digest,
+    ended: Ended,
 }
 
 /// What a new session is: `id` belongs in an `HttpOnly` cookie and nowhere else.
@@ -41,6 +47,11 @@ pub struct OpenedSession {
 }
 
 impl Session {
+    /// Tells when the session is closed; not when it idles out or its key expires.
+    pub fn ended(&self) -> Ended {
+        self.ended.clone()
+    }
+
     pub fn csrf_matches(&self, presented: &str) -> bool {
         same(self.csrf.expose().as_bytes(), presented.as_bytes())
     }
@@ -57,9 +68,13 @@ impl Sessions {
     /// Opens a session. At the limit, the one unseen for longest gives way.
     pub fn open(&self, identity: Identity, now: Timestamp) -> OpenedSession {
         let id = Secret::new(random_token());
+        let digest = Digest::of(id.expose());
+        let (sender, ended) = Ended::channel();
         let session = Session {
             identity,
             csrf: Secret::new(random_token()),
+            digest,
+            ended,
         };
         let mut open = self.open.lock();
         open.retain(|_, entry| self.is_alive(entry, now));
@@ -73,10 +88,11 @@ impl Sessions {
             }
         }
         open.insert(
-            Digest::of(id.expose()),
+            digest,
             Entry {
                 session: session.clone(),
                 last_seen: now,
+                _ended: sender,
             },
         );
         OpenedSession { id, session }
@@ -93,6 +109,13 @@ impl Sessions {
         }
         entry.last_seen = entry.last_seen.max(now);
         Some(entry.session.clone())
+    }
+
+    /// Whether it is still open. Looking does not keep it from idling out.
+    pub fn is_open(&self, session: &Session, now: Timestamp) -> bool {
+        let open = self.open.lock();
+        let entry = open.get(&session.digest);
+        entry.is_some_and(|entry| self.is_alive(entry, now))
     }
 
     pub fn close(&self, id: &str) {

@@ -10,7 +10,8 @@ use crate::problem::Problem;
 use crate::trace::Trace;
 use crate::verb;
 use axum::extract::{MatchedPath, Request};
-use axum::http::HeaderName;
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -127,7 +128,13 @@ where
         // What happens rarely is kept out of a future that is made for every request.
         Box::pin(keeping.keep(&doors, refused)).await;
     }
-    response.headers_mut().insert(TRACEPARENT, trace.header());
+    let headers = response.headers_mut();
+    headers.insert(TRACEPARENT, trace.header());
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Answers belong to their caller, unless a route says otherwise.
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     let elapsed = began.elapsed();
     let status = response.status();
     doors.metrics.answered(&method, &route, status, elapsed);

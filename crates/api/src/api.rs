@@ -4,10 +4,12 @@ use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
 use crate::problem::Problem;
+use crate::streams::Streams;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tandem_access::{
     Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
 };
@@ -71,6 +73,11 @@ pub struct Settings {
     pub failure_burst: u32,
     /// Mutating requests under way at once; the next is told to come back.
     pub max_mutations: usize,
+    /// For a request's body to arrive.
+    pub body_timeout: Duration,
+    /// Event streams and polls open at once, over all keys.
+    pub max_streams: usize,
+    pub max_streams_per_key: usize,
     /// How long answers to idempotency keys are kept. The host expires them; this advertises it.
     pub idempotency_seconds: u64,
 }
@@ -85,6 +92,9 @@ impl Default for Settings {
             failures_per_second: 10,
             failure_burst: 200,
             max_mutations: 1_024,
+            body_timeout: Duration::from_secs(30),
+            max_streams: 12_288,
+            max_streams_per_key: 1_024,
             idempotency_seconds: 24 * 3600,
         }
     }
@@ -114,6 +124,7 @@ pub(crate) struct Doors {
     /// Denials told by the audit log, by key: one that knocks all day must not fill it.
     denials: RateLimiter,
     key_use: KeyUse,
+    pub(crate) streams: Arc<Streams>,
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: Arc<HttpMetrics>,
@@ -145,6 +156,7 @@ impl Doors {
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             key_use: KeyUse::default(),
+            streams: Streams::new(settings.max_streams, settings.max_streams_per_key),
             mutations: Arc::new(Semaphore::new(settings.max_mutations)),
             in_flight: InFlight::default(),
             description: OnceLock::new(),

@@ -3,6 +3,7 @@
 //! A body is closed: unknown fields, trailing text and wrong types are refused with the place
 //! named, so that a caller's typo is never silently ignored.
 
+use crate::api::Settings;
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
@@ -21,10 +22,14 @@ use tandem_record::{MAX_NESTING, nests_deeper};
 /// with unread bytes is reset, and the caller would never see why.
 const DRAINED_BYTES: usize = 32 * 1024 * 1024;
 const DRAINED_FOR: Duration = Duration::from_secs(5);
-const READ_WITHIN: Duration = Duration::from_secs(30);
 
-/// The whole body, or a problem when it is larger than `limit` or breaks off.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+/// The whole body, or a problem when it is too large, too slow or breaks off.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    settings: &Settings,
+) -> Result<Bytes, Problem> {
+    let limit = settings.max_body_bytes;
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -37,7 +42,7 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Resul
         return Err(Problem::payload_too_large(limit));
     }
     let reading = collect(body, declared.unwrap_or(0), limit);
-    tokio::time::timeout(READ_WITHIN, reading)
+    tokio::time::timeout(settings.body_timeout, reading)
         .await
         .map_err(|_| Problem::invalid("", "did not arrive in time"))?
 }

@@ -36,6 +36,7 @@ mod router;
 mod routes;
 mod said;
 mod sse;
+mod streams;
 mod to_the_end;
 mod trace;
 mod verb;

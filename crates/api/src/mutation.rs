@@ -81,7 +81,7 @@ impl FromRequest<Shared> for Mutation {
 
     async fn from_request(request: Request, doors: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let body = body::read(&parts.headers, body, doors.settings.max_body_bytes).await?;
+        let body = body::read(&parts.headers, body, &doors.settings).await?;
         // Taken only now: a caller who sends slowly must not keep others out.
         let place = Arc::clone(&doors.mutations)
             .try_acquire_owned()

@@ -4,11 +4,12 @@
 //! the log.
 
 use crate::follow::{Follower, News};
+use crate::streams::{StreamGuard, while_allowed};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -37,7 +38,12 @@ pub(crate) trait Show: Send + 'static {
 }
 
 /// A run's log as an event stream; with `window`, in batches of that length.
-pub(crate) fn stream(follower: Follower, show: impl Show, window: Option<Duration>) -> Response {
+pub(crate) fn stream(
+    guard: StreamGuard,
+    follower: Follower,
+    show: impl Show,
+    window: Option<Duration>,
+) -> Response {
     let streaming = Streaming {
         follower,
         show,
@@ -46,14 +52,19 @@ pub(crate) fn stream(follower: Follower, show: impl Show, window: Option<Duratio
     };
     let frames = stream::unfold(streaming, |mut streaming| async move {
         let chunk = streaming.chunk().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), streaming))
+        Some((chunk, streaming))
     });
-    response(Body::from_stream(frames))
+    response(guard, frames)
 }
 
-/// The head every event stream has.
-pub(crate) fn response(body: Body) -> Response {
-    let mut response = body.into_response();
+/// The head every event stream has, and its end when its reader's credential ends.
+pub(crate) fn response(
+    guard: StreamGuard,
+    frames: impl Stream<Item = String> + Send + 'static,
+) -> Response {
+    let frames = while_allowed(guard, frames, CREDENTIAL_ENDED_FRAME);
+    let bytes = frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)));
+    let mut response = Body::from_stream(bytes).into_response();
     let headers = response.headers_mut();
     let set = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -68,6 +79,8 @@ pub(crate) fn response(body: Body) -> Response {
 }
 
 pub(crate) const KEEP_ALIVE_FRAME: &str = ":keepalive\n\n";
+/// A comment; whoever comes back is told which it was.
+const CREDENTIAL_ENDED_FRAME: &str = ":the key or session of this stream has ended\n\n";
 
 pub(crate) fn next_keep_alive() -> Instant {
     Instant::now() + KEEP_ALIVE

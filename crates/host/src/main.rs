@@ -12,6 +12,7 @@ mod dev;
 mod documents;
 mod failure;
 mod output;
+mod private;
 mod serve;
 #[cfg(feature = "otel")]
 mod telemetry;

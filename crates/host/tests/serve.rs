@@ -352,6 +352,17 @@ fn without_a_key_one_is_made_and_shown_once() {
 }
 
 #[test]
+fn a_login_link_is_printed_only_when_asked_for() {
+    let plain = Server::without_key();
+    let said = plain.log_with("console: ");
+    assert!(!said.contains("login?code="), "{said}");
+    assert!(said.contains("/console (sign in with a key)"), "{said}");
+    let asked = Server::with_login_link();
+    let said = asked.log_with("console: ");
+    assert_eq!(said.matches("/console/login?code=").count(), 1, "{said}");
+}
+
+#[test]
 fn bad_documents_are_reported_and_the_others_load() {
     let server = Server::with_workflows(&[("bad.json", "{"), ("broken.json", FAILING)]);
     let log = server.log();

@@ -6,8 +6,9 @@
 
 use crate::connection;
 use crate::fault;
-use crate::lock::Lock;
+use crate::lock::{Lock, has_one_name};
 use crate::migrations::{CURRENT, Header};
+use crate::{marker, private};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, Result};
 use std::fs::{self, File, OpenOptions};
@@ -75,6 +76,7 @@ pub(crate) fn visit(path: &Path) -> Result<Connection, Fault> {
         let message = format!("{}: there is no such file", path.display());
         return Err(Fault::permanent("io", message));
     }
+    has_one_name(path)?;
     // Whoever may write also tidies up when it is the last to close.
     let connection = connection::join(path)
         .or_else(|_| connection::read_only(path, &crate::Options::default()))?;
@@ -169,8 +171,7 @@ impl Part {
         part.clear();
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        private::set_mode(&mut options);
         match options.open(&part.path) {
             Ok(_) => Ok(part),
             Err(error) => Err(trouble(&part.path, &error)),
@@ -187,7 +188,7 @@ impl Part {
             let file = File::open(&self.path)?;
             file.sync_all()?;
             // Left by what is replaced, and no part of what replaces it.
-            for ending in ["-wal", "-shm"] {
+            for ending in ["-wal", "-shm", marker::ENDING] {
                 let _ = fs::remove_file(with(target, ending));
             }
             fs::rename(&self.path, target)?;

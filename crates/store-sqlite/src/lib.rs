@@ -7,7 +7,9 @@
 //!
 //! Invariants:
 //! - A caller hears of success only after the WAL is on disk (`synchronous = FULL`).
-//! - Only one process has the file open for writing (`lock`).
+//! - Only one process has the file open for writing, under whichever name (`lock`).
+//! - A file that lost confirmed commits is not opened (`marker`), and only its owner can read it
+//!   (`private`).
 //! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
@@ -25,12 +27,14 @@ mod inbox;
 mod interrupts;
 mod keys;
 mod lock;
+mod marker;
 mod memory;
 mod migrations;
 mod often;
 mod options;
 mod outbox;
 mod people;
+mod private;
 mod readers;
 mod room;
 mod runs;
@@ -48,6 +52,7 @@ pub use storage::{Storage, TableSize, storage};
 use async_trait::async_trait;
 use checkpoint::Checkpointer;
 use lock::Lock;
+use marker::Marker;
 use readers::Readers;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -72,20 +77,30 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the database at `path`, creating it if there is none, and brings its schema up to
-    /// date. Blocks while it does. Faults: `locked`, `corrupt`, `newer_schema`, `io`, `disk_full`.
+    /// date. Blocks while it does. Faults: `locked`, `hard_linked`, `data_missing`, `corrupt`,
+    /// `newer_schema`, `io`, `disk_full`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Fault> {
         let path = path.as_ref();
-        let lock = Lock::take(path)?;
+        let mut lock = Lock::take(path)?;
+        let marker = Marker::of(path);
+        marker.check_file(path)?;
+        private::create(path).map_err(|error| copy::trouble(path, &error))?;
+        lock.take_database(path)?;
         let mut connection = connection::create(path)?;
         migrations::prepare(&mut connection, path, &options)?;
+        // Not before it proved to be ours.
+        private::tighten(path);
         connection::set_up_writer(&connection, path, &options)?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
         let has_people =
             people::are_there(&connection).map_err(|error| fault::describe(path, error))?;
+        marker
+            .advance(&connection)
+            .map_err(|error| fault::describe(path, error))?;
         let checkpointer = Checkpointer::start(path)?;
         let readers = Readers::open(path, &options)?;
-        let writer = Writer::start(connection, checkpointer, lock)
+        let writer = Writer::start(connection, checkpointer, marker, lock)
             .map_err(|error| fault::describe(path, error))?;
         Ok(Self {
             readers,
@@ -114,12 +129,7 @@ impl Upkeep for SqliteStore {
     async fn ping(&self) -> Result<(), Fault> {
         let written: i64 = self
             .writer
-            .amend(|ledger| {
-                let mut beat = ledger.connection.prepare_cached(
-                    "UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats",
-                )?;
-                Ok(beat.query_row((), |row| row.get(0))?)
-            })
+            .amend(|ledger| Ok(marker::beat(ledger.connection)?))
             .await?;
         let read: Option<i64> = self
             .readers

@@ -1,47 +1,111 @@
 //! One process per database. SQLite itself would let two hosts write in turns, each believing it
-//! is alone with its leases and timers; the lock beside the file says no at the door.
+//! is alone with its leases and timers; the lock says no before the database is opened.
 //!
-//! The operating system drops the lock with the process, however it ends. The file stays: deleting
-//! it would let a third process lock a file the second can no longer see.
+//! There are two locks. One is a file beside the database, found by the database's real path, so a
+//! symbolic link leads to the same one. The other is on the database file itself, so that a second
+//! name of the same file (a hard link) leads to the same one as well. The second is `flock(2)`,
+//! which on Linux has nothing to do with the `fcntl(2)` locks SQLite takes on the same file.
+//! Elsewhere the two may exclude each other, so there a database with a second name is refused by
+//! counting its names alone.
+//!
+//! Closing any descriptor of a file gives up all `fcntl(2)` locks this process has on it, SQLite's
+//! too. So the database is opened here only after the lock beside it was free, and is closed after
+//! SQLite's last connection.
+//!
+//! The operating system drops the locks with the process, however it ends. The file beside the
+//! database stays: deleting it would let a third process lock a file the second can no longer see.
 
+use crate::private;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use tandem_store::Fault;
 
 /// Held as long as it lives.
 pub(crate) struct Lock {
-    _file: File,
+    _beside: File,
+    database: Option<File>,
 }
 
 impl Lock {
+    /// Takes both locks, or only the one beside it if there is no database yet.
     pub(crate) fn take(database: &Path) -> Result<Self, Fault> {
         let path = Self::path(database);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        private::set_mode(&mut options);
+        let file = options
             .open(&path)
             .map_err(|error| trouble(&path, &error))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(Fault::permanent(
-                "locked",
-                format!(
-                    "another process has {} open (it holds {}); stop it, or choose another \
-                     database file",
-                    database.display(),
-                    path.display()
-                ),
-            )),
-            Err(TryLockError::Error(error)) => Err(trouble(&path, &error)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(held(database, &path)),
+            Err(TryLockError::Error(error)) => return Err(trouble(&path, &error)),
         }
+        let mut lock = Self {
+            _beside: file,
+            database: None,
+        };
+        if database.exists() {
+            lock.take_database(database)?;
+        }
+        Ok(lock)
     }
 
-    pub(crate) fn path(database: &Path) -> PathBuf {
-        let mut name = database.as_os_str().to_owned();
-        name.push(".lock");
-        name.into()
+    /// Takes the lock on the database file, which exists by now.
+    pub(crate) fn take_database(&mut self, database: &Path) -> Result<(), Fault> {
+        if self.database.is_none() && cfg!(target_os = "linux") {
+            let file = File::open(database).map_err(|error| trouble(database, &error))?;
+            let taken = file.try_lock();
+            if let Err(error) = taken {
+                // This very process may have it open under its other name: see above on closing.
+                std::mem::forget(file);
+                return Err(match error {
+                    TryLockError::WouldBlock => held(database, database),
+                    TryLockError::Error(error) => trouble(database, &error),
+                });
+            }
+            self.database = Some(file);
+        }
+        has_one_name(database)
     }
+
+    /// Beside the real file, wherever links to it are.
+    pub(crate) fn path(database: &Path) -> PathBuf {
+        private::beside(database, ".lock")
+    }
+}
+
+/// SQLite finds the write-ahead log by the name it was given. Under another name of the same file it
+/// would miss what is only there, and the two logs would destroy each other's work.
+pub(crate) fn has_one_name(database: &Path) -> Result<(), Fault> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let names = std::fs::metadata(database).map_or(1, |file| file.nlink());
+        if names > 1 {
+            return Err(Fault::permanent(
+                "hard_linked",
+                format!(
+                    "{} has {names} names (hard links); commits kept beside one of them would be \
+                     missed under another. Remove the other names, or use a copy made by \
+                     `tandem backup`",
+                    database.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn held(database: &Path, lock: &Path) -> Fault {
+    Fault::permanent(
+        "locked",
+        format!(
+            "another process has {} open (it holds {}); stop it, or choose another database file",
+            database.display(),
+            lock.display()
+        ),
+    )
 }
 
 fn trouble(path: &Path, error: &std::io::Error) -> Fault {

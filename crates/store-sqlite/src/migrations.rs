@@ -2,7 +2,9 @@
 //! ours and not newer than we are.
 
 use crate::fault;
+use crate::marker::Marker;
 use crate::options::Options;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 use std::path::Path;
 use tandem_store::Fault;
@@ -33,9 +35,18 @@ pub(crate) fn prepare(
     let described = |error| fault::describe(path, error);
     let header = Header::read(connection).map_err(described)?;
     header.accept(path)?;
+    // Until it is accepted, closing it must not tidy away what may be left to restore from.
+    let keep_wal = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection
+        .set_db_config(keep_wal, true)
+        .map_err(described)?;
+    Marker::of(path).check(connection, header.is_blank(), path)?;
     if !header.is_blank() {
         check_whole(connection, path, options)?;
     }
+    connection
+        .set_db_config(keep_wal, false)
+        .map_err(described)?;
     set_wal(connection).map_err(described)?;
     migrate(connection, header.version).map_err(described)
 }

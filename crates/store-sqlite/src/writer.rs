@@ -12,6 +12,7 @@ use crate::checkpoint::Checkpointer;
 use crate::events;
 use crate::fault;
 use crate::lock::Lock;
+use crate::marker::{self, Marker, MarkerKeeper};
 use crate::often::Often;
 use rusqlite::Connection;
 use std::sync::Mutex;
@@ -126,6 +127,7 @@ impl Writer {
     pub(crate) fn start(
         mut connection: Connection,
         mut checkpointer: Checkpointer,
+        marker: Marker,
         lock: Lock,
     ) -> rusqlite::Result<Self> {
         checkpointer.watch(&mut connection)?;
@@ -136,12 +138,16 @@ impl Writer {
         };
         let (queue, mut waiting) = mpsc::channel::<Box<dyn Job>>(QUEUE);
         let (alive, ended) = watch::channel(());
+        let keeper = MarkerKeeper::start(marker, TickQueue(queue.downgrade()));
         let work = move || {
             let mut batch = Vec::with_capacity(BATCH);
             while waiting.blocking_recv_many(&mut batch, BATCH) > 0 {
+                keeper.before_batch(batch.len());
                 settle(&mut book, &mut batch);
                 checkpointer.after_commit(&book.connection);
+                keeper.after_batch();
             }
+            keeper.finish(&book.connection);
             checkpointer.finish(book.connection);
             drop(lock);
             drop(alive);
@@ -212,6 +218,23 @@ impl Drop for Writer {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Asks the writer for a beat, without keeping it from ending.
+pub(crate) struct TickQueue(mpsc::WeakSender<Box<dyn Job>>);
+
+impl TickQueue {
+    /// Moves the counter in the next batch; its value once that is durable.
+    pub(crate) fn beat(&self) -> Option<i64> {
+        let (reply, answer) = oneshot::channel();
+        let task = Task {
+            work: |ledger: &mut Ledger<'_>| Ok(marker::beat(ledger.connection)?),
+            outcome: None,
+            reply,
+        };
+        self.0.upgrade()?.blocking_send(Box::new(task)).ok()?;
+        answer.blocking_recv().ok()?.ok()
     }
 }
 

@@ -256,3 +256,24 @@ async fn listing_is_by_tenant() {
     assert_eq!(keys.list(Some(&tenant())).await.unwrap().len(), 1);
     assert_eq!(keys.list(None).await.unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn who_listens_hears_of_a_revocation_and_of_nothing_else() {
+    let (keys, _) = keyring();
+    let (one, secret) = keys.mint(new_key("a"), &Actor::host(), NOW).await.unwrap();
+    let (other, _) = keys.mint(new_key("b"), &Actor::host(), NOW).await.unwrap();
+    let who = keys.authenticate(secret.expose(), NOW).await.unwrap();
+    let ended = keys.listen(&who, secret.expose(), NOW).await.unwrap();
+    let revoke = |tenant, id| {
+        let keys = &keys;
+        async move { keys.revoke(&tenant, id, &Actor::host(), NOW).await.unwrap() }
+    };
+    assert!(revoke(tenant(), &other.key_id).await);
+    assert!(!revoke(TenantId::new("elsewhere"), &one.key_id).await);
+    assert!(!ended.has_ended(), "another key, another tenant's try");
+    assert!(revoke(tenant(), &one.key_id).await);
+    assert!(ended.has_ended());
+    let late = keys.listen(&who, secret.expose(), NOW).await;
+    let revoked = AuthenticateError::Unauthenticated(Unauthenticated::Revoked);
+    assert_eq!(late.unwrap_err(), revoked, "it was too late to listen");
+}

@@ -64,6 +64,30 @@ fn a_session_ends_with_its_key() {
 }
 
 #[test]
+fn a_session_tells_its_listeners_of_its_end() {
+    let sessions = Sessions::new(1_000);
+    let one = sessions.open(identity("key-a"), NOW).session;
+    let other = sessions.open(identity("key-b"), NOW).session;
+    assert!(!one.ended().has_ended());
+    sessions.close_of_key("key-a");
+    assert!(one.ended().has_ended() && !other.ended().has_ended());
+    assert!(!sessions.is_open(&one, NOW) && sessions.is_open(&other, NOW));
+    // Looking is not using: it idles out all the same.
+    assert!(sessions.is_open(&other, NOW.plus_ms(999)));
+    assert!(!sessions.is_open(&other, NOW.plus_ms(1_000)));
+}
+
+#[test]
+fn a_code_of_a_revoked_key_is_dropped() {
+    let codes = LoginCodes::new(60_000);
+    let gone = codes.mint(identity("key-a"), NOW);
+    let kept = codes.mint(identity("key-b"), NOW);
+    codes.forget_key("key-a");
+    assert!(codes.redeem(gone.expose(), NOW).is_none());
+    assert!(codes.redeem(kept.expose(), NOW).is_some());
+}
+
+#[test]
 fn the_csrf_token_is_the_sessions_own() {
     let sessions = Sessions::new(60_000);
     let one = sessions.open(identity("key-a"), NOW).session;

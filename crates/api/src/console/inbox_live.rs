@@ -10,12 +10,9 @@ use crate::follow::stopped;
 use crate::params::Params;
 use crate::routes::find_question;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use futures_util::stream;
-use std::convert::Infallible;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_console::{Selection, inbox_card_json, inbox_rows_json};
@@ -44,6 +41,7 @@ pub(super) async fn live(
         }
         None => None,
     };
+    let guard = doors.open_session_stream(reader.session())?;
     let inbox = LiveInbox {
         selection: inbox_view::selection(&params)?,
         csrf: reader.csrf(),
@@ -57,9 +55,9 @@ pub(super) async fn live(
     };
     let frames = stream::unfold(inbox, |mut inbox| async move {
         let chunk = inbox.chunk().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), inbox))
+        Some((chunk, inbox))
     });
-    Ok(sse::response(Body::from_stream(frames)))
+    Ok(sse::response(guard, frames))
 }
 
 struct LiveInbox {

@@ -21,7 +21,7 @@ pub(super) async fn show(State(doors): State<Shared>, params: Params) -> Respons
         Some(identity) => opened(&doors, identity).await,
         None => refused(
             &Problem::from(Unauthenticated::Unknown),
-            "This link was used before or is too old. Start the host again for a new one, or use a key.",
+            "This link was used before or is too old. Start the host with --print-login-link for a new one, or use a key.",
         ),
     }
 }
@@ -39,7 +39,16 @@ pub(super) async fn sign_in(
     let limited = doors.requests.check(RateKey::credential(key), now_ms);
     limited.map_err(Problem::from)?;
     match doors.keyring.authenticate(key, now).await {
-        Ok(identity) => Ok(opened(&doors, identity).await),
+        Ok(identity) => {
+            let key_id = identity.key_id.clone();
+            let response = opened(&doors, identity).await;
+            // Revoked meanwhile, it would have closed sessions before this one was opened.
+            if let Err(error) = doors.keyring.authenticate(key, now).await {
+                doors.sessions.close_of_key(&key_id);
+                return Err(Problem::from(error).into());
+            }
+            Ok(response)
+        }
         Err(AuthenticateError::Fault(fault)) => Err(fault.into()),
         Err(AuthenticateError::Unauthenticated(why)) => {
             if let Some(address) = peer(&parts) {

@@ -8,12 +8,9 @@ use crate::paging::{cursor, position};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::{Html, Response};
-use bytes::Bytes;
 use futures_util::stream;
-use std::convert::Infallible;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_console::{RunFilter, RunListView, RunRow, rows_json, run_list_page};
@@ -100,6 +97,7 @@ pub(super) async fn live(
     params: Params,
 ) -> Result<Response, Detour> {
     reader.may(Scope::RunsRead)?;
+    let guard = doors.open_session_stream(reader.session())?;
     let rows = LiveRows {
         filter: filter(&params)?,
         reader: Identity::clone(&reader),
@@ -110,9 +108,9 @@ pub(super) async fn live(
     };
     let frames = stream::unfold(rows, |mut rows| async move {
         let chunk = rows.chunk().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), rows))
+        Some((chunk, rows))
     });
-    Ok(sse::response(Body::from_stream(frames)))
+    Ok(sse::response(guard, frames))
 }
 
 struct LiveRows {

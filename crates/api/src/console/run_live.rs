@@ -40,7 +40,8 @@ pub(super) async fn live(
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
     };
-    Ok(sse::stream(follower, show, None))
+    let guard = doors.open_session_stream(reader.session())?;
+    Ok(sse::stream(guard, follower, show, None))
 }
 
 struct Page {

@@ -20,6 +20,10 @@ const COOKIE: &str = "tandem_session";
 pub(super) struct SignedIn(Session);
 
 impl SignedIn {
+    pub(super) fn session(&self) -> &Session {
+        &self.0
+    }
+
     pub(super) fn csrf(&self) -> String {
         self.0.csrf.expose().to_owned()
     }
@@ -88,7 +92,7 @@ pub(super) async fn form(
     body: axum::body::Body,
     doors: &Doors,
 ) -> Result<Vec<(String, String)>, Problem> {
-    let bytes = body::read(&parts.headers, body, doors.settings.max_body_bytes).await?;
+    let bytes = body::read(&parts.headers, body, &doors.settings).await?;
     Ok(url::form_urlencoded::parse(&bytes).into_owned().collect())
 }
 

@@ -11,6 +11,24 @@ use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, Web
 /// Seconds until a full disk is worth another try; somebody has to make room first.
 const FULL_SECONDS: u64 = 60;
 
+/// Seconds after which another stream may have ended.
+const STREAM_SECONDS: u64 = 5;
+
+impl Problem {
+    /// `scope` says whose streams are too many: those of the key, or all.
+    pub(crate) fn too_many_streams(scope: &str, limit: usize) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limited",
+            format!("{limit} event streams and polls are open already; close one first."),
+        )
+        .with("retryAfterMs", STREAM_SECONDS * 1000)
+        .with("scope", scope)
+        .with("limit", limit as u64)
+        .after(STREAM_SECONDS)
+    }
+}
+
 impl From<Unauthenticated> for Problem {
     fn from(why: Unauthenticated) -> Self {
         let code = match why {

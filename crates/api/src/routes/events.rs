@@ -46,6 +46,7 @@ pub(super) async fn stream_events(
     if wants_json(&headers) {
         return Ok(Json(whole_log(&doors, &stored, None).await?).into_response());
     }
+    let guard = doors.open_stream(&caller, &headers).await?;
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
     let cursor = last_event_id(&headers, &stored);
     if modes.is_values() {
@@ -55,7 +56,7 @@ pub(super) async fn stream_events(
             run: doors.runtime.unfolded(&stored).await?,
             after: cursor,
         };
-        return Ok(sse::stream(follower, show, window));
+        return Ok(sse::stream(guard, follower, show, window));
     }
     let follower = Follower::new(&doors, &stored, cursor);
     let show = Events {
@@ -64,7 +65,7 @@ pub(super) async fn stream_events(
         sensitivity: doors.runtime.sensitivity(&stored).await?,
         batched: window.is_some(),
     };
-    Ok(sse::stream(follower, show, window))
+    Ok(sse::stream(guard, follower, show, window))
 }
 
 /// JSON only for those who ask for it and not for a stream.

@@ -122,9 +122,10 @@ pub(super) async fn revoke(
     let record = find(&doors, &caller, &key).await?;
     let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let id = record.key_id;
-    let sessions = doors.sessions.clone();
+    let (sessions, codes) = (doors.sessions.clone(), doors.codes.clone());
     to_the_end(async move {
         let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
+        codes.forget_key(&id);
         sessions.close_of_key(&id);
         revoked
     })

@@ -11,6 +11,7 @@ use crate::params::Params;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tandem_record::{Recorded, RunId, Seq};
@@ -34,6 +35,7 @@ pub(super) async fn poll_events(
     caller: Caller<RunsRead>,
     At(run): At<String>,
     params: Params,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
     let mut bell = doors.runtime.bell().listen(&run);
@@ -47,8 +49,15 @@ pub(super) async fn poll_events(
     let hold = params.number("timeout", 1..=MAX_HOLD_SECONDS)?;
     let until = Instant::now() + Duration::from_secs(hold.unwrap_or(DEFAULT_HOLD_SECONDS));
     let mut stopping = doors.stopping.clone();
-    while after >= Some(stored.head) && !stored.row.status.is_terminal() {
+    let nothing_new =
+        |stored: &StoredRun| after >= Some(stored.head) && !stored.row.status.is_terminal();
+    let mut guard = match nothing_new(&stored) {
+        true => Some(doors.open_stream(&caller, &headers).await?),
+        false => None,
+    };
+    while let Some(guard) = guard.as_mut().filter(|_| nothing_new(&stored)) {
         tokio::select! {
+            why = guard.wait() => return Err(why.into()),
             rung = bell.changed() => {
                 if rung.is_err() {
                     bell = doors.runtime.bell().listen(&run);
@@ -56,6 +65,9 @@ pub(super) async fn poll_events(
             }
             () = tokio::time::sleep_until(until) => break,
             () = stopped(&mut stopping) => break,
+        }
+        if let Some(why) = guard.over() {
+            return Err(why.into());
         }
         stored = doors.visible(&caller, &run).await?;
     }

@@ -25,6 +25,7 @@ mod sensitive;
 mod spans;
 mod stage;
 mod storage;
+mod stream_bounds;
 mod streams;
 mod switches;
 mod tenancy;

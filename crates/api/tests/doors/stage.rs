@@ -55,6 +55,7 @@ pub(crate) struct Stage {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) notary: Arc<Notary>,
     pub(crate) postman: Arc<Postman>,
     /// A key of tenant `default` with every scope.
@@ -152,12 +153,13 @@ impl Stage {
         };
         let runtime = Runtime::start(config).await.unwrap();
         let codes = Arc::new(LoginCodes::new(60_000));
+        let sessions = Arc::new(Sessions::new(12 * 3_600_000));
         let (stopping, seen) = watch::channel(false);
         let api = Api {
             runtime: runtime.clone(),
             keyring: keyring.clone(),
             codes: codes.clone(),
-            sessions: Arc::new(Sessions::new(3_600_000)),
+            sessions: sessions.clone(),
             host: Host {
                 name: "tandem".to_owned(),
                 version: "0.0.0",
@@ -182,6 +184,7 @@ impl Stage {
             runtime,
             keyring,
             codes,
+            sessions,
             notary,
             postman,
             key: String::new(),
@@ -374,11 +377,16 @@ impl Stream {
         Self { lines, head }
     }
 
+    /// The next line; `None` when the stream has ended.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        self.lines.next_line().await.unwrap()
+    }
+
     /// The next frame; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         let (mut id, mut event, mut data) = (None, String::new(), Value::Null);
         loop {
-            let line = self.lines.next_line().await.unwrap()?;
+            let line = self.line().await?;
             if let Some(text) = line.strip_prefix("id: ") {
                 id = Some(text.parse().unwrap());
             } else if let Some(text) = line.strip_prefix("event: ") {

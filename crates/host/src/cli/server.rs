@@ -65,6 +65,10 @@ pub(crate) struct ServeArgs {
     /// Refused unless the listen address is loopback [env: TANDEM_TEST_SEAMS]
     #[arg(long)]
     pub(crate) test_seams: bool,
+    /// Print a link that signs its first visitor into the console with every scope of the key it
+    /// stands for; works once [env: TANDEM_PRINT_LOGIN_LINK]
+    #[arg(long)]
+    pub(crate) print_login_link: bool,
     /// How to write the log to stderr [env: TANDEM_LOG_FORMAT] [default: human]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,

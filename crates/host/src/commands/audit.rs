@@ -4,6 +4,7 @@ use crate::cli::{AuditCommand, ExportArgs, VerifyArgs};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{self, Progress, harmless};
+use crate::private;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -111,7 +112,7 @@ async fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let mut check = Check::new(None);
     let mut answer = client.download(EXPORT).await?;
     let mut out: Box<dyn Write> = match &args.out {
-        Some(path) => Box::new(BufWriter::new(File::create(path).map_err(|error| {
+        Some(path) => Box::new(BufWriter::new(private::create(path).map_err(|error| {
             let what = format!("cannot write {}: {error}", path.display());
             Failure::new(what, "Name another file with --out.")
         })?)),

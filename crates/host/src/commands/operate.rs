@@ -112,7 +112,7 @@ pub(super) fn trouble(what: &str, fault: &Fault, if_in_the_way: &str) -> Failure
     let next = match fault.code {
         "target_exists" | "not_found" | "store_not_empty" => if_in_the_way,
         "locked" => "A server uses it.",
-        "older_schema" => "Nothing was changed.",
+        "older_schema" | "hard_linked" | "data_missing" => "Nothing was changed.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
         "disk_full" => "Make room and try again.",
         "export_unreadable" => "Export it again; nothing was changed.",

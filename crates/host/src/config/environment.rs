@@ -1,9 +1,8 @@
 //! Settings from environment variables. Variables this version does not know are left alone: a
 //! newer one may share the environment.
 
-use super::OtelLayer;
 use super::layer::{Layer, MemoryLayer, Switch};
-use super::{Hidden, LogFormat, OtelProtocol, tools};
+use super::{ConnectionsLayer, Hidden, LogFormat, OtelLayer, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -57,6 +56,8 @@ impl Environment<'_> {
             conformance: self.on_or_off("TANDEM_CONFORMANCE")?,
             multi_agent: self.on_or_off("TANDEM_MULTI_AGENT")?,
             ancestry: self.on_or_off("TANDEM_ANCESTRY")?,
+            connections: Some(self.connections()?),
+            print_login_link: self.switch("TANDEM_PRINT_LOGIN_LINK")?,
         })
     }
 
@@ -78,6 +79,20 @@ impl Environment<'_> {
         Ok(above.map(|above| MemoryLayer {
             compact_above: Some(above),
         }))
+    }
+
+    fn connections(&self) -> Result<ConnectionsLayer, Failure> {
+        let count = |name| self.number(name, "Give a whole number of at least 1.");
+        Ok(ConnectionsLayer {
+            max: count("TANDEM_MAX_CONNECTIONS")?,
+            max_per_address: count("TANDEM_MAX_CONNECTIONS_PER_ADDRESS")?,
+            header_timeout_seconds: self.seconds("TANDEM_HEADER_TIMEOUT_SECONDS")?,
+            body_timeout_seconds: self.seconds("TANDEM_BODY_TIMEOUT_SECONDS")?,
+            idle_timeout_seconds: self.seconds("TANDEM_IDLE_TIMEOUT_SECONDS")?,
+            write_timeout_seconds: self.seconds("TANDEM_WRITE_TIMEOUT_SECONDS")?,
+            max_streams: count("TANDEM_MAX_STREAMS")?,
+            max_streams_per_key: count("TANDEM_MAX_STREAMS_PER_KEY")?,
+        })
     }
 
     fn seconds(&self, name: &str) -> Result<Option<u64>, Failure> {

@@ -1,6 +1,8 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, ModelLayer, OtelLayer, RetentionLayer, ToolServerLayer};
+use super::{
+    ConnectionsLayer, Hidden, LogFormat, ModelLayer, OtelLayer, RetentionLayer, ToolServerLayer,
+};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -33,6 +35,8 @@ pub(crate) struct Layer {
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
+    pub(crate) connections: Option<ConnectionsLayer>,
+    pub(crate) print_login_link: Option<bool>,
     pub(crate) conformance: Option<Switch>,
     pub(crate) multi_agent: Option<Switch>,
     pub(crate) ancestry: Option<Switch>,
@@ -101,6 +105,11 @@ impl Layer {
             conformance: self.conformance.or(below.conformance),
             multi_agent: self.multi_agent.or(below.multi_agent),
             ancestry: self.ancestry.or(below.ancestry),
+            connections: match (self.connections, below.connections) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
+            print_login_link: self.print_login_link.or(below.print_login_link),
         }
     }
 
@@ -131,6 +140,8 @@ impl Layer {
             conformance: None,
             multi_agent: None,
             ancestry: None,
+            connections: None,
+            print_login_link: args.print_login_link.then_some(true),
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! Reads the environment through [`Environment`], so that precedence can be tested as a table.
 
+mod connections;
 mod environment;
 mod file;
 mod host_id;
@@ -16,6 +17,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use connections::{Connections, ConnectionsLayer};
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
@@ -80,6 +82,10 @@ pub(crate) struct Settings {
     pub(crate) conformance: bool,
     /// Callers may ask where a run comes from.
     pub(crate) ancestry: bool,
+    /// As given; what it means depends on the file descriptors there are.
+    pub(crate) connections: ConnectionsLayer,
+    /// Whether `serve` prints a link that signs into the console.
+    pub(crate) print_login_link: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -166,6 +172,8 @@ pub(crate) fn resolve(
         )?,
         compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
         groups: groups(layer.groups.unwrap_or_default())?,
+        connections: layer.connections.unwrap_or_default(),
+        print_login_link: layer.print_login_link.unwrap_or(false),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use crate::client::DEV_KEY_FILE;
 use crate::failure::Failure;
-use std::fs::OpenOptions;
+use crate::private;
 use std::io::{self, Write as _};
 use std::path::Path;
 use tandem_access::{Identity, Keyring, NewKey, Scope};
@@ -11,7 +11,8 @@ use tandem_record::{Actor, Principal, TenantId, Timestamp};
 
 /// Makes the directory everything lives in, out of sight of version control: it holds a key.
 pub(super) fn prepare_home(home: &Path) -> Result<(), Failure> {
-    let made = std::fs::create_dir_all(home).and_then(|()| {
+    let made = private::create_dir_all(home).and_then(|()| {
+        private::tighten(home, 0o700)?;
         let ignore = home.join(".gitignore");
         if ignore.exists() {
             return Ok(());
@@ -29,6 +30,9 @@ pub(super) fn prepare_home(home: &Path) -> Result<(), Failure> {
 /// The key of the file, if it still opens something, else a new one.
 pub(super) async fn prepare(keyring: &Keyring, now: Timestamp) -> anyhow::Result<Identity> {
     let file = Path::new(DEV_KEY_FILE);
+    if file.exists() {
+        let _ = private::tighten(file, 0o600);
+    }
     let kept = std::fs::read_to_string(file).unwrap_or_default();
     // A store that was deleted and made anew learns the key again.
     if let Ok(record) = keyring.import(kept.trim(), developer(), now).await
@@ -63,12 +67,5 @@ fn write_private(file: &Path, text: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    writeln!(options.open(file)?, "{text}")
+    writeln!(private::create(file)?, "{text}")
 }

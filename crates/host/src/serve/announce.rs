@@ -37,11 +37,21 @@ pub(super) fn serving(opened: &Opened, link: Option<&str>, began: Instant) {
     tracing::info!(ms, "ready in {ms} ms");
     let address = local_url(opened.address);
     match opened.settings.log_format {
-        LogFormat::Json => tracing::info!(address, "listening on {address}"),
+        LogFormat::Json => {
+            tracing::info!(address, "listening on {address}");
+            if let Some(link) = link {
+                // A closed stdout is no reason to stop serving.
+                let _ = output::line(link);
+            }
+        }
         LogFormat::Human => {
             output::note(format!("listening on {address}"));
-            if let Some(link) = link {
-                output::note(format!("console: {link} (works once)"));
+            match link {
+                Some(link) => output::note(format!("console: {link} (works once)")),
+                None => output::note(format!(
+                    "console: {}/console (sign in with a key)",
+                    base_url(opened)
+                )),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The doors of the API in this process: what they are built from, how they open and close.
 
+use super::connections;
 use super::{Opened, links, packs};
-use axum::serve::ListenerExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Groups, Sessions};
@@ -15,34 +15,23 @@ const SESSION_IDLE_MS: u64 = 12 * 3600 * 1000;
 
 pub(super) struct Doors {
     stopping: watch::Sender<bool>,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<()>,
 }
 
 /// Starts accepting.
 pub(super) async fn open(opened: &Opened, listener: TcpListener) -> anyhow::Result<Doors> {
     let (stopping, stopped) = watch::channel(false);
     let router = tandem_api::router(api(opened, stopped.clone()).await?);
-    // Events are small and wanted now.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection will be a little slower");
-        }
-    });
-    let serving =
-        axum::serve(listener, router.into_make_service()).with_graceful_shutdown(told(stopped));
+    let limits = opened.connections.limits.clone();
+    let serving = connections::serve(listener, router, limits, stopped);
     Ok(Doors {
         stopping,
-        serving: tokio::spawn(serving.into_future()),
+        serving: tokio::spawn(serving),
     })
 }
 
-async fn told(mut stopped: watch::Receiver<bool>) {
-    // A sender that is gone means the same.
-    let _ = stopped.wait_for(|stop| *stop).await;
-}
-
 async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result<Api> {
-    let settings = &opened.settings;
+    let (settings, bounds) = (&opened.settings, &opened.connections);
     Ok(Api {
         runtime: opened.runtime.clone(),
         keyring: Arc::clone(&opened.keyring),
@@ -54,7 +43,12 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
             host_id: opened.host_id.clone(),
             public_url: settings.public_url.clone(),
         },
-        settings: Settings::default(),
+        settings: Settings {
+            body_timeout: bounds.body_timeout,
+            max_streams: bounds.max_streams,
+            max_streams_per_key: bounds.max_streams_per_key,
+            ..Settings::default()
+        },
         fixtures: fixtures(opened).await?,
         metrics: Arc::clone(&opened.metrics),
         stopping,
@@ -79,8 +73,7 @@ impl Doors {
     /// Resolves only if serving breaks down by itself.
     pub(super) async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.serving).await {
-            Ok(Ok(())) => anyhow::anyhow!("nobody asked it to"),
-            Ok(Err(error)) => error.into(),
+            Ok(()) => anyhow::anyhow!("nobody asked it to"),
             Err(error) => error.into(),
         }
     }

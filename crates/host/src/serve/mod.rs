@@ -6,6 +6,7 @@
 
 mod announce;
 mod audit_key;
+mod connections;
 mod courier;
 mod host_id;
 mod http;
@@ -21,6 +22,7 @@ mod upkeep;
 pub(crate) mod workflows;
 
 pub(crate) use announce::base_url;
+pub(crate) use connections::ConnectionLimits;
 pub(crate) use logging::start as start_log;
 pub(crate) use open::Opened;
 
@@ -55,7 +57,8 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
             tracing::warn!("agents are not served by this version; --agents has no effect");
         }
         Ok(Ready {
-            caller,
+            // A link that signs in with every scope is a credential in a terminal.
+            caller: caller.filter(|_| opened.settings.print_login_link),
             announce: Box::new(move |opened, link| announce::serving(opened, link, began)),
         })
     })

@@ -1,13 +1,15 @@
 //! What a server holds open: its address, its store, its runtime.
 
 use super::audit_key;
+use super::connections::raise_descriptor_limit;
 use super::courier::WireCourier;
 use super::host_id;
 use super::models::{models, providers};
 use super::packs;
 use super::tools::{mcp_servers, tool_servers};
-use crate::config::Settings;
+use crate::config::{Connections, Settings};
 use crate::failure::Failure;
+use crate::private;
 use anyhow::Context as _;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -30,6 +32,7 @@ pub(crate) struct Opened {
     pub(crate) settings: Settings,
     /// What this host is called on the wire.
     pub(crate) host_id: String,
+    pub(crate) connections: Connections,
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
@@ -43,6 +46,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(super) async fn open(settings: Settings) -> anyhow::Result<(Self, TcpListener)> {
+        let connections = settings.connections.within(raise_descriptor_limit())?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let store = Arc::new(open_store(&settings).await?);
@@ -79,6 +83,7 @@ impl Opened {
             metrics: Arc::new(HttpMetrics::new(runtime.metrics())),
             settings,
             host_id,
+            connections,
             runtime,
             keyring: Arc::new(Keyring::new(store)),
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
@@ -118,7 +123,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
     let path = settings.store.clone();
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-        std::fs::create_dir_all(dir).map_err(|error| {
+        private::create_dir_all(dir).map_err(|error| {
             Failure::new(
                 format!(
                     "cannot create the store's directory {}: {error}",
@@ -138,7 +143,7 @@ pub(super) fn store_trouble(fault: Fault) -> Failure {
     let next = match fault.code {
         "locked" => "Only one tandem may use a store.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
-        "corrupt" => "Nothing was changed.",
+        "corrupt" | "data_missing" | "hard_linked" => "Nothing was changed.",
         "disk_full" => "Make room and start again.",
         _ => "Check the path and its permissions, or choose another with --store sqlite:PATH.",
     };

@@ -117,6 +117,11 @@ impl Server {
         Self::spawn(tempfile::tempdir().unwrap(), &["serve"], Vec::new())
     }
 
+    pub(crate) fn with_login_link() -> Self {
+        let args = ["serve", "--print-login-link"];
+        Self::spawn(tempfile::tempdir().unwrap(), &args, Vec::new())
+    }
+
     pub(crate) fn dev() -> Self {
         Self::spawn(tempfile::tempdir().unwrap(), &["dev"], Vec::new())
     }

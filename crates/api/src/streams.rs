@@ -1,0 +1,187 @@
+//! Streams and polls: how many may be open at once, and until when each may be.
+//!
+//! A stream outlives the check of its caller's credential. So it holds a [`StreamGuard`], which
+//! tells when the key or session behind it is revoked, closed or expired.
+
+use crate::api::Doors;
+use crate::problem::Problem;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use futures_util::{Stream, StreamExt as _, stream};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_access::{Ended, Identity, Session, Sessions, Unauthenticated, bearer};
+use tandem_record::Timestamp;
+use tandem_runtime::Runtime;
+
+/// The clock may be moved, and a session idles out later for every request: both are looked at
+/// again after this.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// Streams and polls that are open.
+pub(crate) struct Streams {
+    max: usize,
+    max_per_key: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    total: usize,
+    by_key: HashMap<Arc<str>, usize>,
+}
+
+impl Streams {
+    pub(crate) fn new(max: usize, max_per_key: usize) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            max_per_key,
+            open: Mutex::default(),
+        })
+    }
+
+    fn take(self: &Arc<Self>, key: &Arc<str>) -> Result<Slot, Problem> {
+        let mut open = self.open.lock();
+        let of_key = open.by_key.get(key).copied().unwrap_or(0);
+        if of_key >= self.max_per_key {
+            return Err(Problem::too_many_streams("key", self.max_per_key));
+        }
+        if open.total >= self.max {
+            return Err(Problem::too_many_streams("global", self.max));
+        }
+        open.total += 1;
+        *open.by_key.entry(Arc::clone(key)).or_default() += 1;
+        Ok(Slot {
+            streams: Arc::clone(self),
+            key: Arc::clone(key),
+        })
+    }
+}
+
+/// A place among the open streams, given back when dropped.
+struct Slot {
+    streams: Arc<Streams>,
+    key: Arc<str>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut open = self.streams.open.lock();
+        open.total -= 1;
+        if let Some(count) = open.by_key.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                open.by_key.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// The right to go on sending.
+pub(crate) struct StreamGuard {
+    _slot: Slot,
+    ended: Ended,
+    session: Option<(Arc<Sessions>, Session)>,
+    expires_at: Option<Timestamp>,
+    runtime: Runtime,
+}
+
+impl Doors {
+    /// For a caller who presented a key.
+    pub(crate) async fn open_stream(
+        &self,
+        caller: &Identity,
+        headers: &HeaderMap,
+    ) -> Result<StreamGuard, Problem> {
+        let slot = self.streams.take(&caller.key_id)?;
+        let header = headers.get(AUTHORIZATION);
+        let key = bearer(header.and_then(|value| value.to_str().ok()))?;
+        let ended = self.keyring.listen(caller, key, self.now()).await?;
+        Ok(StreamGuard {
+            _slot: slot,
+            ended,
+            session: None,
+            expires_at: caller.expires_at,
+            runtime: self.runtime.clone(),
+        })
+    }
+
+    /// For a browser that signed in.
+    pub(crate) fn open_session_stream(&self, session: &Session) -> Result<StreamGuard, Problem> {
+        Ok(StreamGuard {
+            _slot: self.streams.take(&session.identity.key_id)?,
+            ended: session.ended(),
+            session: Some((Arc::clone(&self.sessions), session.clone())),
+            expires_at: session.identity.expires_at,
+            runtime: self.runtime.clone(),
+        })
+    }
+}
+
+/// What `frames` yields for as long as the guard allows it, then `last`. The guard is asked before
+/// every frame, and ends a stream that waits.
+pub(crate) fn while_allowed(
+    guard: StreamGuard,
+    frames: impl Stream<Item = String> + Send + 'static,
+    last: &'static str,
+) -> impl Stream<Item = String> + Send {
+    let open = Some((guard, Box::pin(frames)));
+    stream::unfold(open, move |open| async move {
+        let (mut guard, mut frames) = open?;
+        tokio::select! {
+            biased;
+            _ = guard.wait() => Some((last.to_owned(), None)),
+            frame = frames.next() => Some((frame?, Some((guard, frames)))),
+        }
+    })
+}
+
+impl StreamGuard {
+    /// Why nothing more may be sent, if so.
+    pub(crate) fn over(&self) -> Option<Unauthenticated> {
+        let now = || self.runtime.clock().now();
+        if self.ended.has_ended() {
+            return Some(Unauthenticated::Revoked);
+        }
+        if self.expires_at.is_some_and(|at| at <= now()) {
+            return Some(Unauthenticated::Expired);
+        }
+        let session = self.session.as_ref();
+        let idled_out = session.is_some_and(|(all, one)| !all.is_open(one, now()));
+        idled_out.then_some(Unauthenticated::Expired)
+    }
+
+    /// Resolves when nothing more may be sent, with the reason.
+    pub(crate) async fn wait(&mut self) -> Unauthenticated {
+        loop {
+            if let Some(why) = self.over() {
+                return why;
+            }
+            let look_again = self.look_again();
+            tokio::select! {
+                () = self.ended.wait() => {}
+                () = look_again => {}
+            }
+        }
+    }
+
+    /// Never, where only a revocation can end it.
+    fn look_again(&self) -> impl Future<Output = ()> + use<> {
+        let until = match (self.expires_at, &self.session) {
+            (None, None) => None,
+            (None, Some(_)) => Some(LOOK_AGAIN),
+            (Some(at), _) => {
+                let left = Duration::from_millis(at.ms_since(self.runtime.clock().now()));
+                Some(left.min(LOOK_AGAIN))
+            }
+        };
+        async move {
+            match until {
+                Some(until) => tokio::time::sleep(until).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}

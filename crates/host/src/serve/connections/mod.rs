@@ -1,0 +1,214 @@
+//! Connections: how many there may be, how long they may take, and serving HTTP on each.
+//!
+//! No timer belongs to a request: a connection notes what it waits for and since when, and one
+//! look over all of them each second closes what took too long.
+
+mod descriptors;
+mod phase;
+mod table;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+pub(crate) use descriptors::raise_descriptor_limit;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use table::{Place, Table};
+use tandem_api::Verbs;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
+use tower::Service as _;
+use watched::{AnswerBody, RequestBody, Socket};
+
+/// Between two looks for connections that took too long.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Waited when no connection can be accepted, so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two lines in the log that say the same.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Of a request's headers together; also how much of an answer waits for a peer to take it.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// What connections may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionLimits {
+    /// At once.
+    pub(crate) max: usize,
+    /// At once from one address that is not loopback.
+    pub(crate) max_per_address: usize,
+    /// From a connection's begin, or a request's first byte, to the end of its headers.
+    pub(crate) header_timeout: Duration,
+    /// Between two requests.
+    pub(crate) idle_timeout: Duration,
+    /// For a peer to take something of what is written to it.
+    pub(crate) write_timeout: Duration,
+}
+
+/// Accepts and serves until `stopping` says so and every connection has ended.
+pub(super) async fn serve(
+    listener: TcpListener,
+    app: Verbs,
+    limits: ConnectionLimits,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let table = Table::new(limits);
+    let _cut_off = CutOff(Arc::clone(&table));
+    // Each connection holds a receiver; the last one gone closes the channel.
+    let (all_ended, connected) = watch::channel(());
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut complaints = Complaints::default();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, peer)) => match table.admit(peer.ip()) {
+                    Some(place) => {
+                        let id = place.id;
+                        let serving = converse(socket, peer, place, app.clone(), stopping.clone());
+                        let connected = connected.clone();
+                        let task = tokio::spawn(async move {
+                            serving.await;
+                            drop(connected);
+                        });
+                        table.started(id, task.abort_handle());
+                    }
+                    None => complaints.note(|| {
+                        tracing::warn!(
+                            "connections are turned away: as many as allowed have requests under way"
+                        );
+                    }),
+                },
+                Err(error) => {
+                    // Out of descriptors, most likely, or the peer was gone already.
+                    if !is_of_the_peer(&error) {
+                        complaints.note(|| {
+                            tracing::warn!(%error, "connections cannot be accepted");
+                        });
+                        table.make_room();
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            },
+            _ = look.tick() => table.close_overdue(),
+            () = told(&mut stopping) => break,
+        }
+    }
+    drop(listener);
+    drop(connected);
+    table.close_unasked();
+    loop {
+        tokio::select! {
+            () = all_ended.closed() => return,
+            _ = look.tick() => {
+                table.close_unasked();
+                table.close_overdue();
+            }
+        }
+    }
+}
+
+async fn told(stopping: &mut watch::Receiver<bool>) {
+    // A sender that is gone means the same.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+fn is_of_the_peer(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
+}
+
+/// Ends what still runs when serving itself is given up.
+struct CutOff(Arc<Table>);
+
+impl Drop for CutOff {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn note(&mut self, complain: impl FnOnce()) {
+        let now = Instant::now();
+        if self.last.is_none_or(|last| now - last >= COMPLAIN_EVERY) {
+            self.last = Some(now);
+            complain();
+        }
+    }
+}
+
+/// A request that came when its connection had been chosen for closing.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is being closed")]
+struct GivenUp;
+
+/// Serves one connection to its end.
+async fn converse(
+    socket: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    app: Verbs,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // Events are small and wanted now.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "a connection will be a little slower");
+    }
+    let connection = Arc::clone(&place.connection);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let connection = Arc::clone(&connection);
+        let accepted = connection.begin(!request.body().is_end_stream());
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let request =
+            request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&connection))));
+        let mut app = app.clone();
+        async move {
+            if !accepted {
+                return Err(GivenUp);
+            }
+            let answer: Response<Body> = match app.call(request).await {
+                Ok(answer) => answer,
+                Err(never) => match never {},
+            };
+            Ok(answer.map(|body| AnswerBody::new(body, connection)))
+        }
+    });
+    let socket = Socket::new(socket, Arc::clone(&place.connection));
+    let mut serving = pin!(
+        http1::Builder::new()
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(socket, service)
+    );
+    let ended = tokio::select! {
+        biased;
+        ended = serving.as_mut() => ended,
+        () = told(&mut stopping) => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection ended early");
+    }
+    drop(place);
+}

@@ -1,0 +1,147 @@
+//! What one connection is doing, and since when. Written by the connection's own task, read by
+//! whoever looks for connections to close. One atomic word holds both, so that a connection that
+//! is chosen for closing cannot begin a request at the same moment.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// New, or some bytes of a request have arrived, and not all of its headers.
+    Header,
+    /// Between two requests.
+    Idle,
+    /// The headers are complete, the body is not.
+    Body,
+    /// The request is being answered.
+    Answer,
+    /// Chosen for closing; its task is being cancelled.
+    Closed,
+}
+
+const PHASE_BITS: u32 = 3;
+
+pub(super) struct Connection {
+    /// What the numbers below count milliseconds from.
+    epoch: Instant,
+    /// Milliseconds above, phase below.
+    state: AtomicU64,
+    /// Since when the peer takes no bytes; 0 while it does.
+    blocked_since: AtomicU64,
+}
+
+impl Connection {
+    pub(super) fn new(epoch: Instant) -> Self {
+        let connection = Self {
+            epoch,
+            state: AtomicU64::new(0),
+            blocked_since: AtomicU64::new(0),
+        };
+        connection
+            .state
+            .store(pack(Phase::Header, connection.now_ms()), Ordering::Relaxed);
+        connection
+    }
+
+    pub(super) fn phase(&self) -> (Phase, u64) {
+        unpack(self.state.load(Ordering::Acquire))
+    }
+
+    /// How long the peer has taken nothing of what is written to it.
+    pub(super) fn blocked_for(&self, now_ms: u64) -> Option<Duration> {
+        match self.blocked_since.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(Duration::from_millis(now_ms.saturating_sub(since))),
+        }
+    }
+
+    /// Some bytes were read.
+    pub(super) fn bytes_arrived(&self) {
+        self.change(|phase| (phase == Phase::Idle).then_some(Phase::Header));
+    }
+
+    /// The headers are complete. `false` if the connection is being closed: the request is then
+    /// not to be performed.
+    pub(super) fn begin(&self, body_follows: bool) -> bool {
+        let next = match body_follows {
+            true => Phase::Body,
+            false => Phase::Answer,
+        };
+        self.change(|phase| (phase != Phase::Closed).then_some(next))
+    }
+
+    pub(super) fn body_arrived(&self) {
+        self.change(|phase| (phase == Phase::Body).then_some(Phase::Answer));
+    }
+
+    pub(super) fn answered(&self) {
+        self.change(|phase| (phase != Phase::Closed).then_some(Phase::Idle));
+    }
+
+    /// Closes the connection unless it moved on since it was looked at.
+    pub(super) fn close(&self, seen: (Phase, u64)) -> bool {
+        let closed = pack(Phase::Closed, seen.1);
+        self.state
+            .compare_exchange(
+                pack(seen.0, seen.1),
+                closed,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .is_ok()
+    }
+
+    pub(super) fn write_blocked(&self) {
+        if self.blocked_since.load(Ordering::Relaxed) == 0 {
+            let since = self.now_ms().max(1);
+            self.blocked_since.store(since, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn write_went_on(&self) {
+        if self.blocked_since.load(Ordering::Relaxed) != 0 {
+            self.blocked_since.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Moves to the phase `next` gives for the present one; `false` if it gives none.
+    fn change(&self, next: impl Fn(Phase) -> Option<Phase>) -> bool {
+        let mut seen = self.state.load(Ordering::Acquire);
+        let Some(mut phase) = next(unpack(seen).0) else {
+            return false;
+        };
+        let now = self.now_ms();
+        while let Err(moved) = self.state.compare_exchange_weak(
+            seen,
+            pack(phase, now),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            seen = moved;
+            match next(unpack(seen).0) {
+                Some(again) => phase = again,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX >> PHASE_BITS)
+    }
+}
+
+fn pack(phase: Phase, since_ms: u64) -> u64 {
+    (since_ms << PHASE_BITS) | phase as u64
+}
+
+fn unpack(state: u64) -> (Phase, u64) {
+    let phase = match state & ((1 << PHASE_BITS) - 1) {
+        0 => Phase::Header,
+        1 => Phase::Idle,
+        2 => Phase::Body,
+        3 => Phase::Answer,
+        _ => Phase::Closed,
+    };
+    (phase, state >> PHASE_BITS)
+}

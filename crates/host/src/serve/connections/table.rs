@@ -1,0 +1,260 @@
+//! All open connections. Says who is let in, who is closed to make room, and who is closed because
+//! it took too long.
+//!
+//! When there is no room, connections that wait for a request give way to new ones: a peer that
+//! opens many and sends nothing pushes out its own. A connection with a request under way is never
+//! closed for another's sake, except one whose body is overdue.
+
+use super::ConnectionLimits;
+use super::phase::{Connection, Phase};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::AbortHandle;
+
+/// A body that arrives this slowly may be cut off when there is no room.
+const BODY_OVERDUE: Duration = Duration::from_secs(5);
+
+/// One part in so many of the connections that wait is closed at once when there is no room. More
+/// than one, because looking for the oldest costs as much as there are connections.
+const SHARE_CLOSED: usize = 32;
+
+pub(super) struct Table {
+    limits: ConnectionLimits,
+    epoch: Instant,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next_id: u64,
+    connections: HashMap<u64, Entry>,
+    by_peer: HashMap<IpAddr, usize>,
+}
+
+/// A connection as it was when it was looked at.
+#[derive(Clone, Copy)]
+struct Seen {
+    since: u64,
+    id: u64,
+    phase: Phase,
+}
+
+struct Entry {
+    connection: Arc<Connection>,
+    peer: IpAddr,
+    /// Known once its task runs.
+    task: Option<AbortHandle>,
+}
+
+/// A place in the table, given back when dropped.
+pub(super) struct Place {
+    table: Arc<Table>,
+    pub(super) id: u64,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.table.open.lock().remove(self.id);
+    }
+}
+
+impl Table {
+    pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            epoch: Instant::now(),
+            open: Mutex::default(),
+        })
+    }
+
+    /// A place for a connection from `address`; `None` if every other one is busy.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let address = address.to_canonical();
+        let peer = peer(address);
+        let now = self.now_ms();
+        let mut open = self.open.lock();
+        // Proxies and tools of this machine share one address.
+        let share = match address.is_loopback() {
+            true => self.limits.max,
+            false => self.limits.max_per_address,
+        };
+        if open.by_peer.get(&peer).is_some_and(|count| *count >= share) {
+            open.make_room(now, Some(peer))?;
+        }
+        if open.connections.len() >= self.limits.max {
+            open.make_room(now, None)?;
+        }
+        let id = open.next_id;
+        open.next_id += 1;
+        let connection = Arc::new(Connection::new(self.epoch));
+        *open.by_peer.entry(peer).or_default() += 1;
+        open.connections.insert(
+            id,
+            Entry {
+                connection: Arc::clone(&connection),
+                peer,
+                task: None,
+            },
+        );
+        Some(Place {
+            table: Arc::clone(self),
+            id,
+            connection,
+        })
+    }
+
+    /// Makes the connection's task known, so that it can be cancelled.
+    pub(super) fn started(&self, id: u64, task: AbortHandle) {
+        if let Some(entry) = self.open.lock().connections.get_mut(&id) {
+            entry.task = Some(task);
+        }
+    }
+
+    /// Closes some of those that wait, when the system has no descriptors left.
+    pub(super) fn make_room(&self) {
+        let now = self.now_ms();
+        let _ = self.open.lock().make_room(now, None);
+    }
+
+    /// Closes what took too long; called every now and then.
+    pub(super) fn close_overdue(&self) {
+        let now = self.now_ms();
+        self.open
+            .lock()
+            .close_where(|connection, phase, since| self.is_overdue(connection, phase, since, now));
+    }
+
+    /// Closes every connection that does not have a whole request, since the host stops.
+    pub(super) fn close_unasked(&self) {
+        let asked_for = |phase| matches!(phase, Phase::Body | Phase::Answer);
+        self.open.lock().close_where(|connection, phase, _| {
+            !asked_for(phase) && connection.blocked_for(0).is_none()
+        });
+    }
+
+    /// Cuts off everything.
+    pub(super) fn abort(&self) {
+        for entry in self.open.lock().connections.values() {
+            entry.abort();
+        }
+    }
+
+    fn is_overdue(&self, connection: &Connection, phase: Phase, since: u64, now: u64) -> bool {
+        let stalled = connection.blocked_for(now);
+        if let Some(stalled) = stalled {
+            return stalled > self.limits.write_timeout;
+        }
+        let waited = Duration::from_millis(now.saturating_sub(since));
+        match phase {
+            Phase::Header => waited > self.limits.header_timeout,
+            Phase::Idle => waited > self.limits.idle_timeout,
+            // The API bounds how long it reads a body, and answers; streams last.
+            Phase::Body | Phase::Answer | Phase::Closed => false,
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.open.lock().connections.len()
+    }
+}
+
+impl Open {
+    fn remove(&mut self, id: u64) {
+        let Some(entry) = self.connections.remove(&id) else {
+            return;
+        };
+        if let Some(count) = self.by_peer.get_mut(&entry.peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_peer.remove(&entry.peer);
+            }
+        }
+    }
+
+    /// Closes those that waited longest: first with unfinished headers, then between requests, then
+    /// with an overdue body. `None` if none can be closed.
+    fn make_room(&mut self, now: u64, peer: Option<IpAddr>) -> Option<()> {
+        let entries = self.connections.iter();
+        let mut waiting: Vec<(u8, Seen)> = entries
+            .filter(|(_, entry)| peer.is_none_or(|peer| entry.peer == peer))
+            .filter(|(_, entry)| entry.connection.blocked_for(now).is_none())
+            .filter_map(|(id, entry)| {
+                let (phase, since) = entry.connection.phase();
+                let waited = Duration::from_millis(now.saturating_sub(since));
+                let rank = match phase {
+                    Phase::Header => 0,
+                    Phase::Idle => 1,
+                    Phase::Body if waited > BODY_OVERDUE => 2,
+                    Phase::Body | Phase::Answer | Phase::Closed => return None,
+                };
+                let id = *id;
+                Some((rank, Seen { since, id, phase }))
+            })
+            .collect();
+        let wanted = (waiting.len() / SHARE_CLOSED).max(1);
+        if waiting.len() > wanted {
+            waiting.select_nth_unstable_by_key(wanted, |(rank, seen)| (*rank, seen.since));
+        }
+        let closed = waiting
+            .into_iter()
+            .take(wanted)
+            .filter(|(_, seen)| self.close(*seen))
+            .count();
+        (closed > 0).then_some(())
+    }
+
+    fn close_where(&mut self, chosen: impl Fn(&Connection, Phase, u64) -> bool) {
+        let entries = self.connections.iter();
+        let found: Vec<Seen> = entries
+            .filter_map(|(id, entry)| {
+                let (phase, since) = entry.connection.phase();
+                let id = *id;
+                chosen(&entry.connection, phase, since).then_some(Seen { since, id, phase })
+            })
+            .collect();
+        for seen in found {
+            self.close(seen);
+        }
+    }
+
+    /// `false` if the connection moved on since it was looked at.
+    fn close(&mut self, seen: Seen) -> bool {
+        let Some(entry) = self.connections.get(&seen.id) else {
+            return false;
+        };
+        let closed = entry.connection.close((seen.phase, seen.since));
+        if closed {
+            entry.abort();
+            self.remove(seen.id);
+        }
+        closed
+    }
+}
+
+impl Entry {
+    fn abort(&self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// Whom an address belongs to: a subscriber of IPv6 usually has 64 bits to itself.
+fn peer(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}

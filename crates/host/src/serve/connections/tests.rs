@@ -1,0 +1,119 @@
+//! Who is let in and who gives way.
+
+use super::ConnectionLimits;
+use super::phase::Phase;
+use super::table::{Place, Table};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LOCAL: &str = "127.0.0.1";
+const FAR: &str = "203.0.113.7";
+
+fn table(max: usize, max_per_address: usize) -> Arc<Table> {
+    Table::new(ConnectionLimits {
+        max,
+        max_per_address,
+        header_timeout: Duration::ZERO,
+        idle_timeout: Duration::from_secs(60),
+        write_timeout: Duration::ZERO,
+    })
+}
+
+fn admit(table: &Arc<Table>, address: &str) -> Option<Place> {
+    table.admit(address.parse::<IpAddr>().unwrap())
+}
+
+fn is_closed(place: &Place) -> bool {
+    place.connection.phase().0 == Phase::Closed
+}
+
+/// So that times differ.
+fn a_moment_later() {
+    let began = std::time::Instant::now();
+    while began.elapsed() < Duration::from_millis(2) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn unfinished_headers_give_way_before_idle_ones_and_requests_never_do() {
+    let table = table(3, 3);
+    let busy = admit(&table, LOCAL).unwrap();
+    assert!(busy.connection.begin(false));
+    let idle = admit(&table, LOCAL).unwrap();
+    assert!(idle.connection.begin(false));
+    idle.connection.answered();
+    a_moment_later();
+    let half = admit(&table, LOCAL).unwrap();
+    let fourth = admit(&table, LOCAL).expect("there is room");
+    assert!(is_closed(&half) && !is_closed(&idle) && !is_closed(&busy));
+    assert!(fourth.connection.begin(false));
+    let fifth = admit(&table, LOCAL).expect("the idle one gives way");
+    assert!(is_closed(&idle) && !is_closed(&busy));
+    assert!(fifth.connection.begin(false));
+    assert!(admit(&table, LOCAL).is_none(), "all have requests");
+    assert_eq!(table.count(), 3);
+}
+
+#[test]
+fn a_request_does_not_begin_on_a_connection_that_was_chosen() {
+    let table = table(1, 1);
+    let first = admit(&table, LOCAL).unwrap();
+    let _second = admit(&table, LOCAL).unwrap();
+    assert!(!first.connection.begin(false), "it is not performed");
+    first.connection.answered();
+    assert!(is_closed(&first), "and stays closed");
+}
+
+#[test]
+fn one_address_pushes_out_its_own_only() {
+    let table = table(10, 2);
+    let other = admit(&table, LOCAL).unwrap();
+    let first = admit(&table, FAR).unwrap();
+    a_moment_later();
+    let second = admit(&table, FAR).unwrap();
+    let _third = admit(&table, FAR).unwrap();
+    assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&other));
+    let neighbours: Vec<_> = (1..=3)
+        .filter_map(|n| admit(&table, &format!("2001:db8::{n}")))
+        .collect();
+    assert!(is_closed(&neighbours[0]), "one subscriber has 64 bits");
+    let local: Vec<_> = (0..3).filter_map(|_| admit(&table, LOCAL)).collect();
+    assert!(!local.iter().any(is_closed), "loopback has no share");
+}
+
+#[test]
+fn what_takes_too_long_is_closed() {
+    let table = table(10, 10);
+    let half = admit(&table, LOCAL).unwrap();
+    let idle = admit(&table, LOCAL).unwrap();
+    assert!(idle.connection.begin(false));
+    idle.connection.answered();
+    let stuck = admit(&table, LOCAL).unwrap();
+    assert!(stuck.connection.begin(false));
+    stuck.connection.write_blocked();
+    let slow_reader = admit(&table, LOCAL).unwrap();
+    assert!(slow_reader.connection.begin(false));
+    slow_reader.connection.write_blocked();
+    slow_reader.connection.write_went_on();
+    a_moment_later();
+    table.close_overdue();
+    assert!(is_closed(&half) && is_closed(&stuck));
+    assert!(!is_closed(&idle) && !is_closed(&slow_reader));
+    // The first byte of the next request begins its headers.
+    idle.connection.bytes_arrived();
+    a_moment_later();
+    table.close_overdue();
+    assert!(is_closed(&idle));
+}
+
+#[test]
+fn a_place_is_given_back() {
+    let table = table(1, 1);
+    let place = admit(&table, FAR).unwrap();
+    assert!(place.connection.begin(true));
+    assert!(admit(&table, FAR).is_none());
+    drop(place);
+    assert!(admit(&table, FAR).is_some());
+}

@@ -1,0 +1,232 @@
+//! Notices a database that lost commits it had confirmed: an emptied file, a write-ahead log that was
+//! cut off or removed, an old copy put in the place of the store.
+//!
+//! The database has a counter (`heartbeat.beats`) that only grows. The marker is a small file beside
+//! the database with a value the counter had in a commit that was already durable. At start the
+//! counter may be above the marker, never below.
+//!
+//! The counter moves about once a second while commits are made, within a batch of other commits or
+//! alone; the marker is written afterwards, on a thread of its own and without a sync. So a marker
+//! never claims what is not durable, however the process ends, and no commit waits for it. What is
+//! lost of the last second alone goes unnoticed.
+
+use crate::fault;
+use crate::private;
+use crate::writer::TickQueue;
+use rusqlite::Connection;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tandem_store::Fault;
+
+/// Between a commit and the marker that covers it.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+const EXPLANATION: &str = "# Beside a tandem database: how far it had got, to notice if it loses something.\n\
+                           # Delete this file only after putting another database here on purpose.\n";
+const FIELD: &str = "beats=";
+pub(crate) const ENDING: &str = ".marker";
+
+pub(crate) struct Marker {
+    path: PathBuf,
+}
+
+impl Marker {
+    pub(crate) fn of(database: &Path) -> Self {
+        Self {
+            path: private::beside(database, ENDING),
+        }
+    }
+
+    /// What the counter was at least. `None` without a marker, or with one that a crash of the whole
+    /// machine left unreadable.
+    fn beats(&self) -> Option<i64> {
+        let text = fs::read_to_string(&self.path).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(FIELD))?;
+        line.trim().parse().ok()
+    }
+
+    /// Before the file is opened or made.
+    pub(crate) fn check_file(&self, database: &Path) -> Result<(), Fault> {
+        if self.beats().is_none() {
+            return Ok(());
+        }
+        let what = match fs::metadata(database) {
+            Ok(file) if file.len() > 0 => return Ok(()),
+            Ok(_) => "is empty",
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "is missing",
+            // Opening it says why.
+            Err(_) => return Ok(()),
+        };
+        Err(self.refusal(database, &format!("{what} and was in use before")))
+    }
+
+    /// Before anything is written to the database.
+    pub(crate) fn check(
+        &self,
+        connection: &Connection,
+        blank: bool,
+        database: &Path,
+    ) -> Result<(), Fault> {
+        let Some(claimed) = self.beats() else {
+            return Ok(());
+        };
+        if blank {
+            return Err(self.refusal(database, "has no content and was in use before"));
+        }
+        let found = read(connection).map_err(|error| fault::describe(database, error))?;
+        if found >= claimed {
+            return Ok(());
+        }
+        let missing = format!(
+            "lost commits it had confirmed: it is at heartbeat {found} and had reached {claimed} \
+             (its write-ahead log was cut off or removed, or an older copy was put in its place)"
+        );
+        Err(self.refusal(database, &missing))
+    }
+
+    fn refusal(&self, database: &Path, what: &str) -> Fault {
+        Fault::permanent(
+            "data_missing",
+            format!(
+                "{} {what}. Put the file and its -wal back, or restore a backup with `tandem restore`. \
+                 If this is what you want to go on with, delete {}",
+                database.display(),
+                self.path.display()
+            ),
+        )
+    }
+
+    /// Moves the counter in a commit of its own and writes the marker.
+    pub(crate) fn advance(&self, connection: &Connection) -> rusqlite::Result<()> {
+        self.write(beat(connection)?);
+        Ok(())
+    }
+
+    /// By renaming, so that a crash leaves the old one or the new one. Failing costs nothing but an
+    /// older marker.
+    fn write(&self, beats: i64) {
+        let write = || -> io::Result<()> {
+            let mut part = self.path.clone().into_os_string();
+            part.push(".part");
+            let part = PathBuf::from(part);
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            private::set_mode(&mut options);
+            writeln!(options.open(&part)?, "{EXPLANATION}{FIELD}{beats}")?;
+            fs::rename(&part, &self.path)
+        };
+        if let Err(error) = write() {
+            tracing::debug!(%error, "the marker beside the database stays as it was");
+        }
+    }
+}
+
+fn read(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT beats FROM heartbeat WHERE id = 0", (), |row| {
+        row.get(0)
+    })
+}
+
+/// Moves the counter.
+pub(crate) fn beat(connection: &Connection) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats")?
+        .query_row((), |row| row.get(0))
+}
+
+/// Keeps the marker up with the commits.
+pub(crate) struct MarkerKeeper {
+    marker: Arc<Marker>,
+    bell: SyncSender<()>,
+    thread: JoinHandle<()>,
+    counts: Arc<Counts>,
+}
+
+/// Jobs of the writer.
+#[derive(Default)]
+struct Counts {
+    run: AtomicU64,
+    /// How many of them the marker covers.
+    covered: AtomicU64,
+    /// Whether the thread waits for the bell. Most batches find it asleep and need not wake it.
+    listening: AtomicBool,
+}
+
+impl Counts {
+    fn all_covered(&self) -> bool {
+        self.run.load(Ordering::SeqCst) <= self.covered.load(Ordering::SeqCst)
+    }
+}
+
+impl MarkerKeeper {
+    pub(crate) fn start(marker: Marker, queue: TickQueue) -> Self {
+        let marker = Arc::new(marker);
+        let counts = Arc::<Counts>::default();
+        // One place: ringing while a ring waits adds nothing.
+        let (bell, rings) = sync_channel(1);
+        let (kept, counted) = (Arc::clone(&marker), Arc::clone(&counts));
+        let thread = std::thread::Builder::new()
+            .name("sqlite-marker".into())
+            .spawn(move || keep(&kept, &counted, &queue, &rings))
+            .expect("the system can start a thread");
+        Self {
+            marker,
+            bell,
+            thread,
+            counts,
+        }
+    }
+
+    /// So many jobs are about to be made durable.
+    pub(crate) fn before_batch(&self, jobs: usize) {
+        self.counts.run.fetch_add(jobs as u64, Ordering::SeqCst);
+    }
+
+    pub(crate) fn after_batch(&self) {
+        if self.counts.listening.swap(false, Ordering::SeqCst) {
+            let _ = self.bell.try_send(());
+        }
+    }
+
+    /// Ends the thread and covers what it did not.
+    pub(crate) fn finish(self, connection: &Connection) {
+        drop(self.bell);
+        let _ = self.thread.join();
+        if !self.counts.all_covered() {
+            // A store that cannot be written keeps its older marker.
+            let _ = self.marker.advance(connection);
+        }
+    }
+}
+
+fn keep(marker: &Marker, counts: &Counts, queue: &TickQueue, rings: &Receiver<()>) {
+    loop {
+        counts.listening.store(true, Ordering::SeqCst);
+        // Looked at after that, so that no batch falls in between.
+        if counts.all_covered() && rings.recv().is_err() {
+            return;
+        }
+        let asleep = Instant::now();
+        while let Some(left) = INTERVAL.checked_sub(asleep.elapsed()) {
+            match rings.recv_timeout(left) {
+                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        let run = counts.run.load(Ordering::SeqCst);
+        if counts.all_covered() {
+            continue;
+        }
+        if let Some(beats) = queue.beat() {
+            marker.write(beats);
+            // One more: the beat itself is a job.
+            counts.covered.store(run + 1, Ordering::SeqCst);
+        }
+    }
+}
