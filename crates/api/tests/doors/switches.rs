@@ -137,7 +137,12 @@ async fn without_the_switch_conformance_types_neither_exist_nor_are_told_of() {
     let effect = json!({"id": "n", "typeId": "core.conformance.side-effect", "config": {}});
     for key in [&stage.key, &tester] {
         for node in [mock(json!({})), echo.clone(), effect.clone()] {
-            let sent = put(&stage, key, chain("conformance-x", &[node.clone()])).await;
+            let sent = put(
+                &stage,
+                key,
+                chain("conformance-x", std::slice::from_ref(&node)),
+            )
+            .await;
             let details = sent.refused(400, "validation_error");
             assert_eq!(details["offendingTypeId"], node["typeId"]);
             assert!(

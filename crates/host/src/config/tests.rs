@@ -303,7 +303,7 @@ fn what_cannot_work_is_refused_with_a_next_step() {
             &[("TANDEM_PUBLIC_URL", "tandem.example.com")],
             "cannot be used",
         ),
-        (&[("TANDEM_TEST_SEAMS", "maybe")], "Say true or false."),
+        (&[("TANDEM_TEST_SEAMS", "maybe")], "Say on or off."),
         (&[("TANDEM_LOG_FORMAT", "xml")], "Say human or json."),
         (
             &[

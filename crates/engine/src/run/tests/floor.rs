@@ -258,12 +258,12 @@ fn another_decision_may_be_given_instead_and_must_be_one() {
         "dispatch.began two",
     ];
     assert_eq!(told, expected);
-    let log = run.log().iter();
-    let published = log
-        .clone()
-        .filter(|r| matches!(r.event, Event::OrchestratorDecided { .. }));
-    let escalated = log.filter(|r| matches!(r.event, Event::ConfidenceEscalated { .. }));
-    let (published, escalated) = (published.last(), escalated.last());
+    let newest = |wanted: fn(&Event) -> bool| {
+        let mut log = run.log().iter();
+        log.rfind(|recorded| wanted(&recorded.event))
+    };
+    let published = newest(|event| matches!(event, Event::OrchestratorDecided { .. }));
+    let escalated = newest(|event| matches!(event, Event::ConfidenceEscalated { .. }));
     let cause = escalated.and_then(|r| r.cause.clone());
     assert_eq!(cause, published.map(|r| Cause::Event(r.seq)));
 }
