@@ -202,7 +202,7 @@ impl Open {
             .collect();
         let wanted = (waiting.len() / SHARE_CLOSED).max(1);
         if waiting.len() > wanted {
-            waiting.select_nth_unstable_by_key(wanted, |(rank, seen)| (*rank, seen.since));
+            waiting.select_nth_unstable_by_key(wanted, |(rank, seen)| (*rank, seen.since, seen.id));
         }
         let closed = waiting
             .into_iter()
