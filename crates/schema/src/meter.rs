@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// thrown away and concluded again where there is time.
 #[derive(Debug)]
 pub struct Meter {
-    left: AtomicU64,
+    allowed: u64,
+    spent: AtomicU64,
     exceeded: AtomicBool,
 }
 
 impl Meter {
-    pub fn up_to(units: u64) -> Self {
+    pub fn up_to(allowed: u64) -> Self {
         Self {
-            left: AtomicU64::new(units),
+            allowed,
+            spent: AtomicU64::new(0),
             exceeded: AtomicBool::new(false),
         }
     }
@@ -24,23 +26,24 @@ impl Meter {
         Self::up_to(u64::MAX)
     }
 
+    /// Work of the evaluations that were let through.
+    pub fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
+    }
+
     /// Whether an evaluation was put off.
     pub fn exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
 
+    /// Only one thread uses a meter; it is shared because the state around it is.
     pub(crate) fn admits(&self, work: u64) -> bool {
-        let take = |left: u64| {
-            if left == u64::MAX {
-                return Some(left);
-            }
-            left.checked_sub(work)
-        };
-        let order = Ordering::Relaxed;
-        let admitted = self.left.fetch_update(order, order, take).is_ok();
-        if !admitted {
-            self.exceeded.store(true, order);
+        let spent = self.spent().saturating_add(work);
+        if spent > self.allowed {
+            self.exceeded.store(true, Ordering::Relaxed);
+            return false;
         }
-        admitted
+        self.spent.store(spent, Ordering::Relaxed);
+        true
     }
 }

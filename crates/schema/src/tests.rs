@@ -1,6 +1,7 @@
 //! Which schemas are accepted, what their evaluation costs, and that the estimate holds.
 
 mod estimate;
+mod stack;
 
 use crate::{Budget, Failure, MAX_PATTERNS, Meter, Refused, Schema, brief};
 use serde_json::{Value, json};

@@ -7,6 +7,7 @@ use crate::graph::readiness::{Handling, Readiness, handling, readiness};
 use crate::node::Kind;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
+use tandem_schema::MAX_WORK;
 
 impl Turn<'_> {
     /// Starts everything that may start, skips what cannot, and ends the run when nothing is left.
@@ -41,7 +42,7 @@ impl Turn<'_> {
                 self.settle_run();
                 return;
             };
-            if self.starts >= self.cx.limits.max_starts_per_decision {
+            if self.starts >= self.cx.limits.max_starts_per_decision || self.checked_enough() {
                 self.go_on_later();
                 return;
             }
@@ -52,6 +53,12 @@ impl Turn<'_> {
             self.start_node(ix, entry);
             self.look_again_after(ix, &mut candidates);
         }
+    }
+
+    /// Whether the schemas evaluated in this turn took as much work as one may take. A replay is
+    /// decided whole.
+    fn checked_enough(&self) -> bool {
+        !self.replaying && self.cx.schema_work.spent() >= MAX_WORK
     }
 
     /// Leaves the rest to a decision of its own.

@@ -69,7 +69,14 @@ impl Turn<'_> {
             max_size,
             at: self.now,
         };
-        channel::check_write(name, declared, &write, &value, current.as_ref())?;
+        channel::check_write(
+            name,
+            declared,
+            &write,
+            &value,
+            current.as_ref(),
+            self.cx.schema_work,
+        )?;
         self.emit(
             Event::ChannelWritten {
                 channel: name.to_owned(),
