@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_engine::ids::definition_hash;
+use tandem_engine::definition_hash;
 use tandem_record::{RunStatus, Timestamp, WorkflowId};
 use tandem_runtime::{Permissions, RegisterError};
-use tandem_store::{Commit, DefinitionRecord, RegistryChange, Store};
+use tandem_store::{Commit, DefinitionRecord, Log, RegistryChange};
 use tandem_testkit::house::{House, tenant};
 use tandem_testkit::{Flow, wf};
 
@@ -46,10 +46,10 @@ async fn stored_before(house: &House, document: &Value) {
 async fn a_document_of_an_earlier_release_still_runs_and_fails_closed_at_its_schema() {
     let house = House::new().await;
     let document = writes(json!({"pattern": "(?=x|(a|a)*b)^(a|aa)+$"})).document();
-    let permissions = Permissions::default();
+    let (tenant, permissions) = (tenant(), Permissions::default());
     let today = house
         .runtime
-        .register(Some(&tenant()), &document, permissions);
+        .register(Some(&tenant), &document, permissions);
     let Err(RegisterError::Invalid(problems)) = today.await else {
         panic!("today it is refused");
     };

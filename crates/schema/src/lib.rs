@@ -26,6 +26,7 @@ pub use jsonschema::ValidationError;
 pub use jsonschema::error::ValidationErrorKind;
 pub use limits::{Budget, MAX_PATTERNS, MAX_WORK};
 pub use meter::Meter;
+pub use pattern::Pattern;
 pub use refused::Refused;
 pub use schema::{Failure, Schema, brief};
 

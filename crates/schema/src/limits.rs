@@ -21,9 +21,11 @@ pub(crate) const MAX_SCHEMA_DEPTH: usize = 100;
 /// Schemas applied to one value inside each other, through references and combinators.
 pub(crate) const MAX_CHAIN: usize = 64;
 /// Length of one pattern in bytes, as it is written.
-pub(crate) const MAX_PATTERN_TEXT: usize = 4 * 1024;
+pub(crate) const MAX_PATTERN_TEXT: usize = 16 * 1024;
 /// Size of one compiled pattern in bytes.
 pub(crate) const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
+/// Size of what matches backwards, which may be larger than what was measured.
+pub(crate) const MAX_BACKWARD_BYTES: usize = 8 * MAX_PATTERN_BYTES;
 /// Memory that one pattern may use to match faster, for each thread that matches.
 pub(crate) const PATTERN_CACHE_BYTES: usize = 256 * 1024;
 
@@ -69,11 +71,13 @@ impl Budget {
         take(&mut self.subschemas, 1, at, message)
     }
 
+    /// Refuses early, before a pattern is compiled.
+    pub(crate) fn has_pattern(&self) -> Result<(), Refused> {
+        take(&mut self.patterns.clone(), 1, "", too_many_patterns())
+    }
+
     pub(crate) fn take_pattern(&mut self, at: &str) -> Result<(), Refused> {
-        let message = format!(
-            "the schemas of one document have at most {MAX_PATTERNS} patterns; leave out or merge some"
-        );
-        take(&mut self.patterns, 1, at, message)
+        take(&mut self.patterns, 1, at, too_many_patterns())
     }
 
     pub(crate) fn take_pattern_bytes(&mut self, bytes: usize, at: &str) -> Result<(), Refused> {
@@ -83,6 +87,10 @@ impl Budget {
         );
         take(&mut self.pattern_bytes, bytes, at, message)
     }
+}
+
+fn too_many_patterns() -> String {
+    format!("one document has at most {MAX_PATTERNS} patterns; leave out or merge some")
 }
 
 fn take(left: &mut usize, wanted: usize, at: &str, message: String) -> Result<(), Refused> {

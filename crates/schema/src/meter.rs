@@ -10,6 +10,7 @@ pub struct Meter {
     allowed: u64,
     spent: AtomicU64,
     exceeded: AtomicBool,
+    refused: AtomicBool,
 }
 
 impl Meter {
@@ -18,6 +19,7 @@ impl Meter {
             allowed,
             spent: AtomicU64::new(0),
             exceeded: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
         }
     }
 
@@ -34,6 +36,15 @@ impl Meter {
     /// Whether an evaluation was put off.
     pub fn exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
+    }
+
+    /// Whether a text was too long for its pattern. Who asked may not have been told.
+    pub fn refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
     }
 
     /// Only one thread uses a meter; it is shared because the state around it is.

@@ -1,7 +1,13 @@
 //! Patterns that match in linear time, and what they cost.
 
-use crate::limits::{MAX_PATTERN_BYTES, MAX_PATTERN_TEXT, PATTERN_STEP};
+use crate::limits::{
+    Budget, MAX_BACKWARD_BYTES, MAX_PATTERN_BYTES, MAX_PATTERN_TEXT, MAX_WORK, PATTERN_CACHE_BYTES,
+    PATTERN_STEP,
+};
+use crate::meter::Meter;
 use crate::refused::Refused;
+use crate::schema::Failure;
+use regex::{Regex, RegexBuilder};
 use regex_automata::nfa::thompson::{Compiler, NFA};
 
 #[derive(Debug, Clone, Copy)]
@@ -32,23 +38,81 @@ pub(crate) fn check(pattern: &str, at: &str) -> Result<PatternCost, Refused> {
         Refused::new(at, message)
     };
     let translated = jsonschema_regex::to_rust_regex(pattern).map_err(|()| unusable())?;
-    let config = NFA::config().nfa_size_limit(Some(MAX_PATTERN_BYTES));
-    let built = Compiler::new().configure(config).build(&translated);
-    let nfa = built.map_err(|error| match error.size_limit() {
-        Some(limit) => {
-            let message = format!(
-                "the pattern {shown:?} has more than {limit} bytes when compiled; use smaller \
-                 repetitions, or \"maxLength\" beside it"
-            );
-            Refused::new(at, message)
-        }
+    measure(&translated).map_err(|message| match message {
+        Some(message) => Refused::new(at, message),
         None => unusable(),
+    })
+}
+
+/// `None` instead of a message when it is no regular expression.
+fn measure(pattern: &str) -> Result<PatternCost, Option<String>> {
+    let config = NFA::config().nfa_size_limit(Some(MAX_PATTERN_BYTES));
+    let built = Compiler::new().configure(config).build(pattern);
+    let nfa = built.map_err(|error| match error.size_limit() {
+        Some(limit) => Some(format!(
+            "the pattern {:?} has more than {limit} bytes when compiled; use smaller repetitions",
+            shorten(pattern)
+        )),
+        None => None,
     })?;
     let states = u64::try_from(nfa.states().len()).unwrap_or(u64::MAX);
     Ok(PatternCost {
         work: states.saturating_mul(PATTERN_STEP),
         bytes: nfa.memory_usage(),
     })
+}
+
+/// A pattern outside of schemas, in the syntax of the `regex` crate. It counts as one of its document.
+#[derive(Debug)]
+pub struct Pattern {
+    regex: Regex,
+    /// Work for one byte of text, at worst.
+    work: u64,
+    bytes: usize,
+}
+
+impl Pattern {
+    /// Without a budget for a document that was accepted before there was one.
+    pub fn compile(pattern: &str, budget: Option<&mut Budget>) -> Result<Self, Refused> {
+        if let Some(budget) = &budget {
+            budget.has_pattern()?;
+        }
+        let unusable = |why: String| Refused::new("", format!("not a usable pattern: {why}"));
+        let built = RegexBuilder::new(pattern)
+            .size_limit(MAX_BACKWARD_BYTES)
+            .dfa_size_limit(PATTERN_CACHE_BYTES)
+            .build();
+        let cost = measure(pattern);
+        let regex = built.map_err(|error| unusable(error.to_string()))?;
+        let cost = cost.map_err(|why| unusable(why.unwrap_or_default()))?;
+        if let Some(budget) = budget {
+            budget.take_pattern("")?;
+            budget.take_pattern_bytes(cost.bytes, "")?;
+        }
+        Ok(Self {
+            regex,
+            work: cost.work,
+            bytes: cost.bytes,
+        })
+    }
+
+    /// Bytes of memory it takes, about.
+    pub fn weight(&self) -> usize {
+        4 * self.bytes + PATTERN_CACHE_BYTES / 8
+    }
+
+    pub fn matches(&self, text: &str, meter: &Meter) -> Result<bool, Failure<()>> {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        let work = self.work.saturating_mul(bytes);
+        if work > MAX_WORK {
+            meter.refuse();
+            return Err(Failure::TooMuchWork);
+        }
+        if !meter.admits(work) {
+            return Err(Failure::PutOff);
+        }
+        Ok(self.regex.is_match(text))
+    }
 }
 
 /// What a pattern uses that only a backtracking engine understands.

@@ -2,7 +2,7 @@
 
 use crate::cost::{Costs, Estimate};
 use crate::graph::Graph;
-use crate::limits::{Budget, MAX_PATTERN_BYTES, MAX_WORK, PATTERN_CACHE_BYTES};
+use crate::limits::{Budget, MAX_BACKWARD_BYTES, MAX_WORK, PATTERN_CACHE_BYTES};
 use crate::measure::Shape;
 use crate::meter::Meter;
 use crate::refused::Refused;
@@ -74,8 +74,7 @@ impl Schema {
         let graph = Graph::read(document, budget)?;
         let costs = Costs::of(&graph)?;
         let patterns = PatternOptions::regex()
-            // What matches backwards may be larger than what was measured.
-            .size_limit(8 * MAX_PATTERN_BYTES)
+            .size_limit(MAX_BACKWARD_BYTES)
             .dfa_size_limit(PATTERN_CACHE_BYTES);
         let validator = jsonschema::options()
             .offline()

@@ -253,7 +253,7 @@ fn build(
             continue;
         }
         let condition = edge.condition.as_ref().and_then(|c| {
-            CompiledCondition::new(c)
+            CompiledCondition::new(c, |text| schemas.pattern(text))
                 .map_err(|(key, message)| {
                     problems.push(
                         Problem::new(format!("/edges/{e}/condition/{key}"), message)

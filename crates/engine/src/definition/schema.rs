@@ -5,7 +5,7 @@ use super::{Permissions, Problem};
 use crate::pack::Brought;
 use serde_json::Value;
 use std::sync::LazyLock;
-use tandem_schema::{Budget, Failure, MAX_WORK, Meter, Refused, Schema, brief};
+use tandem_schema::{Budget, Failure, MAX_WORK, Meter, Pattern, Refused, Schema, brief};
 
 static DOCUMENT: LazyLock<Schema> = LazyLock::new(|| {
     let text = include_str!("workflow.schema.json");
@@ -67,6 +67,14 @@ impl Schemas {
             Err(why) if self.stored => Ok(Schema::refused(why)),
             Err(why) => Err(why),
         }
+    }
+
+    /// A pattern outside of schemas. One that was accepted once stays.
+    pub(crate) fn pattern(&mut self, text: &str) -> Result<Pattern, Refused> {
+        let budget = (!self.stored).then_some(&mut self.budget);
+        let pattern = Pattern::compile(text, budget)?;
+        self.weight += pattern.weight();
+        Ok(pattern)
     }
 
     /// Bytes of memory the schemas take, about.

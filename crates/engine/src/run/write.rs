@@ -87,7 +87,7 @@ impl Turn<'_> {
                 schema_version,
                 node: Some(node.id.clone()),
                 mirrored: config.is_some(),
-                untrusted: self.run.passes_on_untrusted(ix),
+                untrusted: self.run.passes_on_untrusted(ix, self.cx.schema_work),
             },
             Some(cause),
         );

@@ -141,3 +141,35 @@ fn a_stored_document_compiles_with_a_schema_that_is_refused_today() {
     let compiled = Definition::compile(&document, stored);
     assert!(compiled.is_ok(), "{:?}", compiled.err());
 }
+
+#[test]
+fn patterns_of_conditions_count_and_many_heavy_ones_are_refused() {
+    let noop = json!({"typeId": "core.noop", "config": {}});
+    let mut document = document(noop, &json!({}));
+    let node = document["nodes"][0].clone();
+    let mut copy = node.clone();
+    copy["id"] = json!("m");
+    document["nodes"] = json!([node, copy]);
+    let edges = |pattern: fn(usize) -> String, count| {
+        let edge = |i| {
+            json!({"id": format!("e{i}"), "sourceNodeId": "n", "targetNodeId": "m",
+                   "condition": {"type": "regex", "left": "x", "right": pattern(i)}})
+        };
+        (0..count).map(edge).collect::<Vec<Value>>()
+    };
+    document["edges"] = json!(edges(|i| format!("^{i}"), 256));
+    assert_eq!(problems(&document), []);
+    for (pattern, count, place) in [
+        (
+            (|i| format!("^{i}")) as fn(usize) -> String,
+            257,
+            "/edges/256/condition/right",
+        ),
+        (|i| format!(r"^\p{{L}}{{40}}{i}"), 1_500, "/edges/"),
+    ] {
+        document["edges"] = json!(edges(pattern, count));
+        let found = problems(&document);
+        assert!(found[0].path.starts_with(place), "{:?}", found[0]);
+        assert!(found[0].message.contains("patterns"), "{:?}", found[0]);
+    }
+}

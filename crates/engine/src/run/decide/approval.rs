@@ -220,7 +220,8 @@ fn outputs(decision: &Decision, edited: Option<Value>) -> Object {
 pub(super) fn rejected(turn: &mut Turn<'_>, ix: usize, outputs: Object, cause: Seq) {
     let drawn = turn.run.def.nodes[ix].outgoing.iter().any(|&e| {
         let condition = turn.run.def.edges[e].condition.as_ref();
-        condition.is_some_and(|c| c.holds(&outputs, &RunScope::with_output(&turn.run, &outputs)))
+        let scope = RunScope::with_output(&turn.run, &outputs);
+        condition.is_some_and(|c| c.holds(&outputs, &scope, turn.cx.schema_work))
     });
     if drawn {
         turn.complete_node(ix, Done::with(outputs), cause);

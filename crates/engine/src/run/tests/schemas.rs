@@ -103,3 +103,24 @@ fn a_decision_that_checked_enough_leaves_the_rest_to_another() {
     run.when(Command::Continue);
     assert_eq!(run.status(), RunStatus::Completed);
 }
+
+#[test]
+fn a_text_too_long_for_the_pattern_of_a_condition_fails_the_run_instead_of_choosing_the_way() {
+    let condition = json!({"type": "regex", "left": "text", "right": r"^(\p{L}{1,20}x){1,3}$"});
+    let way = || {
+        flow("ways")
+            .node("n", "core.identity", json!({}))
+            .noops("review")
+            .edge("n", "review", json!({"condition": condition}))
+    };
+    let ends = |text: String| {
+        let mut run = Stage::new(way());
+        run.create(json!({"text": text}));
+        run.run().error().map(|error| error.code.clone())
+    };
+    assert_eq!(ends("abx".to_owned()), None);
+    assert_eq!(
+        ends("a".repeat(400_000)).as_deref(),
+        Some("schema_work_exceeded")
+    );
+}
