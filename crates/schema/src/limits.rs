@@ -47,6 +47,8 @@ pub struct Budget {
     schema_bytes: usize,
     patterns: usize,
     pattern_bytes: usize,
+    /// The patterns were too large together: no other is compiled only to find that out again.
+    patterns_too_large: bool,
 }
 
 impl Default for Budget {
@@ -56,6 +58,7 @@ impl Default for Budget {
             schema_bytes: MAX_SCHEMA_BYTES,
             patterns: MAX_PATTERNS,
             pattern_bytes: MAX_ALL_PATTERN_BYTES,
+            patterns_too_large: false,
         }
     }
 }
@@ -71,26 +74,27 @@ impl Budget {
         take(&mut self.subschemas, 1, at, message)
     }
 
-    /// Refuses early, before a pattern is compiled.
-    pub(crate) fn has_pattern(&self) -> Result<(), Refused> {
-        take(&mut self.patterns.clone(), 1, "", too_many_patterns())
-    }
-
     pub(crate) fn take_pattern(&mut self, at: &str) -> Result<(), Refused> {
-        take(&mut self.patterns, 1, at, too_many_patterns())
+        if self.patterns_too_large {
+            return Err(Refused::new(at, too_large_patterns()));
+        }
+        let message =
+            format!("one document has at most {MAX_PATTERNS} patterns; leave out or merge some");
+        take(&mut self.patterns, 1, at, message)
     }
 
     pub(crate) fn take_pattern_bytes(&mut self, bytes: usize, at: &str) -> Result<(), Refused> {
-        let message = format!(
-            "the patterns of one document are too large together, at most {MAX_ALL_PATTERN_BYTES} \
-             bytes when compiled; use smaller repetitions and fewer Unicode classes"
-        );
-        take(&mut self.pattern_bytes, bytes, at, message)
+        let taken = take(&mut self.pattern_bytes, bytes, at, too_large_patterns());
+        self.patterns_too_large |= taken.is_err();
+        taken
     }
 }
 
-fn too_many_patterns() -> String {
-    format!("one document has at most {MAX_PATTERNS} patterns; leave out or merge some")
+fn too_large_patterns() -> String {
+    format!(
+        "the patterns of one document are too large together, at most {MAX_ALL_PATTERN_BYTES} \
+         bytes when compiled; use smaller repetitions and fewer Unicode classes"
+    )
 }
 
 fn take(left: &mut usize, wanted: usize, at: &str, message: String) -> Result<(), Refused> {

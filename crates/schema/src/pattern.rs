@@ -73,22 +73,23 @@ pub struct Pattern {
 
 impl Pattern {
     /// Without a budget for a document that was accepted before there was one.
-    pub fn compile(pattern: &str, budget: Option<&mut Budget>) -> Result<Self, Refused> {
-        if let Some(budget) = &budget {
-            budget.has_pattern()?;
+    pub fn compile(pattern: &str, mut budget: Option<&mut Budget>) -> Result<Self, Refused> {
+        if let Some(budget) = &mut budget {
+            budget.take_pattern("")?;
         }
         let unusable = |why: String| Refused::new("", format!("not a usable pattern: {why}"));
-        let built = RegexBuilder::new(pattern)
-            .size_limit(MAX_BACKWARD_BYTES)
-            .dfa_size_limit(PATTERN_CACHE_BYTES)
-            .build();
-        let cost = measure(pattern);
-        let regex = built.map_err(|error| unusable(error.to_string()))?;
-        let cost = cost.map_err(|why| unusable(why.unwrap_or_default()))?;
+        let cost = measure(pattern).map_err(|why| {
+            let syntax = || Regex::new(pattern).err().map(|error| error.to_string());
+            unusable(why.or_else(syntax).unwrap_or_default())
+        })?;
         if let Some(budget) = budget {
-            budget.take_pattern("")?;
             budget.take_pattern_bytes(cost.bytes, "")?;
         }
+        let regex = RegexBuilder::new(pattern)
+            .size_limit(MAX_BACKWARD_BYTES)
+            .dfa_size_limit(PATTERN_CACHE_BYTES)
+            .build()
+            .map_err(|error| unusable(error.to_string()))?;
         Ok(Self {
             regex,
             work: cost.work,

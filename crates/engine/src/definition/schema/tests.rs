@@ -13,6 +13,7 @@ fn document(node: Value, extra: &Value) -> Value {
     node["id"] = json!("n");
     node["name"] = json!("n");
     node["position"] = json!({"x": 0, "y": 0});
+    node["inputs"] = json!({});
     let mut document = json!({"id": "wf", "name": "wf", "version": "1.0.0",
         "nodes": [node], "edges": [], "triggers": [], "variables": [], "metadata": {},
         "settings": {}});
@@ -133,7 +134,7 @@ fn a_stored_document_compiles_with_a_schema_that_is_refused_today() {
     }
     // Its default answer was checked when it came in.
     let config = json!({
-        "kind": "custom", "data": {"kind": "x"}, "resumeSchema": {"pattern": LOOK_AROUND},
+        "kind": "custom", "data": {"customKind": "x"}, "resumeSchema": {"pattern": LOOK_AROUND},
         "timeoutMs": 5, "tandem": {"onTimeout": {"policy": "default", "value": "aa"}},
     });
     let node = json!({"typeId": "core.interrupt", "config": config});
