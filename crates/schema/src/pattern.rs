@@ -48,12 +48,14 @@ pub(crate) fn check(pattern: &str, at: &str) -> Result<PatternCost, Refused> {
 fn measure(pattern: &str) -> Result<PatternCost, Option<String>> {
     let config = NFA::config().nfa_size_limit(Some(MAX_PATTERN_BYTES));
     let built = Compiler::new().configure(config).build(pattern);
-    let nfa = built.map_err(|error| match error.size_limit() {
-        Some(limit) => Some(format!(
-            "the pattern {:?} has more than {limit} bytes when compiled; use smaller repetitions",
-            shorten(pattern)
-        )),
-        None => None,
+    let nfa = built.map_err(|error| {
+        error.size_limit().map(|limit| {
+            let shown = shorten(pattern);
+            format!(
+                "the pattern {shown:?} has more than {limit} bytes when compiled; use smaller \
+                 repetitions"
+            )
+        })
     })?;
     let states = u64::try_from(nfa.states().len()).unwrap_or(u64::MAX);
     Ok(PatternCost {

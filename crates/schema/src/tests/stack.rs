@@ -14,10 +14,12 @@ fn on_a_worker(work: impl FnOnce() + Send + 'static) {
     thread.join().expect("it fits");
 }
 
+type Wrap = fn(Value) -> Value;
+
 /// Recursive schemas with much between one level of the value and the next.
-fn recursive() -> Vec<(Value, fn(Value) -> Value)> {
-    let member: fn(Value) -> Value = |v| json!({"a": v});
-    let item: fn(Value) -> Value = |v| json!([v]);
+fn recursive() -> Vec<(Value, Wrap)> {
+    let member: Wrap = |v| json!({"a": v});
+    let item: Wrap = |v| json!([v]);
     let mut chain = json!({"$ref": "#"});
     for _ in 0..10 {
         chain = json!({"allOf": [chain]});
@@ -56,7 +58,7 @@ fn recursive() -> Vec<(Value, fn(Value) -> Value)> {
 }
 
 /// Checks the deepest value that the schema is evaluated for, and returns how deep that is.
-fn deepest(schema: &Schema, wrap: fn(Value) -> Value, leaf: &Value) -> usize {
+fn deepest(schema: &Schema, wrap: Wrap, leaf: &Value) -> usize {
     let mut value = leaf.clone();
     let mut depth = 0;
     loop {
@@ -91,7 +93,7 @@ fn evaluations_that_are_let_through_do_not_overflow_the_stack() {
 #[test]
 fn the_deepest_schemas_that_are_accepted_compile_on_the_stack() {
     for wrap in [
-        (|s| json!({"items": s})) as fn(Value) -> Value,
+        (|s| json!({"items": s})) as Wrap,
         |s| json!({"properties": {"a": s}}),
         |s| json!({"allOf": [s]}),
         |s| json!({"additionalProperties": s, "unevaluatedProperties": false}),
