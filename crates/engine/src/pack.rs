@@ -1,10 +1,10 @@
 //! Node types that packs bring, as far as documents and decisions depend on them. What a pack's code
 //! does is nobody's business here.
 
-use jsonschema::Validator;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_record::is_reserved_type;
+use tandem_schema::Schema;
 
 /// The types of a host's packs.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct PackType {
     /// The pack it comes from, as `name@version`.
     pub pack: String,
     /// What its configuration has to look like, if its author said so.
-    pub config: Option<Arc<Validator>>,
+    pub config: Option<Arc<Schema>>,
 }
 
 impl PackTypes {
@@ -66,7 +66,7 @@ impl<'a> Brought<'a> {
     }
 
     /// What a type's configuration has to look like.
-    pub(crate) fn config(self, type_id: &str) -> Option<&'a Validator> {
+    pub(crate) fn config(self, type_id: &str) -> Option<&'a Schema> {
         match self {
             Self::By(types) => types.get(type_id)?.config.as_deref(),
             Self::Nothing | Self::Once => None,

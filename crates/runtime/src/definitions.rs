@@ -1,6 +1,8 @@
 //! Compiled definitions in memory: by content for ever true, by id only as long as the registry
-//! says so. Bounded; a miss costs a read and a compilation.
+//! says so. Bounded by bytes; a miss costs a read and a compilation.
 
+use crate::byte_cache::ByteCache;
+use crate::offload::Offload;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +13,26 @@ use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalle
 use tandem_record::{DefinitionHash, EffectId, TenantId, WorkflowId};
 use tandem_store::{Fault, Store};
 
-/// Compiled documents kept; a document is a few kilobytes.
-const MAX_COMPILED: usize = 1024;
+/// Bytes of compiled documents kept.
+const MAX_BYTES: usize = 128 * 1024 * 1024;
+/// A compiled document takes about this many times its text.
+const COMPILED_PER_BYTE: usize = 8;
+/// Bytes of what ids mean.
+const MAX_CURRENT_BYTES: usize = 4 * 1024 * 1024;
 
 pub(crate) struct CompiledDefinitions {
     /// What documents may use of the types for conformance tests.
     conformance: ConformanceTypes,
-    by_hash: Mutex<HashMap<DefinitionHash, Arc<Definition>>>,
-    /// What an id means for a tenant. Cleared by every registration through this process.
-    current: Mutex<HashMap<(TenantId, WorkflowId), DefinitionHash>>,
+    by_hash: Mutex<ByteCache<DefinitionHash, Arc<Definition>>>,
+    current: Mutex<Current>,
+    compiling: Offload,
+}
+
+/// What an id means for a tenant. Forgotten by registrations through this process.
+struct Current {
+    hashes: ByteCache<(TenantId, WorkflowId), DefinitionHash>,
+    /// Changes whenever something is forgotten: what was read before that is not remembered.
+    changes: u64,
 }
 
 impl CompiledDefinitions {
@@ -30,8 +43,12 @@ impl CompiledDefinitions {
                 true => ConformanceTypes::Everywhere,
                 false => ConformanceTypes::StoredOnly,
             },
-            by_hash: Mutex::default(),
-            current: Mutex::default(),
+            by_hash: Mutex::new(ByteCache::new(MAX_BYTES)),
+            current: Mutex::new(Current {
+                hashes: ByteCache::new(MAX_CURRENT_BYTES),
+                changes: 0,
+            }),
+            compiling: Offload::default(),
         }
     }
 
@@ -41,14 +58,15 @@ impl CompiledDefinitions {
         store: &dyn Store,
         hash: &DefinitionHash,
     ) -> Result<Arc<Definition>, Fault> {
-        if let Some(found) = self.by_hash.lock().get(hash) {
-            return Ok(Arc::clone(found));
+        let known = self.by_hash.lock().get(hash);
+        if let Some(found) = known {
+            return Ok(found);
         }
         let document = store.definition(hash).await?.ok_or_else(|| {
             let message = format!("definition {hash} is pinned by a run but not in the store");
             Fault::permanent("corrupt", message)
         })?;
-        self.compile(&document)
+        self.load(hash, document).await
     }
 
     /// What the id means now.
@@ -59,54 +77,85 @@ impl CompiledDefinitions {
         workflow: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
         let key = (tenant.clone(), workflow.clone());
-        let known = self.current.lock().get(&key).cloned();
+        let (known, changes) = {
+            let mut current = self.current.lock();
+            (current.hashes.get(&key), current.changes)
+        };
         if let Some(hash) = known {
             return self.by_hash(store, &hash).await.map(Some);
         }
         let Some(registered) = store.registered(tenant, workflow).await? else {
             return Ok(None);
         };
-        let definition = self.compile(&registered.document)?;
+        let definition = self.load(&registered.hash, registered.document).await?;
         let mut current = self.current.lock();
-        if current.len() >= MAX_COMPILED {
-            current.clear();
+        if current.changes == changes {
+            let bytes = 128 + tenant.as_str().len() + workflow.as_str().len();
+            current.hashes.insert(key, registered.hash, bytes);
         }
-        current.insert(key, registered.hash);
         Ok(Some(definition))
     }
 
-    fn compile(&self, document: &str) -> Result<Arc<Definition>, Fault> {
-        let unreadable = |why: String| {
-            let message = format!("a stored workflow document does not compile: {why}");
-            Fault::permanent("corrupt", message)
-        };
-        let parsed = serde_json::from_str(document).map_err(|e| unreadable(e.to_string()))?;
-        let trusted = Permissions {
-            conformance: self.conformance,
-            packs: Brought::Once,
-        };
-        let definition = Definition::compile(&parsed, trusted)
-            .map(Arc::new)
-            .map_err(|problems| unreadable(format!("{problems:?}")))?;
-        self.remember(&definition);
+    /// Compiles a document of the store, off the threads that serve everybody.
+    async fn load(
+        &self,
+        hash: &DefinitionHash,
+        document: Arc<str>,
+    ) -> Result<Arc<Definition>, Fault> {
+        let turn = self.compiling.turn().await;
+        // Somebody else may have compiled it meanwhile.
+        let known = self.by_hash.lock().get(hash);
+        if let Some(found) = known {
+            return Ok(found);
+        }
+        let bytes = document.len();
+        let conformance = self.conformance;
+        let definition = turn.run(move || compile(&document, conformance)).await?;
+        self.remember(&definition, bytes);
         Ok(definition)
     }
 
-    pub(crate) fn remember(&self, definition: &Arc<Definition>) {
-        let mut by_hash = self.by_hash.lock();
-        if by_hash.len() >= MAX_COMPILED {
-            by_hash.retain(|_, held| Arc::strong_count(held) > 1);
-            if by_hash.len() >= MAX_COMPILED {
-                by_hash.clear();
-            }
-        }
-        by_hash.insert(definition.hash.clone(), Arc::clone(definition));
+    /// Does the work of a registration off the threads that serve everybody.
+    pub(crate) async fn admit<T, W>(&self, admit: W) -> T
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        self.compiling.turn().await.run(admit).await
     }
 
-    /// The registry changed.
-    pub(crate) fn forget_current(&self) {
-        self.current.lock().clear();
+    /// Keeps a definition whose document has this many bytes.
+    pub(crate) fn remember(&self, definition: &Arc<Definition>, bytes: usize) {
+        let weight = bytes * COMPILED_PER_BYTE + definition.schema_weight();
+        let hash = definition.hash.clone();
+        let mut by_hash = self.by_hash.lock();
+        by_hash.insert(hash, Arc::clone(definition), weight);
     }
+
+    /// What an id means changed, for one tenant or for all.
+    pub(crate) fn forget_current(&self, tenant: Option<&TenantId>, workflow: &WorkflowId) {
+        let mut current = self.current.lock();
+        current.changes += 1;
+        match tenant {
+            Some(tenant) => current.hashes.remove(&(tenant.clone(), workflow.clone())),
+            None => current.hashes.retain(|(_, known)| known != workflow),
+        }
+    }
+}
+
+fn compile(document: &str, conformance: ConformanceTypes) -> Result<Arc<Definition>, Fault> {
+    let unreadable = |why: String| {
+        let message = format!("a stored workflow document does not compile: {why}");
+        Fault::permanent("corrupt", message)
+    };
+    let parsed = serde_json::from_str(document).map_err(|e| unreadable(e.to_string()))?;
+    let trusted = Permissions {
+        conformance,
+        packs: Brought::Once,
+    };
+    Definition::compile(&parsed, trusted)
+        .map(Arc::new)
+        .map_err(|problems| unreadable(format!("{problems:?}")))
 }
 
 /// What one decision has asked for so far.

@@ -10,7 +10,7 @@ use crate::remember;
 use crate::runtime::Runtime;
 use crate::submit::Delivery;
 use crate::webhooks::Subscription;
-use tandem_engine::run::{self, Birth, Decision, Run, TimerWish, wanted_timers};
+use tandem_engine::run::{self, Birth, Decision, Run, SchemaMeter, TimerWish, wanted_timers};
 use tandem_record::{EffectId, Recorded, Seq, StreamId, TimerKey, Timestamp};
 use tandem_store::{
     Append, Commit, Error, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
@@ -102,11 +102,11 @@ impl Runtime {
         mut draft: Draft<'_>,
     ) -> Vec<(OwnedMutexGuard<Slot>, Drafted)> {
         let now = self.clock().now();
-        let nothing = Seen::default();
+        let (nothing, no_schemas) = (Seen::default(), SchemaMeter::up_to(0));
         let mut children = Vec::with_capacity(births.len());
         for birth in births {
             let place = self.inner.live.slot(&birth.child).lock_owned().await;
-            let decision = run::bear(birth, &self.context(now, &nothing));
+            let decision = run::bear(birth, &self.context(now, &nothing, &no_schemas));
             let drafted = self.draft(&mut draft, None, decision, Delivery::default(), None);
             children.push((place, drafted));
         }

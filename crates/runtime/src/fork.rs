@@ -2,12 +2,14 @@
 //! one commit. Whether a fork can be made is settled before anything is written.
 
 use crate::codec;
+use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
 use crate::found::Founding;
 use crate::remember::origin_of;
 use crate::runtime::Runtime;
 use crate::submit::{Answering, SubmitError};
-use tandem_engine::run::{self, Context, Source};
+use std::borrow::Cow;
+use std::sync::Arc;
 use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
     RunRequest, Seq, StreamId, TraceContext,
@@ -81,12 +83,6 @@ impl Runtime {
             Err(fault) => return Err(fault.into()),
         }
         let definition = self.pinned(source).await?;
-        let clean = |event: &Event| self.cleaned(event);
-        let order = Source {
-            log: &log,
-            request,
-            clean: &clean,
-        };
         let founding = Founding {
             run: &run_id,
             tenant,
@@ -94,8 +90,13 @@ impl Runtime {
             answering,
             guard: None,
         };
-        let decide = |cx: &Context<'_>| run::fork(&definition, run_id.clone(), &order, cx);
-        self.found(founding, decide).await?;
+        let input = DecisionInput::Fork {
+            definition,
+            run_id: run_id.clone(),
+            log: Arc::new(log),
+            request: Cow::Owned(request),
+        };
+        self.found(founding, &input).await?;
         Ok(run_id)
     }
 

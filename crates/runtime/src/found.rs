@@ -1,10 +1,10 @@
 //! The beginning of a run somebody asked for, made anew or forked: decided and committed, and
 //! decided again when another run moved the memory it stands on.
 
+use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
 use crate::runtime::Runtime;
 use crate::submit::{Answer, Answering, Delivery, MAX_CONFLICTS, SubmitError, contended};
-use tandem_engine::run::{Context, Decision, Undecided};
 use tandem_record::{RunId, TenantId};
 use tandem_store::{Conflict, Error, Fault, Guard};
 
@@ -22,7 +22,7 @@ impl Runtime {
     pub(crate) async fn found(
         &self,
         founding: Founding<'_>,
-        decide: impl Fn(&Context<'_>) -> Result<Decision, Undecided>,
+        input: &DecisionInput<'_>,
     ) -> Result<(), SubmitError> {
         let Founding {
             run,
@@ -32,7 +32,7 @@ impl Runtime {
             guard,
         } = founding;
         for _ in 0..MAX_CONFLICTS {
-            let decision = match self.with_definitions(tenant, &decide).await {
+            let decision = match self.ask_engine(tenant, input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
                     return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;

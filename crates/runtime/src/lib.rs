@@ -12,11 +12,13 @@
 
 mod answers;
 mod bell;
+mod byte_cache;
 mod clock;
 mod codec;
 mod config;
 mod crash;
 mod deciding;
+mod decision_input;
 mod deeds;
 mod definitions;
 mod durable;
@@ -26,6 +28,7 @@ mod found;
 mod live;
 mod metrics;
 mod mock_models;
+mod offload;
 mod people;
 mod pick_up;
 mod query;

@@ -33,24 +33,15 @@ impl Runtime {
         &self,
         tenant: Option<&TenantId>,
         document: &Value,
-        permissions: Permissions<'_>,
+        permissions: Permissions<'static>,
     ) -> Result<Registration, RegisterError> {
-        let permissions = Permissions {
-            packs: Brought::By(self.packs()),
-            conformance: match self.inner.config.conformance {
-                true => permissions.conformance,
-                false => ConformanceTypes::Off,
-            },
-        };
-        let definition = Definition::admit(document, permissions)
-            .map(Arc::new)
-            .map_err(RegisterError::Invalid)?;
-        let mut problems = self.providers().check(&definition);
-        problems.extend(self.agent_policy().complaint(&definition));
-        if !problems.is_empty() {
-            return Err(RegisterError::Invalid(problems));
-        }
-        let document: Arc<str> = Arc::from(document.to_string());
+        let (runtime, document) = (self.clone(), document.clone());
+        let admitted = self.inner.definitions.admit(move || {
+            let definition = runtime.admit(&document, permissions)?;
+            Ok((definition, Arc::<str>::from(document.to_string())))
+        });
+        let admitted = Box::pin(self.in_time(admitted)).await?;
+        let (definition, document) = admitted.map_err(RegisterError::Invalid)?;
         for _ in 0..MAX_CONFLICTS {
             let known = self.own_registration(tenant, definition.id()).await?;
             let outcome = match &known {
@@ -73,11 +64,35 @@ impl Runtime {
             let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
             let told = self.told_registry(tenant, "workflow.register", definition.id(), details);
             if self.commit_registry(change, guard, told).await? {
-                self.inner.definitions.remember(&definition);
+                let bytes = document.len();
+                self.inner.definitions.remember(&definition, bytes);
                 return Ok(outcome);
             }
         }
         Err(contended(definition.id()).into())
+    }
+
+    /// Compiles a document that somebody wants to register, for this host.
+    fn admit(
+        &self,
+        document: &Value,
+        permissions: Permissions<'_>,
+    ) -> Result<Arc<Definition>, Vec<Problem>> {
+        let permissions = Permissions {
+            packs: Brought::By(self.packs()),
+            conformance: match self.inner.config.conformance {
+                true => permissions.conformance,
+                false => ConformanceTypes::Off,
+            },
+        };
+        let definition = Definition::admit(document, permissions)?;
+        let mut problems = self.providers().check(&definition);
+        problems.extend(self.agent_policy().complaint(&definition));
+        if problems.is_empty() {
+            Ok(Arc::new(definition))
+        } else {
+            Err(problems)
+        }
     }
 
     /// `false` when the tenant has no document of that id.
@@ -157,6 +172,12 @@ impl Runtime {
         guard: Guard,
         told: AuditDraft,
     ) -> Result<bool, Fault> {
+        let (tenant, workflow) = match &change {
+            RegistryChange::Register {
+                tenant, definition, ..
+            } => (tenant.clone(), definition.workflow.clone()),
+            RegistryChange::Unregister { tenant, workflow } => (tenant.clone(), workflow.clone()),
+        };
         let commit = Commit {
             registry: vec![change],
             guards: vec![guard],
@@ -164,7 +185,9 @@ impl Runtime {
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;
-        self.inner.definitions.forget_current();
+        self.inner
+            .definitions
+            .forget_current(tenant.as_ref(), &workflow);
         match result {
             Ok(()) => Ok(true),
             Err(Error::Fault(fault)) => Err(fault),

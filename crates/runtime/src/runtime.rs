@@ -8,6 +8,7 @@ use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
 use crate::live::LiveRuns;
 use crate::metrics::Metrics;
+use crate::offload::Offload;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) config: RuntimeConfig,
     pub(crate) live: LiveRuns,
     pub(crate) definitions: CompiledDefinitions,
+    /// Where decisions with much schema work are made.
+    pub(crate) schema_work: Offload,
     pub(crate) bell: Bell,
     pub(crate) ended: broadcast::Sender<RunId>,
     pub(crate) metrics: Metrics,
@@ -70,6 +73,7 @@ impl Runtime {
                 webhooks: Webhooks::new(config.max_effects, config.alone),
                 definitions: CompiledDefinitions::new(config.conformance),
                 config,
+                schema_work: Offload::default(),
                 bell: Bell::default(),
                 ended: broadcast::Sender::new(ENDED_KEPT),
                 metrics: Metrics::default(),

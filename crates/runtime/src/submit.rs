@@ -1,17 +1,18 @@
 //! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
 //! anybody.
 
+use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
-use crate::definitions::Seen;
 use crate::fork::Unforkable;
 use crate::found::Founding;
 use crate::live::Slot;
 use crate::runtime::Runtime;
+use std::borrow::Cow;
 use std::sync::Arc;
-use tandem_engine::run::{self, Context, Decision, Need, Refusal, Run, Undecided};
+use tandem_engine::run::{Refusal, Run};
 use tandem_record::{
     Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
-    TimerKey, Timestamp, WorkflowId,
+    TimerKey, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -19,8 +20,6 @@ use tandem_store::{
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
 pub(crate) const MAX_CONFLICTS: usize = 16;
-/// Things one decision may ask for, one after the other. A replay asks anew after each child.
-const MAX_LOOKUPS: usize = 512;
 
 /// A run to create.
 pub struct NewRun {
@@ -130,7 +129,6 @@ impl Runtime {
         };
         let scope = new.request.scope_id.clone();
         let cause = claimed_cause(&new.request);
-        let request = new.request;
         let founding = Founding {
             run: &run_id,
             tenant: &tenant,
@@ -138,11 +136,13 @@ impl Runtime {
             answering,
             guard,
         };
-        let decide = |cx: &Context<'_>| {
-            let (run_id, cause) = (run_id.clone(), cause.clone());
-            run::create(&definition, run_id, request.clone(), cause, cx)
+        let input = DecisionInput::Creation {
+            definition,
+            run_id: run_id.clone(),
+            request: Cow::Owned(new.request),
+            cause,
         };
-        match Box::pin(self.found(founding, decide)).await {
+        match Box::pin(self.found(founding, &input)).await {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
@@ -213,10 +213,11 @@ impl Runtime {
             if of.is_some() {
                 delivery.deed = Deed::of(&command, &self.actor);
             }
-            let decided = self
-                .with_definitions(&tenant, |cx| run::decide(&current, command.clone(), cx))
-                .await;
-            let decision = match decided {
+            let input = DecisionInput::Command {
+                run: Cow::Borrowed(&current),
+                command: Cow::Borrowed(&command),
+            };
+            let decision = match self.ask_engine(&tenant, &input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
                     held.run = Some(current);
@@ -255,54 +256,6 @@ impl Runtime {
         let (folded, snapshot_at) = folded.ok_or(SubmitError::NotFound)?;
         slot.snapshot_at = snapshot_at;
         Ok(folded)
-    }
-
-    /// What a decision may look at.
-    pub(crate) fn context<'a>(&'a self, now: Timestamp, seen: &'a Seen) -> Context<'a> {
-        Context {
-            now,
-            limits: self.limits(),
-            agents: &self.inner.config.agents,
-            conformance: self.inner.config.conformance,
-            definitions: seen,
-            memory: seen,
-            providers: self.providers(),
-            packs: self.packs(),
-            asked: seen,
-            tools: self.tools(),
-        }
-    }
-
-    /// Decides, loading each definition the engine turns out to need.
-    pub(crate) async fn with_definitions(
-        &self,
-        tenant: &TenantId,
-        decide: impl Fn(&Context<'_>) -> Result<Decision, Undecided>,
-    ) -> Result<Decision, SubmitError> {
-        let mut seen = Seen::default();
-        let now = self.clock().now();
-        for _ in 0..MAX_LOOKUPS {
-            match decide(&self.context(now, &seen)) {
-                Ok(decision) => return Ok(decision),
-                Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
-                Err(Undecided::Needs(Need::Workflow(workflow))) => {
-                    let store = &**self.store();
-                    let definitions = &self.inner.definitions;
-                    // What happens rarely is kept out of a future that is made for every request.
-                    let found = Box::pin(definitions.current(store, tenant, &workflow)).await?;
-                    seen.workflows.insert(workflow, found);
-                }
-                Err(Undecided::Needs(Need::Memory(need))) => {
-                    Box::pin(self.look_up_memory(tenant, *need, &mut seen)).await?;
-                }
-                Err(Undecided::Needs(Need::Model(need))) => {
-                    let said = Box::pin(self.hear_again(&need)).await?;
-                    seen.said.insert(need.effect, said);
-                }
-            }
-        }
-        let message = format!("a decision needs more than {MAX_LOOKUPS} lookups");
-        Err(Fault::permanent("too_many_lookups", message).into())
     }
 
     pub(crate) fn answer(

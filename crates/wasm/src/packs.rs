@@ -5,10 +5,10 @@ use crate::limits::Limits;
 use crate::load::{Files, Pack};
 use crate::refusal::Refusal;
 use crate::sandbox::{self, Stop};
-use jsonschema::Validator;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, PackAnswer, PackCall};
+use tandem_schema::Schema;
 use wasmi::Engine;
 
 pub struct Packs {
@@ -25,7 +25,7 @@ pub struct TypeInfo {
     /// `name@version`.
     pub pack: String,
     /// What a node's configuration has to look like.
-    pub config: Option<Arc<Validator>>,
+    pub config: Option<Arc<Schema>>,
 }
 
 impl Packs {

@@ -4,22 +4,23 @@ use crate::limits::Limits;
 use crate::load::Files;
 use crate::manifest::{Node, stays_inside};
 use crate::refusal::Refusal;
-use jsonschema::Validator;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::Object;
+use tandem_schema::{Budget, Failure, Meter, Schema};
 
 #[derive(Default)]
 pub(crate) struct Schemas {
-    config: Option<Arc<Validator>>,
-    inputs: Option<Validator>,
-    outputs: Option<Validator>,
+    config: Option<Arc<Schema>>,
+    inputs: Option<Schema>,
+    outputs: Option<Schema>,
 }
 
 impl Schemas {
     pub(crate) fn read(node: &Node, files: Files<'_>, limits: &Limits) -> Result<Self, Refusal> {
-        let read = |path: &Option<String>| match path {
-            Some(path) => validator(path, files, limits).map(Some),
+        let mut budget = Budget::default();
+        let mut read = |path: &Option<String>| match path {
+            Some(path) => compile(path, files, limits, &mut budget).map(Some),
             None => Ok(None),
         };
         Ok(Self {
@@ -29,7 +30,7 @@ impl Schemas {
         })
     }
 
-    pub(crate) fn of_config(&self) -> Option<Arc<Validator>> {
+    pub(crate) fn of_config(&self) -> Option<Arc<Schema>> {
         self.config.clone()
     }
 
@@ -47,28 +48,33 @@ impl Schemas {
     }
 }
 
-fn validator(path: &str, files: Files<'_>, limits: &Limits) -> Result<Validator, Refusal> {
+fn compile(
+    path: &str,
+    files: Files<'_>,
+    limits: &Limits,
+    budget: &mut Budget,
+) -> Result<Schema, Refusal> {
     let wrong = |why: String| Refusal::Manifest(format!("{path}: {why}"));
     if !stays_inside(path) {
         return Err(wrong("leads out of the pack".to_owned()));
     }
     let bytes = files(path, limits.text_bytes)?;
     let schema: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
-    jsonschema::validator_for(&schema).map_err(|e| wrong(format!("not a usable JSON Schema: {e}")))
+    Schema::compile(&schema, budget).map_err(|why| wrong(format!("at {:?}: {why}", why.at)))
 }
 
 /// Names the place, not the value: it may be nobody else's business.
-fn check(schema: Option<&Validator>, object: &Object, what: &str) -> Result<(), String> {
+fn check(schema: Option<&Schema>, object: &Object, what: &str) -> Result<(), String> {
     let Some(schema) = schema else {
         return Ok(());
     };
     let value = Value::Object(object.clone());
-    match schema.iter_errors(&value).next() {
-        Some(error) => Err(format!(
-            "{what}{}: {}",
-            error.instance_path(),
-            error.masked()
-        )),
-        None => Ok(()),
-    }
+    // Whoever calls this is on a thread that may take its time.
+    let checked = schema.check(&value, &Meter::unlimited(), 1, |error| {
+        format!("{what}{}: {}", error.instance_path(), error.masked())
+    });
+    checked.map_err(|failure| match failure {
+        Failure::Errors(errors) => errors.concat(),
+        other => format!("{what} {}", other.message()),
+    })
 }

@@ -8,12 +8,14 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("tandem-record", &[]),
     ("tandem-wire", &["tandem-record"]),
-    ("tandem-engine", &["tandem-record"]),
+    // Wraps the validator of JSON Schemas; the engine and the packs use it alike.
+    ("tandem-schema", &[]),
+    ("tandem-engine", &["tandem-record", "tandem-schema"]),
     ("tandem-store", &["tandem-record"]),
     ("tandem-store-sqlite", &["tandem-record", "tandem-store"]),
     ("tandem-access", &["tandem-record", "tandem-store"]),
     // Interprets what packs bring, and nothing else uses what it needs for that.
-    ("tandem-wasm", &["tandem-record"]),
+    ("tandem-wasm", &["tandem-record", "tandem-schema"]),
     ("tandem-nodes", &["tandem-record", "tandem-wasm"]),
     (
         "tandem-runtime",

@@ -1,6 +1,7 @@
 //! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
 
 use super::document::{Document, PortValue};
+use super::schema::Schemas;
 use super::topology::{self, Topology};
 use super::{
     ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
@@ -14,6 +15,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::NodeId;
+use tandem_schema::Schema;
 
 /// Nodes a single document may have before quadratic checks would hurt.
 pub(super) fn compile(
@@ -59,9 +61,16 @@ pub(super) fn compile(
             ]);
         }
     };
-    let channels = channels(&document, &mut problems);
-    let configurable = configurable(&document, &mut problems);
-    let built = build(&document, &topology, permissions, &mut problems);
+    let mut schemas = Schemas::of(permissions);
+    let channels = channels(&document, &mut schemas, &mut problems);
+    let configurable = configurable(&document, &mut schemas, &mut problems);
+    let built = build(
+        &document,
+        &topology,
+        permissions,
+        &mut schemas,
+        &mut problems,
+    );
     let triggers = triggers(&document, &built, &mut problems);
     supervision::check(&document, &built.nodes, &mut problems);
     if !problems.is_empty() {
@@ -84,6 +93,7 @@ pub(super) fn compile(
         channels,
         configurable,
         triggers,
+        schema_weight: schemas.weight(),
         document,
     };
     definition.sensitivity = Arc::new(definition.sensitivity_given(&[]));
@@ -157,17 +167,18 @@ fn references(doc: &Document, problems: &mut Vec<Problem>) {
     }
 }
 
-fn channels(doc: &Document, problems: &mut Vec<Problem>) -> BTreeMap<String, CompiledChannel> {
+fn channels(
+    doc: &Document,
+    schemas: &mut Schemas,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, CompiledChannel> {
     let mut compiled = BTreeMap::new();
     for (name, declared) in doc.channels.iter().flatten() {
         let schema = declared.schema.as_ref().and_then(|schema| {
-            jsonschema::validator_for(schema)
-                .map_err(|e| {
-                    problems.push(Problem::new(
-                        format!("/channels/{name}/schema"),
-                        format!("not a usable JSON Schema: {e}"),
-                    ));
-                })
+            let at = format!("/channels/{name}/schema");
+            let compiled = schemas.compile(schema);
+            compiled
+                .map_err(|why| problems.push(schema::refusal(&why, &at)))
                 .ok()
         });
         compiled.insert(
@@ -189,15 +200,15 @@ fn channels(doc: &Document, problems: &mut Vec<Problem>) -> BTreeMap<String, Com
     compiled
 }
 
-fn configurable(doc: &Document, problems: &mut Vec<Problem>) -> Option<jsonschema::Validator> {
+fn configurable(
+    doc: &Document,
+    schemas: &mut Schemas,
+    problems: &mut Vec<Problem>,
+) -> Option<Schema> {
     let schema = doc.configurable_schema.as_ref()?;
-    jsonschema::validator_for(schema)
-        .map_err(|e| {
-            problems.push(Problem::new(
-                "/configurableSchema",
-                format!("not a usable JSON Schema: {e}"),
-            ));
-        })
+    let compiled = schemas.compile(schema);
+    compiled
+        .map_err(|why| problems.push(schema::refusal(&why, "/configurableSchema")))
         .ok()
 }
 
@@ -210,6 +221,7 @@ fn build(
     doc: &Document,
     topology: &Topology,
     permissions: Permissions<'_>,
+    schemas: &mut Schemas,
     problems: &mut Vec<Problem>,
 ) -> Built {
     let mut place = vec![0_usize; doc.nodes.len()];
@@ -230,7 +242,7 @@ fn build(
 
     let mut nodes: Vec<CompiledNode> = Vec::with_capacity(doc.nodes.len());
     for &d in &topology.order {
-        nodes.push(compile_node(doc, d, permissions, problems));
+        nodes.push(compile_node(doc, d, permissions, schemas, problems));
     }
     let mut edges = Vec::new();
     // The rule sits on edges but belongs to the target: the smallest edge id wins.
@@ -241,7 +253,7 @@ fn build(
             continue;
         }
         let condition = edge.condition.as_ref().and_then(|c| {
-            CompiledCondition::new(c)
+            CompiledCondition::new(c, |text| schemas.pattern(text))
                 .map_err(|(key, message)| {
                     problems.push(
                         Problem::new(format!("/edges/{e}/condition/{key}"), message)
@@ -321,6 +333,7 @@ fn compile_node(
     doc: &Document,
     d: usize,
     permissions: Permissions<'_>,
+    schemas: &mut Schemas,
     problems: &mut Vec<Problem>,
 ) -> CompiledNode {
     let node = &doc.nodes[d];
@@ -357,6 +370,7 @@ fn compile_node(
         conformance: Conformance::of(permissions.conformance, is_conformance(doc.id.as_str())),
         test_only: false,
         packs: permissions.packs,
+        schemas,
         problems,
     };
     let kind = node::parse(&node.type_id, &node.config, &mut context).unwrap_or(Kind::Passthrough);

@@ -15,11 +15,11 @@ use crate::model::mock;
 use crate::node::Kind;
 use crate::pack::Brought;
 use document::{Document, TriggerRule};
-use jsonschema::Validator;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{DefinitionHash, NodeId, RunOptions, Sensitivity, WorkflowId};
+use tandem_schema::{Meter, Schema};
 
 /// One thing wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,8 +88,9 @@ pub struct Definition {
     pub(crate) edges: Vec<CompiledEdge>,
     pub(crate) by_id: HashMap<NodeId, usize>,
     pub(crate) channels: BTreeMap<String, CompiledChannel>,
-    pub(crate) configurable: Option<Validator>,
+    pub(crate) configurable: Option<Schema>,
     pub(crate) triggers: Vec<ChannelTrigger>,
+    schema_weight: usize,
     /// The dispatch nodes.
     pub(crate) dispatchers: Vec<usize>,
 }
@@ -135,7 +136,7 @@ pub(crate) struct CompiledEdge {
 #[derive(Debug)]
 pub(crate) struct CompiledChannel {
     pub(crate) declared: document::Channel,
-    pub(crate) schema: Option<Validator>,
+    pub(crate) schema: Option<Schema>,
 }
 
 #[derive(Debug)]
@@ -203,13 +204,18 @@ impl Definition {
 
     /// Complaints of the workflow's own schema about a run's `configurable`. Who stands in for the
     /// models of a test is not the workflow's business: children are given it unasked.
-    pub fn check_configurable(&self, options: &RunOptions) -> Vec<Problem> {
+    pub(crate) fn check_configurable(&self, options: &RunOptions, meter: &Meter) -> Vec<Problem> {
         let Some(schema) = &self.configurable else {
             return Vec::new();
         };
         let mut configurable = options.configurable.clone().unwrap_or_default();
         configurable.remove(mock::KEY);
-        schema::problems(schema, &Value::Object(configurable), "/configurable")
+        schema::problems(schema, &Value::Object(configurable), "/configurable", meter)
+    }
+
+    /// Bytes of memory its schemas take, about.
+    pub fn schema_weight(&self) -> usize {
+        self.schema_weight
     }
 
     /// Whether any incoming or outgoing relation exists; used to draw the graph.

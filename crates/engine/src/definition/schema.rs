@@ -1,38 +1,92 @@
-//! The shape of a workflow document as JSON Schema, ours, compiled once. It lists every fault with
-//! a JSON pointer, which a derive-based reader cannot.
+//! Schemas in documents: how they are compiled, and how their complaints are told. Also the shape of
+//! a workflow document itself, as a schema of the host, which lists every fault with a JSON pointer.
 
-use super::Problem;
-use jsonschema::Validator;
+use super::{Permissions, Problem};
+use crate::pack::Brought;
 use serde_json::Value;
 use std::sync::LazyLock;
+use tandem_schema::{Budget, Failure, MAX_WORK, Meter, Pattern, Refused, Schema, brief};
 
-static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+static DOCUMENT: LazyLock<Schema> = LazyLock::new(|| {
     let text = include_str!("workflow.schema.json");
     let schema: Value = serde_json::from_str(text).expect("the embedded schema is JSON");
-    jsonschema::validator_for(&schema).expect("the embedded schema compiles")
+    Schema::own(&schema)
 });
 
 /// Problems one document may report; a hostile one must not produce an unbounded answer.
 const MAX_PROBLEMS: usize = 50;
 
 pub(super) fn check(document: &Value) -> Vec<Problem> {
-    problems(&SCHEMA, document, "")
+    problems(&DOCUMENT, document, "", &Meter::unlimited())
 }
 
 /// Complaints of any schema about a value that sits at `at` in a larger document.
-pub(crate) fn problems(schema: &Validator, value: &Value, at: &str) -> Vec<Problem> {
-    schema
-        .iter_errors(value)
-        .take(MAX_PROBLEMS)
-        .map(|error| Problem::new(format!("{at}{}", error.instance_path()), shorten(error)))
-        .collect()
-}
-
-/// Messages quote the offending value; keep them readable when it is large.
-fn shorten(error: jsonschema::ValidationError<'_>) -> String {
-    let text = error.to_string();
-    match text.char_indices().nth(300) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text,
+pub(crate) fn problems(schema: &Schema, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
+    let checked = schema.check(value, meter, MAX_PROBLEMS, |error| {
+        Problem::new(format!("{at}{}", error.instance_path()), brief(error))
+    });
+    match checked {
+        Ok(()) => Vec::new(),
+        Err(Failure::Errors(problems)) => problems,
+        Err(failure) => vec![Problem {
+            reason: failure.code(),
+            ..Problem::new(at, failure.message())
+        }],
     }
 }
+
+/// Compiles the schemas of one document.
+#[derive(Debug)]
+pub(crate) struct Schemas {
+    budget: Budget,
+    /// The document was accepted once, perhaps before there were limits.
+    pub(crate) stored: bool,
+    /// For values in the document that are checked while it is compiled.
+    pub(crate) meter: Meter,
+    weight: usize,
+}
+
+impl Schemas {
+    pub(crate) fn of(permissions: Permissions<'_>) -> Self {
+        Self {
+            budget: Budget::default(),
+            stored: matches!(permissions.packs, Brought::Once),
+            meter: Meter::up_to(MAX_WORK),
+            weight: 0,
+        }
+    }
+
+    /// A schema that is refused today but was accepted once does not make its document unreadable:
+    /// it stays as a schema that no value fits, and says why.
+    pub(crate) fn compile(&mut self, schema: &Value) -> Result<Schema, Refused> {
+        match Schema::compile(schema, &mut self.budget) {
+            Ok(schema) => {
+                self.weight += schema.weight();
+                Ok(schema)
+            }
+            Err(why) if self.stored => Ok(Schema::refused(why)),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// A pattern outside of schemas. One that was accepted once stays.
+    pub(crate) fn pattern(&mut self, text: &str) -> Result<Pattern, Refused> {
+        let budget = (!self.stored).then_some(&mut self.budget);
+        let pattern = Pattern::compile(text, budget)?;
+        self.weight += pattern.weight();
+        Ok(pattern)
+    }
+
+    /// Bytes of memory the schemas take, about.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
+    }
+}
+
+/// A refused schema, which sits at `at` in the document.
+pub(crate) fn refusal(why: &Refused, at: &str) -> Problem {
+    Problem::new(format!("{at}{}", why.at), &why.message).because("schema_refused")
+}
+
+#[cfg(test)]
+mod tests;

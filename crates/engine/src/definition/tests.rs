@@ -145,7 +145,7 @@ fn each_fault_is_reported_at_its_place() {
         (
             "/configurableSchema",
             json!({"type": "nonsense"}),
-            "/configurableSchema",
+            "/configurableSchema/type",
         ),
         (
             "/channels/c/reducer",
@@ -156,7 +156,7 @@ fn each_fault_is_reported_at_its_place() {
         (
             "/channels/c/schema",
             json!({"type": "nonsense"}),
-            "/channels/c/schema",
+            "/channels/c/schema/type",
         ),
         (
             "/channels/v",
@@ -388,9 +388,7 @@ fn configuration_a_pack_does_not_understand_is_refused_at_its_place() {
     let shape = json!({"required": ["tone"], "properties": {"tone": {"enum": ["kind"]}}});
     let known = PackType {
         pack: "a@1.0.0".to_owned(),
-        config: Some(Arc::new(
-            jsonschema::validator_for(&shape).expect("a schema"),
-        )),
+        config: Some(Arc::new(tandem_schema::Schema::own(&shape))),
     };
     let types = PackTypes::from_iter([("vendor.acme.act".to_owned(), known)]);
     let acts = with(sound(), "/nodes/0/typeId", json!("vendor.acme.act"));

@@ -7,6 +7,7 @@ use crate::expression::Scope;
 use crate::run::Run;
 use serde_json::Value;
 use tandem_record::{ErrorInfo, NodeStatus, Object};
+use tandem_schema::Meter;
 
 impl Run {
     /// A variable, or a channel by the same name.
@@ -32,7 +33,7 @@ impl Run {
     }
 
     /// Port values for a node about to start: run inputs at a root, then edges, then bindings.
-    pub(crate) fn port_values(&self, ix: usize) -> Result<Object, ErrorInfo> {
+    pub(crate) fn port_values(&self, ix: usize, meter: &Meter) -> Result<Object, ErrorInfo> {
         let node = &self.def.nodes[ix];
         let mut ports = Object::new();
         if node.incoming.is_empty() {
@@ -41,7 +42,7 @@ impl Run {
         for &e in &node.incoming {
             let edge = &self.def.edges[e];
             let source = &self.state.nodes[edge.source];
-            if edge_state(self, e) != EdgeState::Success {
+            if edge_state(self, e, meter) != EdgeState::Success {
                 continue;
             }
             if let Some(value) = source

@@ -5,6 +5,7 @@ use crate::definition::CompiledChannel;
 use crate::definition::document::Channel;
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, Object, Timestamp};
+use tandem_schema::{Failure, Meter};
 
 const REDUCERS: [&str; 7] = [
     "replace", "append", "merge", "counter", "votes", "feedback", "message",
@@ -125,6 +126,7 @@ pub(crate) fn check_write(
     write: &Write<'_>,
     value: &Value,
     current: Option<&Value>,
+    meter: &Meter,
 ) -> Result<(), ErrorInfo> {
     let (reducer, max_size) = (write.reducer, write.max_size);
     let refuse = |message: String| Err(ErrorInfo::new("validation_error", message));
@@ -148,15 +150,23 @@ pub(crate) fn check_write(
         }
     }
     // Authors describe either one entry or the folded state; a write that fits neither is wrong.
-    if let Some(schema) = declared.and_then(|c| c.schema.as_ref())
-        && !schema.is_valid(value)
-        && !schema.is_valid(&next)
-    {
-        return refuse(format!(
-            "the value does not fit the schema of channel {channel:?}"
-        ));
-    }
-    Ok(())
+    let Some(schema) = declared.and_then(|c| c.schema.as_ref()) else {
+        return Ok(());
+    };
+    let misfit = match schema.fits(value, meter) {
+        Ok(true) => return Ok(()),
+        entry => match (entry, schema.fits(&next, meter)) {
+            (_, Ok(true)) => return Ok(()),
+            (Err(failure), _) | (_, Err(failure)) => failure,
+            (Ok(_), Ok(false)) => Failure::Unlisted,
+        },
+    };
+    let code = misfit.code().unwrap_or("validation_error");
+    let message = format!(
+        "the value written to channel {channel:?} {}",
+        misfit.message()
+    );
+    Err(ErrorInfo::new(code, message))
 }
 
 /// Who may touch a channel.

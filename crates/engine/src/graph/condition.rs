@@ -2,16 +2,16 @@
 
 use crate::definition::document::{Condition, ConditionKind};
 use crate::expression::{Expression, Scope, equal, truthy};
-use regex::Regex;
 use serde_json::Value;
 use tandem_record::Object;
+use tandem_schema::{Meter, Pattern, Refused};
 
 #[derive(Debug)]
 pub(crate) enum CompiledCondition {
     Expression(Expression),
     Regex {
         left: Option<String>,
-        pattern: Regex,
+        pattern: Pattern,
     },
     Compare {
         kind: ConditionKind,
@@ -20,12 +20,12 @@ pub(crate) enum CompiledCondition {
     },
 }
 
-/// Compiled size a pattern may have; the engine is linear-time, this bounds memory.
-const REGEX_BYTES: usize = 1 << 20;
-
 impl CompiledCondition {
     /// On failure: the offending key and what is wrong with it.
-    pub(crate) fn new(condition: &Condition) -> Result<Self, (&'static str, String)> {
+    pub(crate) fn new(
+        condition: &Condition,
+        compile: impl FnOnce(&str) -> Result<Pattern, Refused>,
+    ) -> Result<Self, (&'static str, String)> {
         let left = condition.left.clone();
         match condition.kind {
             ConditionKind::Expression => {
@@ -41,10 +41,7 @@ impl CompiledCondition {
                         "a regex condition needs a pattern as text".to_owned(),
                     ));
                 };
-                let pattern = regex::RegexBuilder::new(pattern)
-                    .size_limit(REGEX_BYTES)
-                    .build()
-                    .map_err(|e| ("right", format!("not a usable pattern: {e}")))?;
+                let pattern = compile(pattern).map_err(|why| ("right", why.message))?;
                 Ok(Self::Regex { left, pattern })
             }
             kind => Ok(Self::Compare {
@@ -55,14 +52,15 @@ impl CompiledCondition {
         }
     }
 
-    /// `scope` answers expressions; the other kinds look only at the source's outputs.
-    pub(crate) fn holds(&self, outputs: &Object, scope: &dyn Scope) -> bool {
+    /// `scope` answers expressions; the other kinds look only at the source's outputs. A text too
+    /// long for its pattern does not match, and `meter` tells that it was not looked at.
+    pub(crate) fn holds(&self, outputs: &Object, scope: &dyn Scope, meter: &Meter) -> bool {
         match self {
             Self::Expression(expression) => truthy(&expression.evaluate(scope)),
             Self::Regex { left, pattern } => match at_path(outputs, left.as_deref()) {
-                Some(Value::String(text)) => pattern.is_match(&text),
+                Some(Value::String(text)) => pattern.matches(&text, meter) == Ok(true),
                 Some(Value::Null) | None => false,
-                Some(other) => pattern.is_match(&other.to_string()),
+                Some(other) => pattern.matches(&other.to_string(), meter) == Ok(true),
             },
             Self::Compare { kind, left, right } => {
                 let found = at_path(outputs, left.as_deref());
@@ -129,9 +127,9 @@ mod tests {
     fn holds(condition: Value, outputs: Value) -> bool {
         let condition: Condition = serde_json::from_value(condition).expect("a condition");
         let outputs = outputs.as_object().expect("an object").clone();
-        CompiledCondition::new(&condition)
+        CompiledCondition::new(&condition, |text| Pattern::compile(text, None))
             .expect("compiles")
-            .holds(&outputs, &Nothing)
+            .holds(&outputs, &Nothing, &Meter::unlimited())
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::node::Kind;
 use crate::run::Run;
 use serde_json::Value;
 use tandem_record::NodeStatus;
+use tandem_schema::Meter;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EdgeState {
@@ -23,7 +24,7 @@ pub(crate) enum Readiness {
     Wait,
 }
 
-pub(crate) fn edge_state(run: &Run, edge: usize) -> EdgeState {
+pub(crate) fn edge_state(run: &Run, edge: usize, meter: &Meter) -> EdgeState {
     let edge = &run.def.edges[edge];
     let source = &run.state.nodes[edge.source];
     let node = &run.def.nodes[edge.source];
@@ -39,7 +40,7 @@ pub(crate) fn edge_state(run: &Run, edge: usize) -> EdgeState {
                 }
             }
             let holds = edge.condition.as_ref().is_none_or(|condition| {
-                outputs.is_some_and(|o| condition.holds(o, &RunScope::with_output(run, o)))
+                outputs.is_some_and(|o| condition.holds(o, &RunScope::with_output(run, o), meter))
             });
             if holds {
                 EdgeState::Success
@@ -55,7 +56,7 @@ pub(crate) fn edge_state(run: &Run, edge: usize) -> EdgeState {
 }
 
 /// What should happen to a pending node.
-pub(crate) fn readiness(run: &Run, ix: usize) -> Readiness {
+pub(crate) fn readiness(run: &Run, ix: usize, meter: &Meter) -> Readiness {
     let node = &run.def.nodes[ix];
     if node.disabled {
         return Readiness::Skip("disabled");
@@ -70,7 +71,8 @@ pub(crate) fn readiness(run: &Run, ix: usize) -> Readiness {
     if node.incoming.is_empty() {
         return Readiness::Ready;
     }
-    let edges: Vec<EdgeState> = node.incoming.iter().map(|e| edge_state(run, *e)).collect();
+    let incoming = node.incoming.iter();
+    let edges: Vec<EdgeState> = incoming.map(|e| edge_state(run, *e, meter)).collect();
     let count = |wanted: EdgeState| edges.iter().filter(|e| **e == wanted).count();
     let (succeeded, failed) = (count(EdgeState::Success), count(EdgeState::Failed));
     let resolved = count(EdgeState::Unresolved) == 0;

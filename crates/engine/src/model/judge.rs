@@ -3,10 +3,9 @@
 //! it quotes neither the prompt nor the answer.
 
 use super::recover;
-use jsonschema::Validator;
-use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use tandem_record::{EnvelopeFault, ModelAnswer, ModelRefusal, ModelStop, RecoveryPath};
+use tandem_schema::{Failure, Meter, Schema, ValidationError, ValidationErrorKind};
 
 /// Faults of one answer that are told.
 const MAX_FAULTS: usize = 8;
@@ -30,7 +29,7 @@ pub(crate) enum Verdict {
 }
 
 /// `shape` is absent where any text will do.
-pub(crate) fn judge(answer: &ModelAnswer, shape: Option<&Validator>) -> Judged {
+pub(crate) fn judge(answer: &ModelAnswer, shape: Option<&Schema>, meter: &Meter) -> Judged {
     let as_it_is = |verdict| Judged {
         recovered: None,
         verdict,
@@ -56,23 +55,22 @@ pub(crate) fn judge(answer: &ModelAnswer, shape: Option<&Validator>) -> Judged {
             error: NOT_JSON.to_owned(),
         });
     };
-    let faults: Vec<String> = shape
-        .iter_errors(&value)
-        .take(MAX_FAULTS)
-        .map(|error| fault(&error))
-        .collect();
-    let verdict = if faults.is_empty() {
-        Verdict::Accepted(value)
-    } else {
-        Verdict::Unusable {
+    let error = match shape.check(&value, meter, MAX_FAULTS, fault) {
+        Ok(()) => None,
+        Err(Failure::Errors(faults)) => Some(faults.join("; ")),
+        Err(failure) => Some(format!("the answer {}", failure.message())),
+    };
+    let verdict = match error {
+        None => Verdict::Accepted(value),
+        Some(error) => Verdict::Unusable {
             fault: EnvelopeFault::SchemaViolation,
-            error: faults.join("; "),
-        }
+            error,
+        },
     };
     Judged { recovered, verdict }
 }
 
-fn fault(error: &jsonschema::ValidationError<'_>) -> String {
+fn fault(error: &ValidationError<'_>) -> String {
     let rule = error.schema_path();
     match error.kind() {
         ValidationErrorKind::Required { property } => {

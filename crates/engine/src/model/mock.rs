@@ -6,7 +6,6 @@
 
 use crate::definition::Problem;
 use crate::definition::schema::problems;
-use jsonschema::Validator;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use std::sync::LazyLock;
 use tandem_record::{
     ChunkEnd, ChunkPiece, ChunkUsage, ErrorInfo, FinishReason, MockEnding, MockScript,
 };
+use tandem_schema::{Meter, Schema};
 
 /// Every mock provider there is.
 pub const MOCK_PROVIDERS: [&str; 4] = [STREAM_TEXT, TOOL_CALLS, ERROR, USAGE_ONLY];
@@ -49,9 +49,9 @@ pub(crate) struct Mock {
 pub(crate) fn read(value: &Value) -> Result<Mock, Vec<Problem>> {
     let known = value["id"].as_str().and_then(|id| CHECKS.get_key_value(id));
     let Some((id, check)) = known else {
-        return Err(problems(&ANY, value, AT));
+        return Err(problems(&ANY, value, AT, &Meter::unlimited()));
     };
-    let found = problems(check, value, AT);
+    let found = problems(check, value, AT, &Meter::unlimited());
     if !found.is_empty() {
         return Err(found);
     }
@@ -231,7 +231,7 @@ fn error(asked: Failure) -> Mock {
 }
 
 /// What may stand under [`KEY`] with the id of a provider, by that id.
-static CHECKS: LazyLock<HashMap<&str, Validator>> = LazyLock::new(|| {
+static CHECKS: LazyLock<HashMap<&str, Schema>> = LazyLock::new(|| {
     let checks = MOCK_PROVIDERS.iter().map(|id| {
         let (config, needed) = config(id);
         let id_schema = json!({"const": id});
@@ -241,20 +241,20 @@ static CHECKS: LazyLock<HashMap<&str, Validator>> = LazyLock::new(|| {
 });
 
 /// What may stand there at all.
-static ANY: LazyLock<Validator> = LazyLock::new(|| {
+static ANY: LazyLock<Schema> = LazyLock::new(|| {
     let id = json!({
         "type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS, "enum": MOCK_PROVIDERS,
     });
     validator(&id, &json!({"type": "object"}), false)
 });
 
-fn validator(id: &Value, config: &Value, needed: bool) -> Validator {
+fn validator(id: &Value, config: &Value, needed: bool) -> Schema {
     let required: &[&str] = if needed { &["id", "config"] } else { &["id"] };
     let schema = json!({
         "type": "object", "required": required, "additionalProperties": false,
         "properties": {"id": id, "config": config},
     });
-    jsonschema::validator_for(&schema).expect("a schema of this file compiles")
+    Schema::own(&schema)
 }
 
 /// The configuration of a provider, and whether it cannot do without one.

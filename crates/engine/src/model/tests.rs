@@ -147,8 +147,8 @@ fn json_is_found_where_models_put_it() {
 fn verdict(answer: &ModelAnswer) -> String {
     let schema = json!({"type": "object", "required": ["ok"],
                         "properties": {"ok": {"type": "boolean"}}, "additionalProperties": false});
-    let shape = jsonschema::validator_for(&schema).unwrap();
-    match judge(answer, Some(&shape)).verdict {
+    let shape = tandem_schema::Schema::own(&schema);
+    match judge(answer, Some(&shape), &tandem_schema::Meter::unlimited()).verdict {
         Verdict::Accepted(value) => format!("accepted {value}"),
         Verdict::Refused(_) => "refused".to_owned(),
         Verdict::Truncated => "truncated".to_owned(),
@@ -196,7 +196,7 @@ fn an_answer_is_judged_in_order_and_its_faults_quote_nothing_of_it() {
         assert!(!told.contains("s3cret"));
     }
     assert_eq!(EnvelopeFault::ParseError.as_str(), "parse-error");
-    let text = judge(&answer("any"), None).verdict;
+    let text = judge(&answer("any"), None, &tandem_schema::Meter::unlimited()).verdict;
     assert!(matches!(text, Verdict::Accepted(Value::String(t)) if t == "any"));
 }
 

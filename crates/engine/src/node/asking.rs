@@ -4,9 +4,9 @@
 
 use super::ParseContext;
 use crate::definition::{Problem, schema};
-use jsonschema::Validator;
 use serde_json::Value;
 use tandem_record::{DecisionPolicy, Object, Principal};
+use tandem_schema::{Meter, Schema};
 
 const KEYS: [&str; 6] = [
     "approverGroups",
@@ -39,7 +39,7 @@ pub(crate) struct Asking {
 #[derive(Debug)]
 pub(crate) struct AnswerSchema {
     pub(crate) document: Value,
-    validator: Validator,
+    schema: Schema,
 }
 
 impl AnswerSchema {
@@ -47,18 +47,15 @@ impl AnswerSchema {
         let Some(document) = config.get("resumeSchema") else {
             return Some(None);
         };
-        match jsonschema::validator_for(document) {
-            Ok(validator) => Some(Some(Self {
-                document: document.clone(),
-                validator,
-            })),
-            Err(e) => cx.bad("resumeSchema", format!("not a JSON Schema: {e}")),
-        }
+        Some(Some(Self {
+            document: document.clone(),
+            schema: cx.schema("resumeSchema", document)?,
+        }))
     }
 
     /// What is wrong with an answer that sits at `at`.
-    pub(crate) fn problems(&self, value: &Value, at: &str) -> Vec<Problem> {
-        schema::problems(&self.validator, value, at)
+    pub(crate) fn problems(&self, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
+        schema::problems(&self.schema, value, at, meter)
     }
 }
 
@@ -108,7 +105,7 @@ impl Asking {
     pub(super) fn parse(
         config: &Object,
         known: Known,
-        fits: impl Fn(&Value) -> Result<(), Unfit>,
+        fits: impl Fn(&Value, &Meter) -> Result<(), Unfit>,
         cx: &mut ParseContext<'_>,
     ) -> Option<Self> {
         // A deadline of zero would be over before anybody could answer.
@@ -157,9 +154,11 @@ impl Asking {
     }
 
     /// Why an answer is not what the author asked for.
-    pub(crate) fn refuses(&self, value: &Value) -> Vec<Problem> {
+    pub(crate) fn refuses(&self, value: &Value, meter: &Meter) -> Vec<Problem> {
         let answer = self.answer.as_ref();
-        answer.map_or_else(Vec::new, |answer| answer.problems(value, "/resumeValue"))
+        answer.map_or_else(Vec::new, |answer| {
+            answer.problems(value, "/resumeValue", meter)
+        })
     }
 
     /// Who may decide after the question was handed on `level` times.
@@ -280,7 +279,7 @@ fn priority(value: Option<&Value>, cx: &mut ParseContext<'_>) -> Option<Option<u
 
 fn on_timeout(
     policy: &Object,
-    fits: impl Fn(&Value) -> Result<(), Unfit>,
+    fits: impl Fn(&Value, &Meter) -> Result<(), Unfit>,
     cx: &mut ParseContext<'_>,
 ) -> Option<OnTimeout> {
     let allowed: &[&str] = match policy.get("policy").and_then(Value::as_str) {
@@ -305,7 +304,11 @@ fn on_timeout(
     match policy.get("policy").and_then(Value::as_str) {
         Some("default") => {
             let value = policy.get("value").cloned().unwrap_or_default();
-            match fits(&value) {
+            // It did when the document was accepted.
+            if cx.schemas.stored {
+                return Some(OnTimeout::Default(value));
+            }
+            match fits(&value, &cx.schemas.meter) {
                 Ok(()) => Some(OnTimeout::Default(value)),
                 Err((below, why)) => cx.bad(&format!("tandem/onTimeout/value{below}"), why),
             }

@@ -3,9 +3,9 @@
 use super::ParseContext;
 use super::asking::{Asking, Known};
 use crate::definition::{Problem, schema};
-use jsonschema::Validator;
 use serde_json::{Value, json};
 use tandem_record::Object;
+use tandem_schema::{Meter, Schema};
 
 /// Turns a test conversation holds with itself at most.
 const MAX_MOCK_TURNS: u64 = 100;
@@ -13,7 +13,7 @@ const MAX_MOCK_TURNS: u64 = 100;
 #[derive(Debug)]
 pub(crate) struct ConversationGate {
     prompt: String,
-    schema: Option<Validator>,
+    schema: Option<Schema>,
     pub(crate) schema_document: Option<Value>,
     /// Agents that may speak, as the author listed them.
     pub(crate) participants: Option<Value>,
@@ -25,10 +25,9 @@ pub(crate) struct ConversationGate {
 impl ConversationGate {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let schema_document = config.get("schema").filter(|s| !s.is_null()).cloned();
-        let schema = match schema_document.as_ref().map(jsonschema::validator_for) {
+        let schema = match &schema_document {
             None => None,
-            Some(Ok(schema)) => Some(schema),
-            Some(Err(e)) => return cx.bad("schema", format!("not a JSON Schema: {e}")),
+            Some(document) => Some(cx.schema("schema", document)?),
         };
         let participants = config.get("participants").filter(|p| !p.is_null()).cloned();
         if let Some(listed) = &participants {
@@ -42,7 +41,8 @@ impl ConversationGate {
             return cx.bad("mockAutoResume", "is for conformance workflows only");
         }
         let turns = cx.whole(config, "turnCount", 1)?.unwrap_or(1);
-        let none = |_: &Value| Err((String::new(), "a conversation has no default".to_owned()));
+        let none =
+            |_: &Value, _: &Meter| Err((String::new(), "a conversation has no default".to_owned()));
         let prompt = cx.text(config, "prompt")?.filter(|text| !text.is_empty());
         Some(Self {
             prompt: prompt.unwrap_or_else(|| "Your turn.".to_owned()),
@@ -79,9 +79,9 @@ impl ConversationGate {
     }
 
     /// What is wrong with what somebody said.
-    pub(crate) fn complaints(&self, content: &Value, at: &str) -> Vec<Problem> {
+    pub(crate) fn complaints(&self, content: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
         let schema = self.schema.as_ref();
-        schema.map_or_else(Vec::new, |s| schema::problems(s, content, at))
+        schema.map_or_else(Vec::new, |s| schema::problems(s, content, at, meter))
     }
 
     /// Whether an agent may speak here.

@@ -4,9 +4,9 @@ use super::ParseContext;
 use super::asking::{AnswerSchema, Asking, Known, People, Unfit, names};
 use super::interrupt_kind;
 use crate::definition::{Problem, schema};
-use jsonschema::Validator;
 use serde_json::{Value, json};
 use tandem_record::{NodeId, Object, RunId};
+use tandem_schema::{Meter, Schema};
 
 /// `core.approvalGate`.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct ApprovalGate {
     description: Option<String>,
     artifact: Object,
     /// What an edited artifact has to look like.
-    pub(crate) artifact_schema: Option<Validator>,
+    pub(crate) artifact_schema: Option<Schema>,
     pub(crate) actions: Vec<String>,
     pub(crate) required: u32,
     pub(crate) majority: bool,
@@ -56,10 +56,9 @@ impl ApprovalGate {
         };
         let required = cx.whole(config, "requiredApprovals", 1)?.unwrap_or(1);
         let mut artifact = Object::new();
-        let artifact_schema = match config.get("artifactSchema").map(jsonschema::validator_for) {
+        let artifact_schema = match config.get("artifactSchema") {
             None => None,
-            Some(Ok(schema)) => Some(schema),
-            Some(Err(e)) => return cx.bad("artifactSchema", format!("not a JSON Schema: {e}")),
+            Some(document) => Some(cx.schema("artifactSchema", document)?),
         };
         for key in [
             "artifactId",
@@ -169,7 +168,7 @@ struct Question {
     id: String,
     document: Value,
     /// Without a schema the answer is a text.
-    schema: Option<Validator>,
+    schema: Option<Schema>,
 }
 
 impl ClarificationGate {
@@ -197,13 +196,9 @@ impl ClarificationGate {
                     format!("{id:?} is asked twice"),
                 );
             }
-            let schema = match document.get("schema").map(jsonschema::validator_for) {
+            let schema = match document.get("schema") {
                 None => None,
-                Some(Ok(schema)) => Some(schema),
-                Some(Err(e)) => {
-                    let at = format!("questions/{i}/schema");
-                    return cx.bad(&at, format!("not a usable JSON Schema: {e}"));
-                }
+                Some(schema) => Some(cx.schema(&format!("questions/{i}/schema"), schema)?),
             };
             questions.push(Question {
                 id: id.to_owned(),
@@ -211,12 +206,12 @@ impl ClarificationGate {
                 schema,
             });
         }
-        let fits = |value: &Value| {
+        let fits = |value: &Value, meter: &Meter| {
             let answers = value.get("answers").and_then(Value::as_object);
             let Some(answers) = answers else {
                 return Err(("/answers".to_owned(), "answers are required".to_owned()));
             };
-            match unanswered(&questions, answers).into_iter().next() {
+            match unanswered(&questions, answers, meter).into_iter().next() {
                 Some((below, why)) => Err((format!("/answers{below}"), why)),
                 None => Ok(()),
             }
@@ -231,8 +226,8 @@ impl ClarificationGate {
     }
 
     /// What is wrong with a set of answers: a place below them, and why.
-    pub(crate) fn unfit(&self, answers: &Object) -> Vec<(String, String)> {
-        unanswered(&self.questions, answers)
+    pub(crate) fn unfit(&self, answers: &Object, meter: &Meter) -> Vec<Unfit> {
+        unanswered(&self.questions, answers, meter)
     }
 
     pub(crate) fn questions(&self) -> Value {
@@ -248,14 +243,14 @@ impl ClarificationGate {
     }
 }
 
-fn unanswered(questions: &[Question], answers: &Object) -> Vec<Unfit> {
+fn unanswered(questions: &[Question], answers: &Object, meter: &Meter) -> Vec<Unfit> {
     let mut faults = Vec::new();
     for question in questions {
         let path = format!("/{}", question.id);
         match (answers.get(&question.id), &question.schema) {
             (None, _) => faults.push((path, "an answer is missing".to_owned())),
             (Some(value), Some(schema)) => {
-                let problems = schema::problems(schema, value, &path);
+                let problems = schema::problems(schema, value, &path, meter);
                 faults.extend(problems.into_iter().map(|p| (p.path, p.message)));
             }
             (Some(value), None) if !value.is_string() => {
@@ -272,7 +267,7 @@ fn unanswered(questions: &[Question], answers: &Object) -> Vec<Unfit> {
 }
 
 /// The only default of an approval is the one silence has anyway.
-fn never_approves(value: &Value) -> Result<(), Unfit> {
+fn never_approves(value: &Value, _: &Meter) -> Result<(), Unfit> {
     let action = value.get("action").unwrap_or(value);
     if action.as_str() == Some("reject") {
         return Ok(());
@@ -309,10 +304,12 @@ impl OpenInterrupt {
             }
         }
         let answer = AnswerSchema::parse(config, cx)?;
-        let complaints = |value: &Value| complaints(&kind, answer.as_ref(), value, "");
-        let fits = |value: &Value| match complaints(value).into_iter().next() {
-            Some(problem) => Err((problem.path, problem.message)),
-            None => Ok(()),
+        let fits = |value: &Value, meter: &Meter| {
+            let problems = complaints(&kind, answer.as_ref(), value, "", meter);
+            match problems.into_iter().next() {
+                Some(problem) => Err((problem.path, problem.message)),
+                None => Ok(()),
+            }
         };
         let mut asking = Asking::parse(config, Known::default(), fits, cx)?;
         asking.answer = answer;
@@ -326,14 +323,20 @@ impl OpenInterrupt {
     }
 
     /// What is wrong with an answer that sits at `at`, apart from its correlation.
-    pub(crate) fn complaints(&self, value: &Value, at: &str) -> Vec<Problem> {
-        complaints(&self.kind, self.asking.answer.as_ref(), value, at)
+    pub(crate) fn complaints(&self, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
+        complaints(&self.kind, self.asking.answer.as_ref(), value, at, meter)
     }
 }
 
-fn complaints(kind: &str, schema: Option<&AnswerSchema>, value: &Value, at: &str) -> Vec<Problem> {
+fn complaints(
+    kind: &str,
+    schema: Option<&AnswerSchema>,
+    value: &Value,
+    at: &str,
+    meter: &Meter,
+) -> Vec<Problem> {
     if let Some(why) = interrupt_kind::refuses(kind, value) {
         return vec![Problem::new(at, why)];
     }
-    schema.map_or_else(Vec::new, |schema| schema.problems(value, at))
+    schema.map_or_else(Vec::new, |schema| schema.problems(value, at, meter))
 }

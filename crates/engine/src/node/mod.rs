@@ -19,11 +19,12 @@ mod supervisor;
 mod tool;
 mod verifier;
 
-use crate::definition::schema::problems;
+use crate::definition::schema::{self, Schemas, problems};
 use crate::definition::{ConformanceTypes, Problem};
 use crate::pack::Brought;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
+use tandem_schema::Schema;
 
 pub(crate) use asking::{Asking, Level, OnTimeout};
 pub(crate) use conformance::allowed_cost;
@@ -235,6 +236,8 @@ pub(crate) struct ParseContext<'a> {
     pub(crate) test_only: bool,
     /// Node types besides the host's own.
     pub(crate) packs: Brought<'a>,
+    /// Compiles what the nodes of the document bring.
+    pub(crate) schemas: &'a mut Schemas,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
@@ -313,6 +316,21 @@ impl ParseContext<'_> {
         problem.node = Some(self.node.clone());
         self.problems.push(problem);
         None
+    }
+
+    /// A schema at `config/<key>`.
+    pub(crate) fn schema(&mut self, key: &str, document: &Value) -> Option<Schema> {
+        match self.schemas.compile(document) {
+            Ok(schema) => Some(schema),
+            Err(why) => {
+                let at = format!("{}/config/{key}", self.path);
+                self.problems.push(Problem {
+                    node: Some(self.node.clone()),
+                    ..schema::refusal(&why, &at)
+                });
+                None
+            }
+        }
     }
 
     /// An optional text; a value of another type is a fault.
@@ -407,6 +425,7 @@ fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kin
         shape,
         &Value::Object(config.clone()),
         &format!("{}/config", cx.path),
+        &cx.schemas.meter,
     );
     if found.is_empty() {
         return Some(Kind::Pack);

@@ -4,9 +4,9 @@
 
 use super::ParseContext;
 use crate::model::{MAX_OUTPUT_TOKENS, MOCK_PROVIDER};
-use jsonschema::Validator;
 use serde_json::Value;
 use tandem_record::{ErrorInfo, ModelMessage, ModelRole, Object};
+use tandem_schema::Schema;
 
 const STRUCTURED_KEYS: [&str; 7] = [
     "provider",
@@ -52,7 +52,7 @@ pub(crate) struct ModelNode {
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) schema: Value,
-    pub(crate) validator: Validator,
+    pub(crate) check: Schema,
 }
 
 impl ModelNode {
@@ -62,10 +62,7 @@ impl ModelNode {
             Some(schema @ Value::Object(_)) => schema.clone(),
             _ => return cx.bad("outputSchema", "must be a JSON Schema"),
         };
-        let validator = match jsonschema::validator_for(&schema) {
-            Ok(validator) => validator,
-            Err(e) => return cx.bad("outputSchema", format!("not a usable JSON Schema: {e}")),
-        };
+        let check = cx.schema("outputSchema", &schema)?;
         // Asking again is the host's rule, whatever a document says; the key is only understood.
         match config.get("retryOnInvalidJson") {
             None | Some(Value::Null | Value::Bool(_)) => {}
@@ -77,7 +74,7 @@ impl ModelNode {
                 );
             }
         }
-        let shape = Some(Shape { schema, validator });
+        let shape = Some(Shape { schema, check });
         Some(Self {
             shape,
             ..Self::common(config, cx)?

@@ -7,6 +7,7 @@ use crate::graph::readiness::{Handling, Readiness, handling, readiness};
 use crate::node::Kind;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
+use tandem_schema::MAX_WORK;
 
 impl Turn<'_> {
     /// Starts everything that may start, skips what cannot, and ends the run when nothing is left.
@@ -33,6 +34,9 @@ impl Turn<'_> {
                 continue;
             }
             let next = self.next_entry(&mut candidates);
+            if self.fail_if_unmatched() {
+                return;
+            }
             // Skipping may have taken away the last node that could have handled a failure.
             if self.fail_if_unhandled() {
                 return;
@@ -41,7 +45,7 @@ impl Turn<'_> {
                 self.settle_run();
                 return;
             };
-            if self.starts >= self.cx.limits.max_starts_per_decision {
+            if self.starts >= self.cx.limits.max_starts_per_decision || self.checked_enough() {
                 self.go_on_later();
                 return;
             }
@@ -52,6 +56,24 @@ impl Turn<'_> {
             self.start_node(ix, entry);
             self.look_again_after(ix, &mut candidates);
         }
+    }
+
+    /// Ends a run whose way depends on a text that is too long for the pattern of a condition: taking
+    /// it for no match would let the text choose the way.
+    fn fail_if_unmatched(&mut self) -> bool {
+        if !self.cx.schema_work.refused() {
+            return false;
+        }
+        let message = "a text is too long for the pattern of a condition that it has to match";
+        let error = ErrorInfo::new("schema_work_exceeded", message);
+        self.fail_run(error, None, self.run.state.head);
+        true
+    }
+
+    /// Whether the schemas evaluated in this turn took as much work as one may take. A replay is
+    /// decided whole.
+    fn checked_enough(&self) -> bool {
+        !self.replaying && self.cx.schema_work.spent() >= MAX_WORK
     }
 
     /// Leaves the rest to a decision of its own.
@@ -81,7 +103,7 @@ impl Turn<'_> {
                 if self.run.state.nodes[ix].status != NodeStatus::Pending {
                     continue;
                 }
-                match readiness(&self.run, ix) {
+                match readiness(&self.run, ix, self.cx.schema_work) {
                     Readiness::Wait => {}
                     Readiness::Ready if self.under_way() < self.cx.limits.max_in_flight => {
                         chosen = Some(ix);

@@ -39,7 +39,7 @@ impl Turn<'_> {
     pub(super) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
-        let untrusted = done.untrusted || self.run.passes_on_untrusted(ix);
+        let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.schema_work);
         self.emit(
             Event::NodeCompleted {
                 node,

@@ -6,6 +6,7 @@ use crate::graph::binding::RunScope;
 use crate::node::Kind;
 use serde_json::json;
 use tandem_record::{NodeId, NodeStatus, Object};
+use tandem_schema::{MAX_WORK, Meter};
 
 /// Where a run would go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +33,16 @@ impl Run {
         }
         let outputs = Object::from_iter([("action".to_owned(), json!(action))]);
         let scope = RunScope::with_output(self, &outputs);
+        // Only shown: a condition that would take long to look at is taken for not met.
+        let meter = Meter::up_to(MAX_WORK / 100);
         let mut drawn = false;
         let mut next = Vec::new();
         for &e in &compiled.outgoing {
             let edge = &self.def.edges[e];
-            let holds = edge.condition.as_ref().map(|c| c.holds(&outputs, &scope));
+            let holds = edge
+                .condition
+                .as_ref()
+                .map(|c| c.holds(&outputs, &scope, &meter));
             drawn |= holds == Some(true);
             if holds != Some(false) {
                 next.push(self.def.nodes[edge.target].id.clone());

@@ -62,3 +62,6 @@ pub use remember::{
 pub use state::{Run, State};
 pub use turn::{Context, Decision, Definitions, Lookup};
 pub use wants::{TimerWish, wanted_effects, wanted_timers};
+
+/// Schema work allowed for a decision.
+pub use tandem_schema::Meter as SchemaMeter;

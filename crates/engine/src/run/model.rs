@@ -303,7 +303,7 @@ impl Turn<'_> {
             Kind::Model(config) => config.shape.as_ref(),
             _ => None,
         };
-        judge(answer, shape.map(|shape| &shape.validator))
+        judge(answer, shape.map(|shape| &shape.check), self.cx.schema_work)
     }
 
     fn shaped(&self, ix: usize) -> bool {

@@ -55,7 +55,7 @@ impl Turn<'_> {
             self.fail_node(ix, error, None, None);
             return;
         }
-        let inputs = self.run.port_values(ix);
+        let inputs = self.run.port_values(ix, self.cx.schema_work);
         let before = &self.run.state.nodes[ix];
         let again = entry.retry || before.cut_off;
         let execution = if again {
@@ -422,7 +422,7 @@ impl Turn<'_> {
         cause: Seq,
     ) -> Seq {
         let ix = self.run.def.index(node);
-        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix));
+        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix, self.cx.schema_work));
         self.set_marked(name, next, node, untrusted, cause)
     }
 

@@ -13,13 +13,14 @@ use crate::node::Kind;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::{NodeId, Object};
+use tandem_schema::Meter;
 
 const OPEN: &str = "<UNTRUSTED";
 const CLOSE: &str = "</UNTRUSTED";
 
 impl Run {
     /// The ports of a node at which something from outside stands.
-    pub(super) fn untrusted_ports(&self, ix: usize) -> BTreeSet<String> {
+    pub(super) fn untrusted_ports(&self, ix: usize, meter: &Meter) -> BTreeSet<String> {
         let node = &self.def.nodes[ix];
         let mut ports = BTreeSet::new();
         if node.incoming.is_empty() {
@@ -29,7 +30,7 @@ impl Run {
             let edge = &self.def.edges[e];
             let source = &self.state.nodes[edge.source];
             if source.offers_untrusted(&edge.source_output)
-                && edge_state(self, e) == EdgeState::Success
+                && edge_state(self, e, meter) == EdgeState::Success
             {
                 ports.insert(edge.target_input.clone());
             }
@@ -87,14 +88,14 @@ impl Run {
     }
 
     /// Whether what a node puts out is made of something from outside.
-    pub(super) fn passes_on_untrusted(&self, ix: usize) -> bool {
+    pub(super) fn passes_on_untrusted(&self, ix: usize, meter: &Meter) -> bool {
         match &self.def.nodes[ix].kind {
             Kind::GetVariable { name } => self.state.untrusted.contains(name),
             Kind::SetVariable { value, .. } => {
-                value.is_none() && self.untrusted_ports(ix).contains("value")
+                value.is_none() && self.untrusted_ports(ix, meter).contains("value")
             }
             Kind::Passthrough | Kind::Model(_) | Kind::ChannelWrite(_) | Kind::Loop(_) => {
-                !self.untrusted_ports(ix).is_empty()
+                !self.untrusted_ports(ix, meter).is_empty()
             }
             _ => false,
         }
@@ -121,7 +122,7 @@ impl NodeState {
 impl Turn<'_> {
     /// A model's inputs with everything from outside between markers.
     pub(super) fn fenced(&self, ix: usize, inputs: &Object) -> Object {
-        let marked = self.run.untrusted_ports(ix);
+        let marked = self.run.untrusted_ports(ix, self.cx.schema_work);
         if marked.is_empty() {
             return inputs.clone();
         }

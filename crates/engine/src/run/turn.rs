@@ -21,6 +21,7 @@ use tandem_record::{
     Cause, Effect, EffectId, EffectKind, Event, InterruptId, Recorded, Reply, Seq, TimerKey,
     Timestamp, WorkflowId,
 };
+use tandem_schema::Meter;
 
 /// Everything from outside that a decision may look at.
 pub struct Context<'a> {
@@ -35,6 +36,22 @@ pub struct Context<'a> {
     pub packs: &'a PackTypes,
     pub asked: &'a dyn Asked,
     pub tools: &'a ToolServers,
+    /// Schema work that may be done in this decision. Above it the decision is not made here.
+    pub schema_work: &'a Meter,
+}
+
+impl Context<'_> {
+    /// What was concluded from a check that was put off is thrown away.
+    pub(crate) fn unless_put_off(
+        &self,
+        decide: impl FnOnce() -> Result<Decision, Undecided>,
+    ) -> Result<Decision, Undecided> {
+        let decided = decide();
+        if self.schema_work.exceeded() {
+            return Err(Undecided::Needs(Need::SchemaWork));
+        }
+        decided
+    }
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.

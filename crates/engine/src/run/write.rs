@@ -69,7 +69,14 @@ impl Turn<'_> {
             max_size,
             at: self.now,
         };
-        channel::check_write(name, declared, &write, &value, current.as_ref())?;
+        channel::check_write(
+            name,
+            declared,
+            &write,
+            &value,
+            current.as_ref(),
+            self.cx.schema_work,
+        )?;
         self.emit(
             Event::ChannelWritten {
                 channel: name.to_owned(),
@@ -80,7 +87,7 @@ impl Turn<'_> {
                 schema_version,
                 node: Some(node.id.clone()),
                 mirrored: config.is_some(),
-                untrusted: self.run.passes_on_untrusted(ix),
+                untrusted: self.run.passes_on_untrusted(ix, self.cx.schema_work),
             },
             Some(cause),
         );

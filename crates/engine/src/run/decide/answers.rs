@@ -18,10 +18,10 @@ pub(super) fn clarification(
 ) -> Result<Closed, Refusal> {
     let answers = read_answers(&answer.value)?;
     let problems: Vec<Problem> = gate
-        .unfit(&answers)
+        .unfit(&answers, turn.cx.schema_work)
         .into_iter()
         .map(|(below, why)| Problem::new(format!("/resumeValue/answers{below}"), why))
-        .chain(gate.asking.refuses(&answer.value))
+        .chain(gate.asking.refuses(&answer.value, turn.cx.schema_work))
         .collect();
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
@@ -68,7 +68,7 @@ pub(super) fn other(
     if !keys.is_empty() {
         return Err(Refusal::CorrelationMismatch { keys });
     }
-    let problems = open.complaints(&answer.value, "/resumeValue");
+    let problems = open.complaints(&answer.value, "/resumeValue", turn.cx.schema_work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }

@@ -11,6 +11,7 @@ use crate::run::state::Phase;
 use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use tandem_record::{Decision, ErrorInfo, Event, NodeStatus, Object, Seq};
+use tandem_schema::Meter;
 
 /// Characters of the name a client says decided.
 const MAX_NAME_CHARS: usize = 256;
@@ -20,6 +21,7 @@ fn read_decision(
     gate: &ApprovalGate,
     answer: &Answer,
     identity_bound: bool,
+    meter: &Meter,
 ) -> Result<Decision, Refusal> {
     let Value::Object(fields) = &answer.value else {
         return invalid("", "must be an object with an action");
@@ -61,7 +63,7 @@ fn read_decision(
     if let (Some(edited), Some(schema)) = (&edited, &gate.artifact_schema)
         && action == "edit-accept"
     {
-        let problems = schema::problems(schema, edited, "/resumeValue/editedArtifactData");
+        let problems = schema::problems(schema, edited, "/resumeValue/editedArtifactData", meter);
         if !problems.is_empty() {
             return Err(Refusal::Invalid(problems));
         }
@@ -91,11 +93,11 @@ pub(super) fn approval(
 ) -> Result<Closed, Refusal> {
     let open = turn.run.state.nodes[ix].suspended.as_ref();
     let policy = turn.run.policy_at(ix, open.expect("the question is open"));
-    let decision = read_decision(gate, &answer, policy.binds_identity())?;
+    let decision = read_decision(gate, &answer, policy.binds_identity(), turn.cx.schema_work)?;
     if decision.action == "ask" {
         return question_back(turn, ix, &answer);
     }
-    let problems = gate.asking.refuses(&answer.value);
+    let problems = gate.asking.refuses(&answer.value, turn.cx.schema_work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
@@ -218,7 +220,8 @@ fn outputs(decision: &Decision, edited: Option<Value>) -> Object {
 pub(super) fn rejected(turn: &mut Turn<'_>, ix: usize, outputs: Object, cause: Seq) {
     let drawn = turn.run.def.nodes[ix].outgoing.iter().any(|&e| {
         let condition = turn.run.def.edges[e].condition.as_ref();
-        condition.is_some_and(|c| c.holds(&outputs, &RunScope::with_output(&turn.run, &outputs)))
+        let scope = RunScope::with_output(&turn.run, &outputs);
+        condition.is_some_and(|c| c.holds(&outputs, &scope, turn.cx.schema_work))
     });
     if drawn {
         turn.complete_node(ix, Done::with(outputs), cause);

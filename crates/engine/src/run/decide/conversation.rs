@@ -98,7 +98,7 @@ fn said(
         },
         _ => return invalid("/turn/role", "must be user or agent"),
     };
-    let problems = gate.complaints(content, "/resumeValue/turn/content");
+    let problems = gate.complaints(content, "/resumeValue/turn/content", turn.cx.schema_work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }

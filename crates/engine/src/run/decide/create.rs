@@ -18,16 +18,18 @@ pub fn create(
     cause: Option<Cause>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
-    let request = RunRequest {
-        execution_model: cx.agents.capped_version(request.execution_model),
-        ..request
-    };
-    check(def, &request, cx)?;
-    let run = Run::new(run_id, Arc::clone(def));
-    let mut turn = Turn::new(&run, cx);
-    begin(&mut turn, request, cause);
-    turn.advance();
-    turn.decided(Reply::Accepted)
+    cx.unless_put_off(|| {
+        let request = RunRequest {
+            execution_model: cx.agents.capped_version(request.execution_model),
+            ..request
+        };
+        check(def, &request, cx)?;
+        let run = Run::new(run_id, Arc::clone(def));
+        let mut turn = Turn::new(&run, cx);
+        begin(&mut turn, request, cause);
+        turn.advance();
+        turn.decided(Reply::Accepted)
+    })
 }
 
 /// The first event of a child, without a step of its own: the commit that names it must not wait
@@ -70,7 +72,7 @@ pub(in crate::run) fn check(
         let message = format!("the workflow is {status}; no run of it may start");
         problems.push(Problem::new("/workflowId", message));
     }
-    problems.extend(def.check_configurable(&request.options));
+    problems.extend(def.check_configurable(&request.options, cx.schema_work));
     for variable in &def.document.variables {
         let missing = variable.required
             && variable.default_value.is_none()

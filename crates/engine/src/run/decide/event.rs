@@ -108,7 +108,7 @@ fn judge(turn: &Turn<'_>, ix: usize, payload: &Value) -> Result<(), Refusal> {
     let Kind::OpenInterrupt(open) = &turn.run.def.nodes[ix].kind else {
         return Ok(());
     };
-    let problems = open.complaints(payload, "/payload");
+    let problems = open.complaints(payload, "/payload", turn.cx.schema_work);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -129,8 +129,9 @@ impl Turn<'_> {
         let early = self.run.state.early.iter();
         let fits = early.filter_map(|event| {
             let payload = Value::Object(event.payload.clone());
-            let fits =
-                awaits(open, &event.kind, &payload) && open.complaints(&payload, "").is_empty();
+            let work = self.cx.schema_work;
+            let fits = awaits(open, &event.kind, &payload)
+                && open.complaints(&payload, "", work).is_empty();
             fits.then(|| (event.clone(), payload))
         });
         let Some((event, payload)) = fits.min_by_key(|(event, _)| event.received) else {

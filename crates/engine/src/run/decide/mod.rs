@@ -26,6 +26,10 @@ pub(super) use create::{check, check_served, may_test};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
+    cx.unless_put_off(|| decide_here(run, command, cx))
+}
+
+fn decide_here(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
     let mut turn = Turn::new(run, cx);
     let reply = match command {
         Command::Cancel {

@@ -273,7 +273,10 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
             turn.start_child_again(ix, child, workflow_id, cause);
         }
         (None, NodeStatus::Running | NodeStatus::Suspended) if asks_no_more(turn, ix) => {
-            let inputs = turn.run.port_values(ix).unwrap_or_default();
+            let inputs = turn
+                .run
+                .port_values(ix, turn.cx.schema_work)
+                .unwrap_or_default();
             if let Step::Ask(question) = turn.perform(ix, inputs, cause) {
                 turn.ask(ix, *question, cause);
             }

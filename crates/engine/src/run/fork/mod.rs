@@ -43,6 +43,15 @@ pub fn fork(
     source: &Source<'_>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
+    cx.unless_put_off(|| fork_here(def, run_id, source, cx))
+}
+
+fn fork_here(
+    def: &Arc<Definition>,
+    run_id: RunId,
+    source: &Source<'_>,
+    cx: &Context<'_>,
+) -> Result<Decision, Undecided> {
     let forked = source.request.forked_from.as_ref();
     let forked = forked.expect("a fork says where it comes from");
     let mut problems = check_options(&source.request.options);
@@ -50,7 +59,7 @@ pub fn fork(
         check_served(def, &source.request, cx)?;
         problems.extend(cx.providers.check_options(&source.request.options));
     }
-    problems.extend(def.check_configurable(&source.request.options));
+    problems.extend(def.check_configurable(&source.request.options, cx.schema_work));
     if !problems.is_empty() {
         // The source's own options were sound.
         for problem in &mut problems {

@@ -5,6 +5,7 @@ use super::stage::{Empty, Stage};
 use crate::run::{Context, Definitions, Limits, Lookup, Need, Refusal, Undecided, create};
 use serde_json::json;
 use tandem_record::{Command, EffectKind, NodeId, Reply, RunId, RunStatus, Timestamp, WorkflowId};
+use tandem_schema::Meter;
 
 #[test]
 fn a_long_chain_is_decided_in_pieces() {
@@ -94,6 +95,7 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
         tools: &Default::default(),
         packs: &Default::default(),
         asked: &Empty,
+        schema_work: &Meter::unlimited(),
     };
     let undecided = create(&def, RunId::new("run-1"), request, None, &context);
     assert_eq!(

@@ -46,6 +46,7 @@ mod pausing;
 mod random_graphs;
 mod random_steps;
 mod retries;
+mod schemas;
 mod sensitive;
 mod supervising;
 mod test_only;

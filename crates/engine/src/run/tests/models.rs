@@ -375,7 +375,7 @@ fn what_a_node_may_be_told_is_closed() {
         (json!({"provider": "mock"}), "/nodes/0/config/provider"),
         (
             json!({"outputSchema": {"type": 7}}),
-            "/nodes/0/config/outputSchema",
+            "/nodes/0/config/outputSchema/type",
         ),
         (
             json!({"outputSchema": null}),

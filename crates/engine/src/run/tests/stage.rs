@@ -24,6 +24,7 @@ use tandem_record::{
     Object, Owner, ParentLink, Recorded, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq,
     TenantId, TimerKey, Timestamp, Transport, WorkflowId,
 };
+use tandem_schema::Meter;
 
 const START: Timestamp = Timestamp(1_000_000);
 
@@ -40,6 +41,7 @@ pub(super) struct Stage {
     pub(super) packs: PackTypes,
     /// What a provider that answers by program says to a replay.
     pub(super) reheard: Reheard,
+    pub(super) schema_work: Meter,
     pub(super) request: RunRequest,
     run: Option<Run>,
     log: Vec<Recorded>,
@@ -113,6 +115,7 @@ impl Stage {
             tools: ToolServers::from_iter(["docs".to_owned()]),
             packs: packs(),
             reheard: Reheard::Nothing,
+            schema_work: Meter::unlimited(),
             request: RunRequest {
                 owner: Owner {
                     tenant: TenantId::new("acme"),
@@ -336,6 +339,7 @@ impl Stage {
             tools: &self.tools,
             packs: &self.packs,
             asked: &self.reheard,
+            schema_work: &self.schema_work,
         }
     }
 
@@ -391,6 +395,7 @@ impl Stage {
             tools: self.tools.clone(),
             packs: self.packs.clone(),
             reheard: self.reheard.clone(),
+            schema_work: Meter::unlimited(),
             request,
             run: None,
             log: Vec::new(),

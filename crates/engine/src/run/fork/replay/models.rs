@@ -88,11 +88,15 @@ impl Tape<'_, '_> {
         else {
             return false;
         };
-        let call = self.turn.run.port_values(ix).and_then(|inputs| {
-            let then = Some(&**request);
-            let turn = &self.turn;
-            turn.model_call(ix, config, &inputs, *execution, then)
-        });
+        let call = self
+            .turn
+            .run
+            .port_values(ix, self.turn.cx.schema_work)
+            .and_then(|inputs| {
+                let then = Some(&**request);
+                let turn = &self.turn;
+                turn.model_call(ix, config, &inputs, *execution, then)
+            });
         let Ok(call) = call else {
             return false;
         };

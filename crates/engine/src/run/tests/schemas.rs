@@ -1,0 +1,126 @@
+//! Schema work within decisions: bounded for each value and for each decision, and put off when it
+//! does not belong where the decision is made.
+
+use super::flow::{Flow, flow};
+use super::stage::{Empty, Stage};
+use crate::definition::{Definition, Permissions};
+use crate::pack::Brought;
+use crate::run::{Context, Decision, Limits, Need, Undecided, create};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tandem_record::{Command, Effect, EffectKind, RunId, RunStatus, Timestamp};
+use tandem_schema::{MAX_WORK, Meter};
+
+/// A workflow that writes each value to a channel with this schema.
+fn writes(schema: Value, values: &[Value]) -> Flow {
+    let channel = json!({"reducer": "replace", "schema": schema});
+    let mut flow = flow("writes").channel("c", channel);
+    let mut path = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        let id = format!("w{i}");
+        flow = flow.write(&id, "c", value.clone());
+        path.push(id);
+    }
+    flow.path(&path.join(" "))
+}
+
+fn costly() -> Value {
+    json!({"pattern": r"^(\p{L}{1,20}x){1,3}$"})
+}
+
+#[test]
+fn a_value_too_costly_to_check_fails_its_node_with_a_code_of_its_own() {
+    let long = json!("a".repeat(400_000));
+    let run = Stage::started(writes(costly(), &[long]));
+    assert_eq!(run.status(), RunStatus::Failed);
+    let error = run.run().error().expect("it failed");
+    assert_eq!(error.code, "schema_work_exceeded");
+}
+
+/// The first decision of a run, with this much schema work allowed.
+fn begin(def: &Arc<Definition>, schema_work: &Meter) -> Result<Decision, Undecided> {
+    let request = Stage::new(flow("any").noops("n")).request;
+    let context = Context {
+        now: Timestamp(5),
+        limits: &Limits::default(),
+        agents: &Default::default(),
+        definitions: &HashMap::new(),
+        memory: &Empty,
+        providers: &Default::default(),
+        tools: &Default::default(),
+        packs: &Default::default(),
+        asked: &Empty,
+        schema_work,
+    };
+    create(def, RunId::new("run-1"), request, None, &context)
+}
+
+#[test]
+fn a_schema_that_is_refused_today_fails_closed_and_says_why() {
+    let document = writes(json!({"pattern": "(?=a)a"}), &[json!("a")]).document();
+    let stored = Permissions {
+        packs: Brought::Once,
+        ..Permissions::default()
+    };
+    let def = Arc::new(Definition::compile(&document, stored).expect("it was accepted once"));
+    let decision = begin(&def, &Meter::unlimited()).expect("it is decided");
+    let error = decision.run.error().expect("it failed");
+    assert_eq!(error.code, "schema_refused");
+    assert!(error.message.contains("look-around"), "{}", error.message);
+}
+
+#[test]
+fn a_decision_with_more_schema_work_than_allowed_is_not_made_here() {
+    let def = writes(json!({"items": {"type": "integer"}}), &[json!([1, 2, 3])]).compile();
+    let undecided = begin(&def, &Meter::up_to(10)).expect_err("too much for this place");
+    assert_eq!(undecided, Undecided::Needs(Need::SchemaWork));
+    let enough = Meter::up_to(100_000);
+    let here = begin(&def, &enough).expect("it fits");
+    let elsewhere = begin(&def, &Meter::unlimited()).expect("it fits");
+    assert_eq!(
+        here.events, elsewhere.events,
+        "the same wherever it is made"
+    );
+    assert!((1..100_000).contains(&enough.spent()));
+}
+
+#[test]
+fn a_decision_that_checked_enough_leaves_the_rest_to_another() {
+    // Two of these values take more work than a decision may, and each less than a value may.
+    let mut kinds = vec![json!({"type": "integer"})];
+    kinds.extend((0..500).map(|_| json!({"type": "string"})));
+    let schema = json!({"items": {"anyOf": kinds}});
+    let values = vec![Value::from(vec![1; 20_000]); 4];
+    let mut run = Stage::started(writes(schema, &values));
+    assert!(run.schema_work.spent() >= MAX_WORK);
+    assert_eq!(run.status(), RunStatus::Running);
+    let continues = |effect: &&Effect| matches!(effect.kind, EffectKind::Continue);
+    let next = run.outbox().find(continues).expect("a note to go on");
+    let next = next.id.clone();
+    run.performed(&next);
+    run.schema_work = Meter::unlimited();
+    run.when(Command::Continue);
+    assert_eq!(run.status(), RunStatus::Completed);
+}
+
+#[test]
+fn a_text_too_long_for_the_pattern_of_a_condition_fails_the_run_instead_of_choosing_the_way() {
+    let condition = json!({"type": "regex", "left": "text", "right": r"^(\p{L}{1,20}x){1,3}$"});
+    let way = || {
+        flow("ways")
+            .node("n", "core.identity", json!({}))
+            .noops("review")
+            .edge("n", "review", json!({"condition": condition}))
+    };
+    let ends = |text: String| {
+        let mut run = Stage::new(way());
+        run.create(json!({"text": text}));
+        run.run().error().map(|error| error.code.clone())
+    };
+    assert_eq!(ends("abx".to_owned()), None);
+    assert_eq!(
+        ends("a".repeat(400_000)).as_deref(),
+        Some("schema_work_exceeded")
+    );
+}

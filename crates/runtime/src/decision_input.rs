@@ -1,0 +1,182 @@
+//! What is to be decided, in a form that can be decided on another thread when it has to be.
+
+use crate::definitions::Seen;
+use crate::runtime::Runtime;
+use crate::submit::SubmitError;
+use std::borrow::Cow;
+use std::sync::Arc;
+use tandem_engine::Definition;
+use tandem_engine::run::{self, Context, Decision, Need, Run, SchemaMeter, Source, Undecided};
+use tandem_record::{Cause, Command, Event, Recorded, RunId, RunRequest, TenantId, Timestamp};
+use tandem_store::Fault;
+
+/// Things one decision may ask for, one after the other. A replay asks anew after each child.
+const MAX_LOOKUPS: usize = 512;
+/// Schema work that a decision may do on the threads that serve everybody: about two milliseconds.
+const INLINE_SCHEMA_WORK: u64 = 2_000_000;
+
+pub(crate) enum DecisionInput<'a> {
+    Command {
+        run: Cow<'a, Run>,
+        command: Cow<'a, Command>,
+    },
+    Creation {
+        definition: Arc<Definition>,
+        run_id: RunId,
+        request: Cow<'a, RunRequest>,
+        cause: Option<Cause>,
+    },
+    Fork {
+        definition: Arc<Definition>,
+        run_id: RunId,
+        log: Arc<Vec<Recorded>>,
+        request: Cow<'a, RunRequest>,
+    },
+}
+
+impl DecisionInput<'_> {
+    fn decide(&self, runtime: &Runtime, cx: &Context<'_>) -> Result<Decision, Undecided> {
+        match self {
+            Self::Command { run, command } => run::decide(run, command.as_ref().clone(), cx),
+            Self::Creation {
+                definition,
+                run_id,
+                request,
+                cause,
+            } => {
+                let request = request.as_ref().clone();
+                run::create(definition, run_id.clone(), request, cause.clone(), cx)
+            }
+            Self::Fork {
+                definition,
+                run_id,
+                log,
+                request,
+            } => {
+                let clean = |event: &Event| runtime.cleaned(event);
+                let source = Source {
+                    log,
+                    request: request.as_ref().clone(),
+                    clean: &clean,
+                };
+                run::fork(definition, run_id.clone(), &source, cx)
+            }
+        }
+    }
+
+    fn to_owned(&self) -> DecisionInput<'static> {
+        match self {
+            Self::Command { run, command } => DecisionInput::Command {
+                run: Cow::Owned(run.as_ref().clone()),
+                command: Cow::Owned(command.as_ref().clone()),
+            },
+            Self::Creation {
+                definition,
+                run_id,
+                request,
+                cause,
+            } => DecisionInput::Creation {
+                definition: Arc::clone(definition),
+                run_id: run_id.clone(),
+                request: Cow::Owned(request.as_ref().clone()),
+                cause: cause.clone(),
+            },
+            Self::Fork {
+                definition,
+                run_id,
+                log,
+                request,
+            } => DecisionInput::Fork {
+                definition: Arc::clone(definition),
+                run_id: run_id.clone(),
+                log: Arc::clone(log),
+                request: Cow::Owned(request.as_ref().clone()),
+            },
+        }
+    }
+}
+
+impl Runtime {
+    /// What a decision may look at.
+    pub(crate) fn context<'a>(
+        &'a self,
+        now: Timestamp,
+        seen: &'a Seen,
+        schema_work: &'a SchemaMeter,
+    ) -> Context<'a> {
+        Context {
+            now,
+            limits: self.limits(),
+            agents: &self.inner.config.agents,
+            conformance: self.inner.config.conformance,
+            definitions: seen,
+            memory: seen,
+            providers: self.providers(),
+            packs: self.packs(),
+            asked: seen,
+            tools: self.tools(),
+            schema_work,
+        }
+    }
+
+    /// Decides, loading each definition the engine turns out to need. A decision with much schema
+    /// work is made off the threads that serve everybody.
+    pub(crate) async fn ask_engine(
+        &self,
+        tenant: &TenantId,
+        input: &DecisionInput<'_>,
+    ) -> Result<Decision, SubmitError> {
+        let mut seen = Seen::default();
+        let now = self.clock().now();
+        let mut heavy = false;
+        for _ in 0..MAX_LOOKUPS {
+            let decided = if heavy {
+                Box::pin(self.decide_offloaded(input, now, &mut seen)).await?
+            } else {
+                let work = SchemaMeter::up_to(INLINE_SCHEMA_WORK);
+                input.decide(self, &self.context(now, &seen, &work))
+            };
+            match decided {
+                Ok(decision) => return Ok(decision),
+                Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
+                Err(Undecided::Needs(Need::SchemaWork)) => heavy = true,
+                Err(Undecided::Needs(Need::Workflow(workflow))) => {
+                    let store = &**self.store();
+                    let definitions = &self.inner.definitions;
+                    // What happens rarely is kept out of a future that is made for every request.
+                    let found = Box::pin(definitions.current(store, tenant, &workflow)).await?;
+                    seen.workflows.insert(workflow, found);
+                }
+                Err(Undecided::Needs(Need::Memory(need))) => {
+                    Box::pin(self.look_up_memory(tenant, *need, &mut seen)).await?;
+                }
+                Err(Undecided::Needs(Need::Model(need))) => {
+                    let said = Box::pin(self.hear_again(&need)).await?;
+                    seen.said.insert(need.effect, said);
+                }
+            }
+        }
+        let message = format!("a decision needs more than {MAX_LOOKUPS} lookups");
+        Err(Fault::permanent("too_many_lookups", message).into())
+    }
+
+    async fn decide_offloaded(
+        &self,
+        input: &DecisionInput<'_>,
+        now: Timestamp,
+        seen: &mut Seen,
+    ) -> Result<Result<Decision, Undecided>, Fault> {
+        let (runtime, input) = (self.clone(), input.to_owned());
+        let looked_up = std::mem::take(seen);
+        let work = move || {
+            let work = SchemaMeter::unlimited();
+            let decided = input.decide(&runtime, &runtime.context(now, &looked_up, &work));
+            (decided, looked_up)
+        };
+        let offload = &self.inner.schema_work;
+        let done = async { offload.turn().await.run(work).await };
+        let (decided, looked_up) = self.in_time(done).await?;
+        *seen = looked_up;
+        Ok(decided)
+    }
+}

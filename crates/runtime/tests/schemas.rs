@@ -1,0 +1,81 @@
+//! Schemas in the runtime: documents of earlier releases stay readable, and work that is off the
+//! serving threads leads to the same facts.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tandem_engine::definition_hash;
+use tandem_record::{RunStatus, Timestamp, WorkflowId};
+use tandem_runtime::{Permissions, RegisterError};
+use tandem_store::{Commit, DefinitionRecord, Log, RegistryChange};
+use tandem_testkit::house::{House, tenant};
+use tandem_testkit::{Flow, wf};
+
+/// Writes its input `value` to a channel with this schema, after a while.
+fn writes(schema: Value) -> Flow {
+    wf("writes")
+        .variable("value", json!(null))
+        .channel("c", json!({"reducer": "replace", "schema": schema}))
+        .delay("wait", 5)
+        .node("write", "core.channelWrite", json!({"channelName": "c"}))
+        .port(
+            "value",
+            json!({"type": "variable", "variableName": "value"}),
+        )
+        .path("wait write")
+}
+
+/// What a release without limits would have stored.
+async fn stored_before(house: &House, document: &Value) {
+    let change = RegistryChange::Register {
+        tenant: Some(tenant()),
+        definition: DefinitionRecord {
+            hash: definition_hash(document),
+            workflow: WorkflowId::new("writes"),
+            document: Arc::from(document.to_string()),
+        },
+        at: Timestamp(0),
+    };
+    let commit = Commit {
+        registry: vec![change],
+        ..Commit::default()
+    };
+    house.store.commit(commit).await.expect("stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_of_an_earlier_release_still_runs_and_fails_closed_at_its_schema() {
+    let house = House::new().await;
+    let document = writes(json!({"pattern": "(?=x|(a|a)*b)^(a|aa)+$"})).document();
+    let (tenant, permissions) = (tenant(), Permissions::default());
+    let today = house
+        .runtime
+        .register(Some(&tenant), &document, permissions);
+    let Err(RegisterError::Invalid(problems)) = today.await else {
+        panic!("today it is refused");
+    };
+    assert_eq!(problems[0].path, "/channels/c/schema/pattern");
+    stored_before(&house, &document).await;
+    let run = house
+        .create("writes", json!({"value": "a".repeat(400_000)}))
+        .await;
+    assert_eq!(house.ended(&run).await, RunStatus::Failed);
+    let folded = house.folded(&run).await;
+    assert_eq!(folded.error().expect("it failed").code, "schema_refused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_off_the_serving_threads_lead_to_the_same_facts() {
+    let house = House::new().await;
+    house
+        .register(writes(json!({"items": {"type": "integer"}})))
+        .await;
+    // Enough for a decision that is not made on a serving thread.
+    for (value, status) in [
+        (json!(vec![1; 50_000]), RunStatus::Completed),
+        (json!(vec!["x"; 50_000]), RunStatus::Failed),
+        (json!([1]), RunStatus::Completed),
+    ] {
+        let run = house.create("writes", json!({"value": value})).await;
+        assert_eq!(house.ended(&run).await, status);
+    }
+}

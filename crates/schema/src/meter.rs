@@ -1,0 +1,60 @@
+//! How much schema work may be done before somebody else has to do it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Schema work allowed in one place, for all evaluations together. An evaluation that does not fit
+/// any more is not started, and the meter remembers that: whatever was concluded from it has to be
+/// thrown away and concluded again where there is time.
+#[derive(Debug)]
+pub struct Meter {
+    allowed: u64,
+    spent: AtomicU64,
+    exceeded: AtomicBool,
+    refused: AtomicBool,
+}
+
+impl Meter {
+    pub fn up_to(allowed: u64) -> Self {
+        Self {
+            allowed,
+            spent: AtomicU64::new(0),
+            exceeded: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    /// Lets every evaluation through. Each is still bounded by itself.
+    pub fn unlimited() -> Self {
+        Self::up_to(u64::MAX)
+    }
+
+    /// Work of the evaluations that were let through.
+    pub fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
+    }
+
+    /// Whether an evaluation was put off.
+    pub fn exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    /// Whether a text was too long for its pattern. Who asked may not have been told.
+    pub fn refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Only one thread uses a meter; it is shared because the state around it is.
+    pub(crate) fn admits(&self, work: u64) -> bool {
+        let spent = self.spent().saturating_add(work);
+        if spent > self.allowed {
+            self.exceeded.store(true, Ordering::Relaxed);
+            return false;
+        }
+        self.spent.store(spent, Ordering::Relaxed);
+        true
+    }
+}

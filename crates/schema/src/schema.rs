@@ -1,0 +1,229 @@
+//! A schema that is safe to evaluate.
+
+use crate::cost::{Costs, Estimate};
+use crate::graph::Graph;
+use crate::limits::{Budget, MAX_BACKWARD_BYTES, MAX_WORK, PATTERN_CACHE_BYTES};
+use crate::measure::Shape;
+use crate::meter::Meter;
+use crate::refused::Refused;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+use std::fmt::{self, Write};
+
+/// Characters of a message about one error.
+const MAX_MESSAGE: usize = 300;
+
+pub struct Schema {
+    form: Form,
+    weight: usize,
+}
+
+enum Form {
+    Usable {
+        validator: Box<Validator>,
+        costs: Costs,
+        /// The host's own schema: its errors are always listed.
+        own: bool,
+    },
+    /// Accepted by an earlier version of the host. No value fits.
+    Refused(Refused),
+}
+
+/// Why a value does not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure<T> {
+    Errors(Vec<T>),
+    /// It does not fit, and saying where would take too much work.
+    Unlisted,
+    /// Checking it would take too much work. It was not checked.
+    TooMuchWork,
+    /// The schema itself is not accepted any more.
+    SchemaRefused(Refused),
+    /// There is not enough time left where this was asked; the [`Meter`] tells. Not an answer.
+    PutOff,
+}
+
+impl<T> Failure<T> {
+    /// The code of a failure that says nothing about the value.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Errors(_) | Self::Unlisted => None,
+            Self::TooMuchWork | Self::PutOff => Some("schema_work_exceeded"),
+            Self::SchemaRefused(_) => Some("schema_refused"),
+        }
+    }
+
+    /// What to say where no errors are listed.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Errors(_) | Self::Unlisted => "does not fit the schema".to_owned(),
+            Self::TooMuchWork | Self::PutOff => {
+                "is too large or nested too deep to be checked against its schema".to_owned()
+            }
+            Self::SchemaRefused(why) => format!(
+                "cannot be checked: its schema is not accepted any more, at {:?}: {}",
+                why.at, why.message
+            ),
+        }
+    }
+}
+
+impl Schema {
+    /// Compiles a schema within what its document may use.
+    pub fn compile(document: &Value, budget: &mut Budget) -> Result<Self, Refused> {
+        let graph = Graph::read(document, budget)?;
+        let costs = Costs::of(&graph)?;
+        let patterns = PatternOptions::regex()
+            .size_limit(MAX_BACKWARD_BYTES)
+            .dfa_size_limit(PATTERN_CACHE_BYTES);
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(patterns)
+            .build(document)
+            .map_err(|error| {
+                let message = format!("not a usable JSON Schema: {}", brief(&error));
+                Refused::new(error.instance_path().as_str(), message)
+            })?;
+        Ok(Self {
+            weight: weight(&graph),
+            form: Form::Usable {
+                validator: Box::new(validator),
+                costs,
+                own: false,
+            },
+        })
+    }
+
+    /// A schema that is part of the host.
+    ///
+    /// # Panics
+    /// If it does not compile within the limits.
+    pub fn own(document: &Value) -> Self {
+        let mut schema = Self::compile(document, &mut Budget::default())
+            .unwrap_or_else(|why| panic!("a schema of the host compiles: {why} at {:?}", why.at));
+        if let Form::Usable { own, .. } = &mut schema.form {
+            *own = true;
+        }
+        schema
+    }
+
+    /// Stands for a schema that was accepted once and is not any more.
+    pub fn refused(why: Refused) -> Self {
+        Self {
+            form: Form::Refused(why),
+            weight: 0,
+        }
+    }
+
+    /// Bytes of memory it takes, about.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Whether a value fits.
+    pub fn fits(&self, value: &Value, meter: &Meter) -> Result<bool, Failure<()>> {
+        let (validator, _, _) = self.admitted(value, meter)?;
+        Ok(validator.is_valid(value))
+    }
+
+    /// Checks a value and describes at most `max` errors.
+    pub fn check<T>(
+        &self,
+        value: &Value,
+        meter: &Meter,
+        max: usize,
+        describe: impl Fn(&ValidationError<'_>) -> T,
+    ) -> Result<(), Failure<T>> {
+        let (validator, estimate, one_by_one) = self.admitted(value, meter)?;
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        // The crate collects all errors before it hands out the first.
+        if estimate.errors.is_some() {
+            let errors = validator.iter_errors(value).take(max);
+            return Err(Failure::Errors(errors.map(|e| describe(&e)).collect()));
+        }
+        if one_by_one && let Err(first) = validator.validate(value) {
+            return Err(Failure::Errors(vec![describe(&first)]));
+        }
+        Err(Failure::Unlisted)
+    }
+
+    /// What evaluates the value, if it may be evaluated at all and here.
+    fn admitted<T>(
+        &self,
+        value: &Value,
+        meter: &Meter,
+    ) -> Result<(&Validator, Estimate, bool), Failure<T>> {
+        let (validator, costs, own) = match &self.form {
+            Form::Usable {
+                validator,
+                costs,
+                own,
+            } => (validator, costs, *own),
+            Form::Refused(why) => return Err(Failure::SchemaRefused(why.clone())),
+        };
+        let shape = Shape::of(value).ok_or(Failure::TooMuchWork)?;
+        let estimate = costs.estimate(&shape).ok_or(Failure::TooMuchWork)?;
+        if estimate.fits > MAX_WORK && !own {
+            return Err(Failure::TooMuchWork);
+        }
+        let all = estimate.fits.saturating_add(estimate.errors.unwrap_or(0));
+        if !meter.admits(all) {
+            return Err(Failure::PutOff);
+        }
+        Ok((validator, estimate, own || costs.tries_nothing))
+    }
+}
+
+fn weight(graph: &Graph) -> usize {
+    let parts = graph.parts.iter().map(|part| part.at.len() + 512);
+    // Each pattern is compiled for both directions, and remembers what it has matched.
+    let patterns = 4 * graph.pattern_bytes + graph.patterns * PATTERN_CACHE_BYTES / 8;
+    parts.sum::<usize>() + patterns
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = match &self.form {
+            Form::Usable { .. } => "usable",
+            Form::Refused(_) => "refused",
+        };
+        f.debug_struct("Schema").field("form", &form).finish()
+    }
+}
+
+/// What an error says. Messages quote the value at fault; a large one is not written out.
+pub fn brief(error: &ValidationError<'_>) -> String {
+    let mut text = Limited {
+        text: String::new(),
+        left: MAX_MESSAGE,
+    };
+    if write!(text, "{error}").is_err() {
+        text.text.push('…');
+    }
+    text.text
+}
+
+/// Stops the formatting of a value that gets too long.
+struct Limited {
+    text: String,
+    left: usize,
+}
+
+impl Write for Limited {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        match piece.char_indices().nth(self.left) {
+            Some((cut, _)) => {
+                self.text.push_str(&piece[..cut]);
+                self.left = 0;
+                Err(fmt::Error)
+            }
+            None => {
+                self.left -= piece.chars().count();
+                self.text.push_str(piece);
+                Ok(())
+            }
+        }
+    }
+}
