@@ -62,7 +62,7 @@ async fn fill(store: &Arc<dyn Store>) {
         owner: "before".into(),
         now: NOW,
         until: later(60),
-        limit: 1,
+        takes: vec![(tandem_store::battery::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
 }
