@@ -153,7 +153,10 @@ impl Runtime {
         guard: Guard,
         told: AuditDraft,
     ) -> Result<bool, Fault> {
+        let (RegistryChange::Register { tenant, .. } | RegistryChange::Unregister { tenant, .. }) =
+            &change;
         let commit = Commit {
+            tenant: tenant.clone(),
             registry: vec![change],
             guards: vec![guard],
             audit: vec![told],

@@ -8,6 +8,7 @@ use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
 use crate::live::LiveRuns;
 use crate::metrics::Metrics;
+use crate::readiness::Readiness;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) crash: CrashPoints,
     pub(crate) effects: Effects,
     pub(crate) webhooks: Webhooks,
+    pub(crate) readiness: Readiness,
     /// A timer was set that may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
     /// The clock was moved: runs may have become old at once.
@@ -66,13 +68,14 @@ impl Runtime {
         let runtime = Self {
             inner: Arc::new(Inner {
                 live: LiveRuns::new(config.cached_runs),
-                effects: Effects::new(config.max_effects),
-                webhooks: Webhooks::new(config.max_effects, config.alone),
+                effects: Effects::new(&config),
+                webhooks: Webhooks::new(config.alone),
                 config,
                 definitions: CompiledDefinitions::default(),
                 bell: Bell::default(),
                 ended: broadcast::Sender::new(ENDED_KEPT),
                 metrics: Metrics::default(),
+                readiness: Readiness::default(),
                 crash: CrashPoints::default(),
                 timer_bell: Notify::new(),
                 retention_bell: Notify::new(),
