@@ -59,6 +59,7 @@ pub(crate) struct HttpMetrics {
     requests: Family<Answered, Counter>,
     seconds: Family<Route, Histogram, Buckets>,
     queue_depth: Gauge,
+    parked: Gauge,
 }
 
 impl HttpMetrics {
@@ -67,6 +68,7 @@ impl HttpMetrics {
         let requests = Family::<Answered, Counter>::default();
         let seconds = Family::new_with_constructor(Buckets);
         let queue_depth = Gauge::default();
+        let parked = Gauge::default();
         registry.register(
             "tandem_http_requests",
             "Requests answered, by route and status class",
@@ -83,11 +85,17 @@ impl HttpMetrics {
             "Effects waiting to be performed",
             queue_depth.clone(),
         );
+        registry.register(
+            "tandem_parked",
+            "Timers and effects that wait for somebody to ask for a retry",
+            parked.clone(),
+        );
         Self {
             registry,
             requests,
             seconds,
             queue_depth,
+            parked,
         }
     }
 
@@ -113,7 +121,8 @@ impl HttpMetrics {
     }
 
     /// The whole registry as Prometheus text.
-    pub(crate) fn text(&self, queue_depth: u64) -> String {
+    pub(crate) fn text(&self, queue_depth: u64, parked: u64) -> String {
+        self.parked.set(i64::try_from(parked).unwrap_or(i64::MAX));
         self.queue_depth
             .set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
         let mut out = String::new();

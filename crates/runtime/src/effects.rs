@@ -27,7 +27,7 @@ const MAX_BACKOFF_MS: u64 = 30_000;
 /// Attempts to record a result that fails for a reason of its own, before the effect is put off.
 const QUICK_TRIES: u32 = 5;
 /// Deliveries under way at once, at least.
-const MIN_DELIVERIES: usize = 4;
+const MIN_DELIVERIES: usize = 8;
 
 pub(crate) struct Effects {
     internal: Arc<Slots>,

@@ -2,7 +2,7 @@
 //! somebody asks for it. Never in a hot loop, and never in the way of other work.
 
 use crate::runtime::Runtime;
-use tandem_record::{EffectId, StreamId, TenantId, Timestamp, WebhookId};
+use tandem_record::{EffectId, Object, StreamId, TenantId, Timestamp, WebhookId};
 use tandem_store::{DueTimer, Fault, ParkedWork, Setback};
 
 /// The pause after the first failure; each further one doubles it,
@@ -123,6 +123,9 @@ impl Runtime {
         let now = self.clock().now();
         let retried = self.store().retry_parked(stream, now).await?;
         if retried > 0 {
+            let count = Object::from_iter([("retried".to_owned(), retried.into())]);
+            self.tell(Some(tenant), "work.retry", stream.as_str(), count)
+                .await?;
             self.inner.timer_bell.notify_one();
             self.inner.effects.bell.notify_one();
         }

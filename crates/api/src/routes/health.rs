@@ -19,13 +19,16 @@ pub(super) async fn alive() -> Json<Value> {
 
 #[utoipa::path(
     get, path = "/readyz", tag = "operations", operation_id = "ready",
-    responses((status = 200, description = "The store takes writes", body = Value))
+    responses((status = 200, description = "The store takes writes and timers fire in time", body = Value),
+              (status = 503, description = "It cannot work; the message says why", body = Value))
 )]
 pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Problem> {
     if *doors.stopping.borrow() {
         return Err(Problem::busy());
     }
-    doors.runtime.store().ping().await?;
+    if let Err(reason) = doors.runtime.readiness().await {
+        return Err(Problem::not_ready(&reason));
+    }
     Ok(Json(json!({"status": "ready"})))
 }
 
@@ -36,7 +39,8 @@ pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Pr
 )]
 pub(super) async fn metrics(State(doors): State<Shared>) -> Result<Response, Problem> {
     let depth = doors.runtime.store().depth().await?;
+    let parked = doors.runtime.store().count_parked().await?;
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let headers = [(header::CONTENT_TYPE, content_type)];
-    Ok((headers, doors.metrics.text(depth)).into_response())
+    Ok((headers, doors.metrics.text(depth, parked)).into_response())
 }

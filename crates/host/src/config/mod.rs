@@ -3,6 +3,7 @@
 //!
 //! Reads the environment through [`Environment`], so that precedence can be tested as a table.
 
+mod calls;
 mod environment;
 mod file;
 mod layer;
@@ -14,6 +15,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use calls::Calls;
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use listen::parse_listen;
@@ -67,6 +69,8 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     /// Notes under one name above which the oldest become one.
     pub(crate) compact_above: Option<u64>,
+    /// Calls to the outside under way at once.
+    pub(crate) calls: Calls,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// Models nodes may ask, by name.
     pub(crate) models: BTreeMap<String, Model>,
@@ -183,6 +187,7 @@ pub(crate) fn resolve(
         )?,
         compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
         groups: groups(layer.groups.unwrap_or_default())?,
+        calls: calls::calls(layer.calls.unwrap_or_default())?,
     })
 }
 
