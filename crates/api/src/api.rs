@@ -3,6 +3,7 @@
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
+use crate::places::Places;
 use crate::problem::Problem;
 use axum::http::request::Parts;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use tandem_record::{Object, RunId, Timestamp};
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{Runtime, StoredRun};
 use tandem_wire::v1::capabilities::WasmPacks;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 /// Everything the host hands over to open the doors.
 pub struct Api {
@@ -112,7 +113,7 @@ pub(crate) struct Doors {
     /// Denials told by the audit log, by key: one that knocks all day must not fill it.
     denials: RateLimiter,
     key_use: KeyUse,
-    pub(crate) mutations: Arc<Semaphore>,
+    pub(crate) mutations: Arc<Places>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: HttpMetrics,
     /// The API described, once the routes are known.
@@ -142,7 +143,7 @@ impl Doors {
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             key_use: KeyUse::default(),
-            mutations: Arc::new(Semaphore::new(settings.max_mutations)),
+            mutations: Places::new(settings.max_mutations),
             in_flight: InFlight::default(),
             description: OnceLock::new(),
         }

@@ -277,21 +277,26 @@ fn sql_limit(limit: usize) -> i64 {
 impl Outbox for SqliteStore {
     async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault> {
         let now = query.now;
-        let expired = self
+        let looked = query.clone();
+        let found = self
             .readers
-            .read(move |connection| has_expired(connection, now))
+            .read(move |connection| match has_expired(connection, now)? {
+                true => Ok(None),
+                false => due_lanes(connection, &looked).map(Some),
+            })
             .await?;
-        if expired {
-            // A lease that ran out ends, so that its entry waits in its lane like the others.
-            let free = "UPDATE outbox SET owner = NULL, leased_until = NULL
-                        WHERE owner IS NOT NULL AND leased_until <= ?1";
-            self.writer
-                .amend(move |ledger| {
-                    ledger.connection.prepare_cached(free)?.execute([now.0])?;
-                    Ok(())
-                })
-                .await?;
+        if let Some(found) = found {
+            return Ok(found);
         }
+        // A lease that ran out ends, so that its entry waits in its lane like the others.
+        self.writer
+            .amend(move |ledger| {
+                let free = "UPDATE outbox SET owner = NULL, leased_until = NULL
+                            WHERE owner IS NOT NULL AND leased_until <= ?1";
+                ledger.connection.prepare_cached(free)?.execute([now.0])?;
+                Ok(())
+            })
+            .await?;
         self.readers
             .read(move |connection| due_lanes(connection, &query))
             .await

@@ -48,4 +48,3 @@ CREATE INDEX outbox_by_due  ON outbox (available_at) WHERE owner IS NULL AND par
 ALTER TABLE timers ADD COLUMN failures  INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE timers ADD COLUMN error     TEXT;
 ALTER TABLE timers ADD COLUMN failed_at INTEGER;
-CREATE INDEX timers_parked ON timers (stream) WHERE due = 9223372036854775807;
