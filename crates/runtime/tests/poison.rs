@@ -10,6 +10,7 @@ use tandem_record::{
     TraceContext,
 };
 use tandem_runtime::{Perform, Permissions, Runtime, RuntimeConfig};
+use tandem_store::battery::sample::{entry, put};
 use tandem_store::memory::MemoryStore;
 use tandem_store::{
     Append, Commit, DueTimer, Log, NewEvent, Outbox, ReadLog, ReadTimers, Setbacks, TimerChange,
@@ -194,6 +195,17 @@ async fn an_effect_that_panics_is_parked_and_performed_after_a_retry() {
     let found = runtime.find_run(&tenant(), &run).await;
     let found = found.expect("the store answers").expect("the run exists");
     assert_eq!(found.row.status, RunStatus::Completed);
+}
+
+#[test(start_paused = true)]
+async fn an_entry_that_cannot_be_read_is_parked_at_once() {
+    let house = House::new().await;
+    let odd = put([entry("odd", Timestamp(0))]);
+    house.store.commit(odd).await.expect("the store takes it");
+    house.elapse(10_000).await;
+    assert_eq!(parked(&house).await, 1);
+    let next = house.store.next_due().await.expect("the store answers");
+    assert_eq!(next, None, "it is not tried again");
 }
 
 #[test(start_paused = true)]

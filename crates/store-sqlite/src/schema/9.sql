@@ -28,8 +28,10 @@ SELECT entry_no, effect, stream, kind, body,
        CASE WHEN kind IN ('continue', 'notify_parent', 'cancel_child') THEN 0
             WHEN kind IN ('webhook', 'announce') THEN 2
             ELSE 1 END,
-       coalesce((SELECT tenant FROM runs WHERE stream = 'run:' || run_id AND run_id = substr(stream, 5)),
-                (SELECT tenant FROM webhooks WHERE webhook = body), ''),
+       coalesce((SELECT r.tenant FROM runs r
+                 WHERE r.run_id = substr(outbox.stream, 5) AND outbox.stream LIKE 'run:%'),
+                (SELECT w.tenant FROM webhooks w
+                 WHERE w.webhook = outbox.body AND outbox.kind = 'webhook'), ''),
        available_at, attempts, owner, leased_until
 FROM outbox;
 
