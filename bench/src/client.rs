@@ -8,6 +8,8 @@ use tokio::net::TcpStream;
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) const KEY: &str = "bench-key-0123456789abcdef0123456789";
+/// Of another tenant.
+pub(crate) const NEIGHBOUR_KEY: &str = "bench-key-of-the-neighbour-0123456789";
 
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -89,8 +91,12 @@ pub(crate) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 
 /// A whole request, so that sending it is one write.
 pub(crate) fn request(method: &str, path: &str, accept: &str, body: &str) -> Vec<u8> {
+    request_as(KEY, method, path, accept, body)
+}
+
+pub(crate) fn request_as(key: &str, method: &str, path: &str, accept: &str, body: &str) -> Vec<u8> {
     let mut text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\
          Accept: {accept}\r\n"
     );
     if !body.is_empty() {

@@ -4,7 +4,7 @@
 //! same data on the same disk: bare group commits, a single fsynced commit, and an HTTP server
 //! that does nothing. The client runs on one thread and shares the cores with the server.
 //!
-//! `cargo xtask bench [--quick] [--only runs] [--only past] [--fsync-ms N]`
+//! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -26,6 +26,7 @@ use options::{Only, Options};
 use report::{Report, Target, percent};
 use scenario::crew::Crew;
 use scenario::crowd::Crowd;
+use scenario::neighbour::Neighbour;
 use scenario::past::Past;
 use scenario::people::People;
 use scenario::runs::Runs;
@@ -56,6 +57,11 @@ fn main() -> Result<(), Failure> {
 async fn measure(options: &Options) -> Result<(), Failure> {
     let mut report = Report::default();
     report.note(server::machine());
+    if options.only == Some(Only::Neighbour) {
+        report_neighbour(&mut report, &neighbour(options).await?);
+        report.print();
+        return Ok(());
+    }
     if options.only == Some(Only::Past) {
         report_past(&mut report, &scenario::past::measure(options).await?);
         report.print();
@@ -108,6 +114,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     server.stop().await?;
     drop(directory);
 
+    let neighbour = neighbour(options).await?;
     let past = scenario::past::measure(options).await?;
 
     report.row(
@@ -147,10 +154,38 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         )
         .judge(Target::AtLeast(0.9, "× empty store"), kept);
     report_people(&mut report, &people);
+    report_neighbour(&mut report, &neighbour);
     report_crew(&mut report, &crew);
     report_past(&mut report, &past);
     report.print();
     Ok(())
+}
+
+async fn neighbour(options: &Options) -> Result<Neighbour, Failure> {
+    let directory = options.directory()?;
+    let server = Server::start(&options.binary, directory.path()).await?;
+    let neighbour = scenario::neighbour::measure(&server, options).await?;
+    server.stop().await?;
+    Ok(neighbour)
+}
+
+fn report_neighbour(report: &mut Report, neighbour: &Neighbour) {
+    let (quiet, attacked) = (&neighbour.quiet, &neighbour.attacked);
+    report.row("a neighbour's create, quiet", quiet.to_string());
+    report
+        .row("  while another tenant attacks", attacked.to_string())
+        .judge(
+            Target::Below(5.0, "× quiet (p99)"),
+            attacked.p99_ms / quiet.p99_ms,
+        );
+    report.row(
+        "  its parent and child meanwhile",
+        neighbour.family.to_string(),
+    );
+    report.row(
+        "  large runs made meanwhile",
+        neighbour.large_runs.to_string(),
+    );
 }
 
 fn report_noop(

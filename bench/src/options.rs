@@ -28,6 +28,8 @@ pub(crate) enum Only {
     Runs,
     /// The past of runs.
     Past,
+    /// A tenant beside one that attacks.
+    Neighbour,
 }
 
 impl Options {
@@ -42,7 +44,8 @@ impl Options {
                 "--only" => match words.next().map(String::as_str) {
                     Some("runs") => only = Some(Only::Runs),
                     Some("past") => only = Some(Only::Past),
-                    _ => return Err("--only runs, or --only past".into()),
+                    Some("neighbour") => only = Some(Only::Neighbour),
+                    _ => return Err("--only runs, past or neighbour".into()),
                 },
                 "--binary" => binary = words.next().ok_or("--binary PATH")?.into(),
                 "--directory" => disk = words.next().map(PathBuf::from),

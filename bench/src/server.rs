@@ -1,6 +1,6 @@
 //! The measured process: `tandem serve` on a database of its own.
 
-use crate::client::{Connection, Failure, KEY, get};
+use crate::client::{Connection, Failure, KEY, NEIGHBOUR_KEY, get};
 use crate::workflows;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -34,6 +34,7 @@ impl Server {
             .arg(directory.join("workflows"))
             .arg("--test-seams")
             .env("TANDEM_API_KEY", KEY)
+            .env("TANDEM_TENANT2_API_KEY", NEIGHBOUR_KEY)
             .env("RUST_LOG", "warn")
             .current_dir(directory)
             .stdin(Stdio::null())

@@ -32,6 +32,11 @@ pub(crate) const HISTORY: &str = "bench-history";
 /// Each gives five events.
 const HISTORY_TURNS: u64 = 2_000;
 
+/// Calls the address it is given, and waits.
+pub(crate) const HANGING: &str = "bench-hang";
+/// A parent and a child that does nothing.
+pub(crate) const FAMILY: &str = "bench-family";
+
 fn documents() -> Vec<Value> {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     vec![
@@ -87,11 +92,29 @@ fn documents() -> Vec<Value> {
             ],
             &[("rounds", "note"), ("note", "rounds"), ("rounds", "end")],
         ),
+        hanging(),
+        document(
+            FAMILY,
+            &[node(
+                "child",
+                "core.subWorkflow",
+                json!({"workflowId": "bench-noop"}),
+            )],
+            &[],
+        ),
         supervised("conformance-bench-pair", "bench-noop", 1),
         supervised("conformance-bench-short", "bench-noop", SHORT_TURNS),
         supervised("conformance-bench-long", "bench-noop", LONG_TURNS),
         supervised("conformance-bench-wait", "bench-wait", 1),
     ]
+}
+
+fn hanging() -> Value {
+    let mut call = node("call", "vendor.tandem.http", json!({"timeoutMs": 60_000}));
+    call["inputs"] = json!({"url": {"type": "variable", "variableName": "url"}});
+    let mut document = document(HANGING, &[call], &[]);
+    document["variables"] = json!([{"name": "url", "type": "string"}]);
+    document
 }
 
 /// A supervisor that names the same worker in every turn, then ends the run.

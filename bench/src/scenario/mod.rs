@@ -2,6 +2,7 @@
 
 pub(crate) mod crew;
 pub(crate) mod crowd;
+pub(crate) mod neighbour;
 pub(crate) mod past;
 pub(crate) mod people;
 pub(crate) mod runs;

@@ -3,6 +3,7 @@
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
+use crate::places::Places;
 use crate::problem::Problem;
 use crate::streams::Streams;
 use axum::http::request::Parts;
@@ -17,7 +18,7 @@ use tandem_record::{Object, RunId, Timestamp};
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{Runtime, StoredRun};
 use tandem_wire::v1::capabilities::WasmPacks;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 /// Everything the host hands over to open the doors.
 pub struct Api {
@@ -125,7 +126,7 @@ pub(crate) struct Doors {
     denials: RateLimiter,
     key_use: KeyUse,
     pub(crate) streams: Arc<Streams>,
-    pub(crate) mutations: Arc<Semaphore>,
+    pub(crate) mutations: Arc<Places>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: Arc<HttpMetrics>,
     /// The API described, once the routes are known.
@@ -157,7 +158,7 @@ impl Doors {
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             key_use: KeyUse::default(),
             streams: Streams::new(settings.max_streams, settings.max_streams_per_key),
-            mutations: Arc::new(Semaphore::new(settings.max_mutations)),
+            mutations: Places::new(settings.max_mutations),
             in_flight: InFlight::default(),
             description: OnceLock::new(),
         }

@@ -60,6 +60,7 @@ pub struct HttpMetrics {
     requests: Family<Answered, Counter>,
     seconds: Family<Route, Histogram, Buckets>,
     queue_depth: Gauge,
+    parked: Gauge,
 }
 
 impl HttpMetrics {
@@ -69,6 +70,7 @@ impl HttpMetrics {
         let requests = Family::<Answered, Counter>::default();
         let seconds = Family::new_with_constructor(Buckets);
         let queue_depth = Gauge::default();
+        let parked = Gauge::default();
         registry.register(
             "tandem_http_requests",
             "Requests answered, by route and status class",
@@ -85,11 +87,17 @@ impl HttpMetrics {
             "Effects waiting to be performed",
             queue_depth.clone(),
         );
+        registry.register(
+            "tandem_parked",
+            "Timers and effects that wait for somebody to ask for a retry",
+            parked.clone(),
+        );
         Self {
             registry,
             requests,
             seconds,
             queue_depth,
+            parked,
         }
     }
 
@@ -117,6 +125,8 @@ impl HttpMetrics {
     /// The whole registry as OpenMetrics text.
     pub async fn text(&self, runtime: &Runtime) -> Result<String, Fault> {
         let depth = runtime.store().depth().await?;
+        let parked = runtime.store().count_parked().await?;
+        self.parked.set(i64::try_from(parked).unwrap_or(i64::MAX));
         self.queue_depth
             .set(i64::try_from(depth).unwrap_or(i64::MAX));
         let mut out = String::new();

@@ -31,6 +31,7 @@ mod mutation;
 mod openapi;
 mod paging;
 mod params;
+mod places;
 mod problem;
 mod router;
 mod routes;

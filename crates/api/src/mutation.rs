@@ -10,6 +10,7 @@ use crate::body;
 use crate::deciding;
 use crate::idempotency::{self, Held};
 use crate::kept::Keeping;
+use crate::places::Place;
 use crate::problem::Problem;
 use crate::said::{Said, replay};
 use crate::to_the_end::to_the_end;
@@ -21,7 +22,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tandem_access::Identity;
 use tandem_record::{Command, Reply, RunId, TenantId};
@@ -29,7 +30,6 @@ use tandem_runtime::{
     Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal,
     Refusal, Runtime, StoredResponse, StoredRun, SubmitError,
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 const MAX_KEY_CHARS: usize = 255;
 /// How long a request waits for its twin before it is told to come back.
@@ -41,7 +41,8 @@ pub(crate) type Say = fn(&RunId, &Reply) -> Said;
 pub(crate) struct Mutation {
     body: Bytes,
     key: Option<Key>,
-    _place: OwnedSemaphorePermit,
+    /// Taken once the tenant is known, and held as long as the request.
+    place: OnceLock<Place>,
 }
 
 /// An idempotency key, with what it was sent for.
@@ -82,14 +83,10 @@ impl FromRequest<Shared> for Mutation {
     async fn from_request(request: Request, doors: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let body = body::read(&parts.headers, body, &doors.settings).await?;
-        // Taken only now: a caller who sends slowly must not keep others out.
-        let place = Arc::clone(&doors.mutations)
-            .try_acquire_owned()
-            .map_err(|_| Problem::busy())?;
         Ok(Self {
             body,
             key: Key::of(&parts)?,
-            _place: place,
+            place: OnceLock::new(),
         })
     }
 }
@@ -138,6 +135,9 @@ impl Mutation {
         doors: &Doors,
         tenant: &TenantId,
     ) -> Result<Begun, Problem> {
+        // Only now: a caller who sends slowly must not keep others out.
+        let place = doors.mutations.take(tenant, self.body.len()).await?;
+        self.place.get_or_init(|| place);
         let Some(sent) = &self.key else {
             return Ok(Begun::Now(Ticket(None)));
         };

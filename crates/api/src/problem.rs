@@ -367,6 +367,14 @@ impl Problem {
         .correlated()
     }
 
+    /// Said to probes: names the reason, which is about nobody.
+    pub(crate) fn not_ready(reason: &str) -> Self {
+        Self {
+            message: format!("The host cannot work: {reason}."),
+            ..Self::busy().with("reason", reason)
+        }
+    }
+
     /// Trouble of the host itself. The cause goes to the log, an id to find it goes to the caller.
     pub(crate) fn internal(cause: &dyn Display) -> Self {
         let problem = Self::new(

@@ -49,8 +49,15 @@ pub struct RuntimeConfig {
     pub owner: String,
     /// No other process uses the store, so leases found at start belong to the dead.
     pub alone: bool,
-    /// Effects under way at once.
+    /// Calls to the outside under way at once. Internal work and deliveries have workers of their own,
+    /// twice and a quarter as many.
     pub max_effects: usize,
+    /// Of one tenant; half of them unless it says otherwise.
+    pub max_calls_per_tenant: Option<usize>,
+    /// Of one tenant to one target, on top of the tenant's fair share among its targets.
+    pub max_calls_per_target: Option<usize>,
+    /// Failures after which a timer or an effect is parked.
+    pub park_after: u32,
     /// Runs whose state is kept in memory.
     pub cached_runs: usize,
     /// How long an ended run keeps its log.
@@ -75,6 +82,9 @@ impl RuntimeConfig {
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
             alone: true,
             max_effects: 256,
+            max_calls_per_tenant: None,
+            max_calls_per_target: None,
+            park_after: 10,
             cached_runs: 2048,
             retention: Retention::default(),
         }

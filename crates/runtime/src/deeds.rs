@@ -28,6 +28,7 @@ impl Runtime {
     ) -> Result<(), Fault> {
         let now = self.clock().now();
         let commit = Commit {
+            tenant: tenant.cloned(),
             audit: vec![AuditDraft::new(
                 now,
                 tenant,

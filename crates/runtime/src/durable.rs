@@ -58,6 +58,7 @@ impl Runtime {
         let tenant = &decision.run.request().owner.tenant;
         let subscriptions = self.subscriptions(tenant).await?;
         let mut commit = Commit {
+            tenant: Some(tenant.clone()),
             idempotency: answer,
             guards: guard.into_iter().collect(),
             ..Commit::default()

@@ -4,6 +4,7 @@
 
 use crate::config::RuntimeConfig;
 use crate::runtime::Runtime;
+use crate::slots::{Quota, Slot, Slots, lane_of};
 use crate::submit::{Delivery, SubmitError};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -13,20 +14,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_engine::run::Decision;
 use tandem_record::{Command, Effect, EffectId, EffectKind, EffectOutcome, StreamId, Timestamp};
-use tandem_store::{Fault, OutboxChange, OutboxEntry};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tandem_store::{Fault, Lane, OutboxChange, OutboxEntry, WorkClass};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 /// A holder that shows no sign of life for this long has lost its effect.
 pub(crate) const LEASE_MS: u64 = 60_000;
 /// Calls of packs wait for a processor, one behind the other, each with a time limit.
 const PACK_QUEUE_MS: u64 = 30 * 60_000;
-/// Longest pause between two attempts to record a result.
+/// Longest pause between two attempts to record a result while the store is in trouble.
 const MAX_BACKOFF_MS: u64 = 30_000;
+/// Attempts to record a result that fails for a reason of its own, before the effect is put off.
+const QUICK_TRIES: u32 = 5;
+/// Deliveries under way at once, at least.
+const MIN_DELIVERIES: usize = 8;
 
 pub(crate) struct Effects {
-    pub(crate) permits: Arc<Semaphore>,
-    capacity: usize,
+    internal: Arc<Slots>,
+    calls: Arc<Slots>,
+    deliveries: Arc<Slots>,
     /// Effects under way here, so that they can be stopped and are not started twice.
     running: Mutex<HashMap<EffectId, Running>>,
     /// Tells one task from a later one for the same effect.
@@ -45,15 +51,31 @@ struct Running {
 /// What a commit puts into the outbox, and what is attempted right after it.
 pub(crate) struct Prepared {
     pub(crate) changes: Vec<OutboxChange>,
-    pub(crate) leased: Vec<(Effect, OwnedSemaphorePermit)>,
+    pub(crate) leased: Vec<(Effect, Slot)>,
     pub(crate) unleased: bool,
 }
 
 impl Effects {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(config: &RuntimeConfig) -> Self {
+        let calls = config.max_effects.max(1);
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let open = |total: usize| Quota {
+            total,
+            per_tenant: total.div_ceil(2),
+            per_target: usize::MAX,
+            packs: usize::MAX,
+        };
+        let called = open(calls);
         Self {
-            permits: Arc::new(Semaphore::new(capacity)),
-            capacity,
+            // Short work: one tenant may do as much at once as all of them may call.
+            internal: Slots::new(open(calls * 2)),
+            calls: Slots::new(Quota {
+                per_tenant: config.max_calls_per_tenant.unwrap_or(called.per_tenant),
+                per_target: config.max_calls_per_target.unwrap_or(called.per_target),
+                packs: processors * 2,
+                ..called
+            }),
+            deliveries: Slots::new(open((calls / 4).max(MIN_DELIVERIES))),
             running: Mutex::default(),
             next_task: AtomicU64::new(0),
             bell: Notify::new(),
@@ -78,15 +100,18 @@ impl Effects {
         for effect in &decision.dropped {
             prepared.changes.push(OutboxChange::Remove(effect.clone()));
         }
+        let request = decision.run.request();
+        let (tenant, callback) = (&request.owner.tenant, request.callback_url.as_deref());
         for effect in &decision.effects {
-            let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
-            let lease = permit
+            let lane = lane_of(tenant, &effect.kind, callback);
+            let slot = self.slots(lane.class).take(&lane);
+            let lease = slot
                 .as_ref()
                 .map(|_| (config.owner.clone(), now.plus_ms(lease_ms(&effect.kind))));
-            let entry = entry(stream, effect, now, lease);
+            let entry = entry(stream, effect, lane, now, lease);
             prepared.changes.push(OutboxChange::Put(entry));
-            match permit {
-                Some(permit) => prepared.leased.push((effect.clone(), permit)),
+            match slot {
+                Some(slot) => prepared.leased.push((effect.clone(), slot)),
                 None => prepared.unleased = true,
             }
         }
@@ -117,12 +142,23 @@ impl Effects {
         }
     }
 
+    pub(crate) fn slots(&self, class: WorkClass) -> &Arc<Slots> {
+        match class {
+            WorkClass::Internal => &self.internal,
+            WorkClass::Call => &self.calls,
+            WorkClass::Delivery => &self.deliveries,
+        }
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
-        self.permits.available_permits() == self.capacity
+        self.under_way() == 0
     }
 
     pub(crate) fn under_way(&self) -> usize {
-        self.capacity - self.permits.available_permits()
+        WorkClass::ALL
+            .map(|class| self.slots(class).in_use())
+            .iter()
+            .sum()
     }
 
     pub(crate) async fn idle(&self) {
@@ -140,6 +176,7 @@ impl Effects {
 pub(crate) fn entry(
     stream: &StreamId,
     effect: &Effect,
+    lane: Lane,
     available_at: Timestamp,
     lease: Option<(String, Timestamp)>,
 ) -> OutboxEntry {
@@ -148,8 +185,10 @@ pub(crate) fn entry(
         stream: stream.clone(),
         kind: effect.kind.name().to_owned(),
         body: serde_json::to_string(effect).expect("effects are plain data"),
+        lane,
         available_at,
         attempts: 0,
+        failures: 0,
         lease,
     }
 }
@@ -166,43 +205,49 @@ fn lease_ms(kind: &EffectKind) -> u64 {
 }
 
 impl Runtime {
-    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, OwnedSemaphorePermit)>) {
-        for (effect, permit) in leased {
-            self.spawn_effect(effect, permit);
+    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, Slot)>) {
+        for (effect, slot) in leased {
+            self.spawn_effect(effect, slot, 0);
         }
     }
 
-    pub(crate) fn spawn_effect(&self, effect: Effect, permit: OwnedSemaphorePermit) {
+    /// `failures` is how often it failed before.
+    pub(crate) fn spawn_effect(&self, effect: Effect, slot: Slot, failures: u32) {
         let runtime = self.clone();
-        self.spawn_worker(effect.id.clone(), permit, async move {
-            runtime.carry_out(effect).await;
+        let place = Place {
+            effect: effect.id.clone(),
+            kind: effect.kind.name(),
+            slot,
+            failures,
+        };
+        let lane = place.slot.lane.clone();
+        self.spawn_worker(place, async move {
+            runtime.carry_out(effect, &lane, failures).await;
         });
     }
 
     /// Works on an outbox entry, unless this process does already.
     pub(crate) fn spawn_worker(
         &self,
-        id: EffectId,
-        permit: OwnedSemaphorePermit,
+        place: Place,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let effects = &self.inner.effects;
+        let id = place.effect.clone();
         let task = effects.next_task.fetch_add(1, Ordering::Relaxed);
         match effects.running.lock().entry(id.clone()) {
             // Under way already: the outbox gave out an entry this process still works on.
             Entry::Occupied(_) => return,
-            Entry::Vacant(place) => {
-                place.insert(Running { task, handle: None });
+            Entry::Vacant(vacant) => {
+                vacant.insert(Running { task, handle: None });
             }
         }
         let runtime = self.clone();
-        let finished = id.clone();
         let spawned = tokio::spawn(async move {
             let _guard = Finished {
                 runtime,
-                effect: finished,
                 task,
-                permit: Some(permit),
+                place: Some(place),
             };
             work.await;
         });
@@ -213,29 +258,28 @@ impl Runtime {
         }
     }
 
-    /// Performs one effect and records its result, again and again until the record stands.
-    async fn carry_out(&self, effect: Effect) {
+    /// Performs one effect and records its result. While the store as a whole is in trouble it tries
+    /// again until the record stands; an effect that fails for a reason of its own is put off.
+    async fn carry_out(&self, effect: Effect, lane: &Lane, failures: u32) {
         self.inner.crash.reach("effect.before");
         let started = tokio::time::Instant::now();
         let name = effect.kind.name();
         let mut said = None;
-        let mut delivered = self.attempt(&effect, &mut said).await;
+        let mut delivered = self.attempt(&effect, lane, &mut said).await;
         self.inner.crash.reach("effect.after");
-        let mut backoff = 50;
+        let (mut backoff, mut tries) = (50, 0);
         while let Err(fault) = delivered {
             tracing::warn!(effect = %effect.id, kind = name, error = %fault, "an effect is not settled");
-            if !fault.retryable || self.is_stopping() {
-                let later = self.clock().now().plus_ms(MAX_BACKOFF_MS);
-                let owner = &self.inner.config.owner;
-                let released = self.store().release(&effect.id, owner, later).await;
-                if let Err(fault) = released {
-                    tracing::warn!(effect = %effect.id, error = %fault, "could not give it back");
-                }
-                return;
+            tries += 1;
+            let hopeless = !fault.retryable || (!fault.is_of_the_store() && tries >= QUICK_TRIES);
+            if hopeless || self.is_stopping() {
+                return self
+                    .put_off_effect(&effect.id, name, failures, &fault)
+                    .await;
             }
             tokio::time::sleep(Duration::from_millis(backoff)).await;
             backoff = (backoff * 2).min(MAX_BACKOFF_MS);
-            delivered = self.attempt(&effect, &mut said).await;
+            delivered = self.attempt(&effect, lane, &mut said).await;
         }
         let seconds = started.elapsed().as_secs_f64();
         self.inner.metrics.effect_done(name, seconds);
@@ -246,6 +290,7 @@ impl Runtime {
     async fn attempt(
         &self,
         effect: &Effect,
+        lane: &Lane,
         said: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
         match &effect.kind {
@@ -284,7 +329,8 @@ impl Runtime {
                 self.settle_effect(effect, command, child).await
             }
             EffectKind::Announce { interrupt, tries } => {
-                self.tell_callback(effect, interrupt, *tries, said).await
+                self.tell_callback(effect, lane, (interrupt, *tries), said)
+                    .await
             }
             EffectKind::Continue => {
                 self.settle_effect(effect, Command::Continue, &effect.run_id)
@@ -335,29 +381,47 @@ impl Runtime {
     }
 }
 
+/// What a worker works on, and by what right.
+pub(crate) struct Place {
+    pub(crate) effect: EffectId,
+    pub(crate) kind: &'static str,
+    pub(crate) slot: Slot,
+    /// How often the entry failed before.
+    pub(crate) failures: u32,
+}
+
 /// Frees a worker however its task ends: done, aborted or panicked.
 struct Finished {
     runtime: Runtime,
-    effect: EffectId,
     task: u64,
-    permit: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
 }
 
 impl Drop for Finished {
     fn drop(&mut self) {
+        let Some(place) = self.place.take() else {
+            return;
+        };
         let effects = &self.runtime.inner.effects;
         let mut running = effects.running.lock();
-        if running
-            .get(&self.effect)
-            .is_some_and(|r| r.task == self.task)
-        {
-            running.remove(&self.effect);
+        let effect = &place.effect;
+        if running.get(effect).is_some_and(|r| r.task == self.task) {
+            running.remove(effect);
         }
         drop(running);
-        drop(self.permit.take());
         if std::thread::panicking() {
             self.runtime.inner.metrics.panics.inc();
+            let runtime = self.runtime.clone();
+            let (effect, kind, failures) = (effect.clone(), place.kind, place.failures);
+            // Otherwise it would be tried again whenever its lease runs out, for ever.
+            tokio::spawn(async move {
+                let fault = Fault::retryable("bug", "the task that performed it panicked");
+                runtime
+                    .put_off_effect(&effect, kind, failures, &fault)
+                    .await;
+            });
         }
+        drop(place);
         effects.done.notify_waiters();
         effects.bell.notify_one();
     }

@@ -35,7 +35,8 @@ impl Runtime {
             let decision = match self.ask_engine(tenant, input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
-                    return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
+                    return Box::pin(self.record_refusal(tenant, refusal, answering.as_ref()))
+                        .await;
                 }
                 Err(other) => return Err(other),
             };

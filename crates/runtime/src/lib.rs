@@ -33,13 +33,16 @@ mod people;
 mod pick_up;
 mod query;
 mod questions;
+mod readiness;
 mod redact;
 mod registry;
 mod remember;
 mod retention;
 mod runtime;
 mod scrub;
+mod setbacks;
 mod settle;
+mod slots;
 mod split;
 mod submit;
 mod timers;
@@ -51,7 +54,7 @@ pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
 pub use deciding::{Judge, Proposal};
 pub use fork::{ForkRequest, Unforkable};
-pub use metrics::Metrics;
+pub use metrics::{KindLabel, Metrics};
 pub use query::{EventPage, Observed, Unfolded};
 pub use questions::digest;
 pub use redact::Redactor;
@@ -87,6 +90,6 @@ pub use tandem_store::audit;
 pub use tandem_store::{
     AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
     IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, Registered,
-    RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, ParkedWork,
+    Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

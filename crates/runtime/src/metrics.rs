@@ -40,6 +40,8 @@ pub struct Metrics {
     pub commit_seconds: Histogram,
     pub effects: Family<KindLabel, Counter>,
     pub effect_seconds: Histogram,
+    pub work_put_off: Family<KindLabel, Counter>,
+    pub work_parked: Family<KindLabel, Counter>,
     pub timer_late_seconds: Histogram,
     pub webhook_deliveries: Family<OutcomeLabel, Counter>,
     pub callback_announcements: Family<OutcomeLabel, Counter>,
@@ -82,6 +84,8 @@ impl Default for Metrics {
             commit_seconds: Histogram::new(fast),
             effects: Family::default(),
             effect_seconds: Histogram::new(calls),
+            work_put_off: Family::default(),
+            work_parked: Family::default(),
             timer_late_seconds: Histogram::new(fast),
             webhook_deliveries: Family::default(),
             callback_announcements: Family::default(),
@@ -158,6 +162,16 @@ impl Metrics {
             Unit::Seconds,
             self.effect_seconds.clone(),
         );
+        r.register(
+            "tandem_work_put_off",
+            "Timers and effects that failed and are tried again later, by kind",
+            self.work_put_off.clone(),
+        );
+        r.register(
+            "tandem_work_parked",
+            "Timers and effects that kept failing and were parked, by kind",
+            self.work_parked.clone(),
+        );
         r.register_with_unit(
             "tandem_timer_late",
             "How late timers fire",
@@ -212,6 +226,14 @@ impl Metrics {
     pub(crate) fn callback_announcement(&self, outcome: &'static str) {
         let label = OutcomeLabel { outcome };
         self.callback_announcements.get_or_create(&label).inc();
+    }
+
+    pub(crate) fn work_put_off(&self, kind: &'static str, parked: bool) {
+        let counted = match parked {
+            true => &self.work_parked,
+            false => &self.work_put_off,
+        };
+        counted.get_or_create(&KindLabel { kind }).inc();
     }
 
     pub(crate) fn effect_done(&self, kind: &'static str, seconds: f64) {

@@ -1,21 +1,48 @@
-//! Takes up outbox entries no process works on: left by the dead, put off, or written when all
-//! workers were busy.
+//! Takes up outbox entries no process works on: left by the dead, put off, or written when their tenant
+//! or all workers were busy. Tenants have their turns, and so have the targets of each.
 
 use crate::effects::LEASE_MS;
 use crate::runtime::Runtime;
+use crate::slots::Slot;
 use crate::webhooks;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::Effect;
-use tandem_store::{Fault, LeaseRequest};
-use tokio::sync::OwnedSemaphorePermit;
+use tandem_record::{Effect, TenantId};
+use tandem_store::{DueLane, Fault, Lane, LaneQuery, LeaseRequest, OutboxEntry, WorkClass};
 
-/// How often the outbox is looked at when nobody rings.
+/// How often the outbox is looked at when nobody rings,
 const IDLE_LOOK: Duration = Duration::from_secs(5);
+/// and while entries wait that may not be taken yet: behind them others become due unseen.
+const BUSY_LOOK: Duration = Duration::from_millis(250);
+/// Tenants looked at for one lease,
+const TENANTS: usize = 64;
+/// and targets of each.
+const TARGETS: usize = 16;
+/// Tenants whose last target is remembered.
+const MAX_REMEMBERED: usize = 1024;
+
+/// Who was served last, of one kind of work.
+#[derive(Default)]
+struct Turns {
+    tenant: Option<TenantId>,
+    targets: HashMap<TenantId, String>,
+}
+
+impl Turns {
+    fn served(&mut self, lane: &Lane) {
+        if self.targets.len() >= MAX_REMEMBERED {
+            self.targets.clear();
+        }
+        self.tenant = Some(lane.tenant.clone());
+        self.targets
+            .insert(lane.tenant.clone(), lane.target.clone());
+    }
+}
 
 impl Runtime {
     pub(crate) async fn pick_up_effects(self) {
         let mut pause = Duration::ZERO;
+        let mut turns = WorkClass::ALL.map(|class| (class, Turns::default()));
         loop {
             tokio::select! {
                 biased;
@@ -23,7 +50,7 @@ impl Runtime {
                 () = self.inner.effects.bell.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
-            pause = match self.lease_and_start().await {
+            pause = match self.lease_and_start(&mut turns).await {
                 Ok(pause) => pause,
                 Err(fault) => {
                     tracing::warn!(error = %fault, "cannot read the outbox");
@@ -33,48 +60,134 @@ impl Runtime {
         }
     }
 
-    async fn lease_and_start(&self) -> Result<Duration, Fault> {
-        let effects = &self.inner.effects;
+    async fn lease_and_start(&self, turns: &mut [(WorkClass, Turns)]) -> Result<Duration, Fault> {
         let now = self.clock().now();
-        if effects.permits.available_permits() == 0 {
-            // A finished effect rings.
-            return Ok(IDLE_LOOK);
-        }
-        // Asking for entries is a write; first see whether any is due.
         match self.store().next_due().await? {
             Some(due) if due <= now => {}
             Some(due) => return Ok(IDLE_LOOK.min(Duration::from_millis(due.ms_since(now)))),
             None => return Ok(IDLE_LOOK),
         }
+        let mut started = 0;
+        for (class, turns) in turns {
+            started += self.lease_of_class(*class, turns).await?;
+        }
+        // A finished effect rings.
+        Ok(if started > 0 {
+            Duration::ZERO
+        } else {
+            BUSY_LOOK
+        })
+    }
+
+    async fn lease_of_class(&self, class: WorkClass, turns: &mut Turns) -> Result<usize, Fault> {
+        let slots = self.inner.effects.slots(class);
+        let free = slots.free();
+        if free == 0 {
+            return Ok(0);
+        }
+        let now = self.clock().now();
+        let query = LaneQuery {
+            class,
+            now,
+            after_tenant: turns.tenant.clone(),
+            after_target: turns.targets.clone(),
+            tenants: TENANTS,
+            targets: TARGETS,
+            count_up_to: free,
+        };
+        let lanes = self.store().due_lanes(query).await?;
         // Workers first: an entry that waited for one after it was leased could be dropped by its
         // run meanwhile, and would be performed all the same.
-        let mut workers: Vec<OwnedSemaphorePermit> =
-            std::iter::from_fn(|| Arc::clone(&effects.permits).try_acquire_owned().ok()).collect();
+        let mut taken: HashMap<Lane, Vec<Slot>> = HashMap::new();
+        for lane in in_turn(&lanes) {
+            if let Some(slot) = slots.take(lane) {
+                turns.served(lane);
+                taken.entry(lane.clone()).or_default().push(slot);
+            }
+        }
+        if taken.is_empty() {
+            return Ok(0);
+        }
         let request = LeaseRequest {
             owner: self.inner.config.owner.clone(),
             now,
             until: now.plus_ms(LEASE_MS * 11),
-            limit: workers.len(),
+            takes: taken
+                .iter()
+                .map(|(lane, slots)| (lane.clone(), slots.len()))
+                .collect(),
         };
         let entries = self.store().lease(request).await?;
-        let full = entries.len() == workers.len();
+        let count = entries.len();
         for entry in entries {
-            let Some(worker) = workers.pop() else {
-                break;
-            };
-            if entry.kind == webhooks::KIND {
-                self.start_deliveries(entry, worker).await;
-                continue;
+            if let Some(slot) = taken.get_mut(&entry.lane).and_then(Vec::pop) {
+                self.take_up_entry(entry, slot).await;
             }
-            let effect: Effect = match serde_json::from_str(&entry.body) {
-                Ok(effect) => effect,
-                Err(error) => {
-                    tracing::error!(effect = %entry.effect, %error, "an outbox entry is unreadable");
-                    continue;
-                }
-            };
-            self.spawn_effect(effect, worker);
         }
-        Ok(if full { Duration::ZERO } else { IDLE_LOOK })
+        Ok(count)
+    }
+
+    async fn take_up_entry(&self, entry: OutboxEntry, slot: Slot) {
+        if entry.kind == webhooks::KIND {
+            return self.start_deliveries(entry, slot);
+        }
+        match serde_json::from_str::<Effect>(&entry.body) {
+            Ok(effect) => self.spawn_effect(effect, slot, entry.failures),
+            Err(error) => {
+                let fault = Fault::permanent("corrupt", format!("it cannot be read: {error}"));
+                self.park_effect(&entry.effect, "unreadable", &fault).await;
+            }
+        }
+    }
+}
+
+/// One entry of one target of each tenant after the other, until each lane was named as often as it has
+/// entries.
+fn in_turn(lanes: &[DueLane]) -> Vec<&Lane> {
+    let mut tenants: Vec<Vec<(&Lane, usize)>> = Vec::new();
+    for due in lanes {
+        let place = (&due.lane, due.due);
+        match tenants.last_mut() {
+            Some(targets) if targets[0].0.tenant == due.lane.tenant => targets.push(place),
+            _ => tenants.push(vec![place]),
+        }
+    }
+    let mut order = Vec::new();
+    while !tenants.is_empty() {
+        for targets in &mut tenants {
+            let (lane, left) = targets.remove(0);
+            order.push(lane);
+            if left > 1 {
+                targets.push((lane, left - 1));
+            }
+        }
+        tenants.retain(|targets| !targets.is_empty());
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(tenant: &str, target: &str, due: usize) -> DueLane {
+        DueLane {
+            lane: Lane {
+                class: WorkClass::Call,
+                tenant: TenantId::new(tenant),
+                target: target.to_owned(),
+            },
+            due,
+        }
+    }
+
+    #[test]
+    fn tenants_take_turns_and_so_do_their_targets() {
+        let lanes = [due("a", "x", 3), due("a", "y", 1), due("b", "x", 2)];
+        let order: Vec<String> = in_turn(&lanes)
+            .into_iter()
+            .map(|lane| format!("{}{}", lane.tenant, lane.target))
+            .collect();
+        assert_eq!(order, ["ax", "bx", "ay", "bx", "ax", "ax"]);
     }
 }

@@ -179,6 +179,7 @@ impl Runtime {
             RegistryChange::Unregister { tenant, workflow } => (tenant.clone(), workflow.clone()),
         };
         let commit = Commit {
+            tenant: tenant.clone(),
             registry: vec![change],
             guards: vec![guard],
             audit: vec![told],

@@ -9,6 +9,7 @@ use crate::effects::Effects;
 use crate::live::LiveRuns;
 use crate::metrics::Metrics;
 use crate::offload::Offload;
+use crate::readiness::Readiness;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) crash: CrashPoints,
     pub(crate) effects: Effects,
     pub(crate) webhooks: Webhooks,
+    pub(crate) readiness: Readiness,
     /// A timer was set that may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
     /// The clock was moved: runs may have become old at once.
@@ -69,14 +71,15 @@ impl Runtime {
         let runtime = Self {
             inner: Arc::new(Inner {
                 live: LiveRuns::new(config.cached_runs),
-                effects: Effects::new(config.max_effects),
-                webhooks: Webhooks::new(config.max_effects, config.alone),
+                effects: Effects::new(&config),
+                webhooks: Webhooks::new(config.alone),
                 definitions: CompiledDefinitions::new(config.conformance),
                 config,
                 schema_work: Offload::default(),
                 bell: Bell::default(),
                 ended: broadcast::Sender::new(ENDED_KEPT),
                 metrics: Metrics::default(),
+                readiness: Readiness::default(),
                 crash: CrashPoints::default(),
                 timer_bell: Notify::new(),
                 retention_bell: Notify::new(),

@@ -221,7 +221,8 @@ impl Runtime {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
                     held.run = Some(current);
-                    return Box::pin(self.record_refusal(refusal, answering.as_ref())).await;
+                    return Box::pin(self.record_refusal(&tenant, refusal, answering.as_ref()))
+                        .await;
                 }
                 Err(other) => return Err(other),
             };
@@ -274,12 +275,14 @@ impl Runtime {
     /// A refusal that should be repeated word for word is stored on its own.
     pub(crate) async fn record_refusal<T>(
         &self,
+        tenant: &TenantId,
         refusal: Refusal,
         answering: Option<&Answering>,
     ) -> Result<T, SubmitError> {
         let record = answering.and_then(|a| self.answer(a, &Answer::Refused(&refusal)));
         if let Some(record) = record {
             let commit = Commit {
+                tenant: Some(tenant.clone()),
                 idempotency: Some(record),
                 ..Commit::default()
             };

@@ -1,22 +1,50 @@
 //! Fires durable timers. Holds nothing per timer: it sleeps until the earliest one in the store,
-//! or until somebody sets an earlier one.
+//! or until somebody sets an earlier one. A timer that fails is put off (`setbacks.rs`), and one that
+//! takes long does not hold up the next ones.
 
 use crate::runtime::Runtime;
 use crate::submit::{Delivery, SubmitError};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
-use tandem_record::Command;
+use tandem_record::{Command, StreamId, TimerKey};
 use tandem_store::{DueTimer, Fault};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
 
 /// Timers fired side by side, so that their commits share one fsync.
 const BATCH: usize = 128;
+/// How long a batch is waited for before the next begins beside it,
+const PATIENCE: Duration = Duration::from_millis(250);
+/// and how many may be under way then.
+const MAX_UNDER_WAY: usize = 4 * BATCH;
 /// How often the store is looked at when nothing is due; bounds the harm of a clock that jumps.
 const IDLE_LOOK: Duration = Duration::from_secs(30);
 
+/// Timers that are being fired.
+#[derive(Default)]
+struct Firing {
+    tasks: JoinSet<Result<(), Fault>>,
+    timers: HashMap<Id, DueTimer>,
+}
+
+impl Firing {
+    /// Those of a page that are not under way, as many as may be.
+    fn fresh(&self, due: Vec<DueTimer>) -> Vec<DueTimer> {
+        let room = MAX_UNDER_WAY.saturating_sub(self.timers.len()).min(BATCH);
+        let under_way: HashSet<(&StreamId, &TimerKey)> =
+            self.timers.values().map(|t| (&t.stream, &t.key)).collect();
+        due.into_iter()
+            .filter(|timer| !under_way.contains(&(&timer.stream, &timer.key)))
+            .take(room)
+            .collect()
+    }
+}
+
 impl Runtime {
     pub(crate) async fn fire_timers(self) {
+        let mut firing = Firing::default();
         loop {
-            let pause = match self.fire_due().await {
+            let pause = match self.fire_due(&mut firing).await {
                 Ok(pause) => pause,
                 Err(fault) => {
                     tracing::warn!(error = %fault, "timers are late");
@@ -24,52 +52,86 @@ impl Runtime {
                 }
             };
             if self.is_stopping() {
-                return;
+                break;
             }
             if pause.is_zero() {
                 continue;
             }
             tokio::select! {
                 biased;
-                () = self.stopped() => return,
+                () = self.stopped() => break,
                 () = self.inner.timer_bell.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
+        while firing.tasks.join_next().await.is_some() {}
     }
 
     /// Fires what is due and says how long nothing else will be.
-    async fn fire_due(&self) -> Result<Duration, Fault> {
+    async fn fire_due(&self, firing: &mut Firing) -> Result<Duration, Fault> {
         let now = self.clock().now();
-        let due = self.store().due_timers(now, BATCH).await?;
+        let page = BATCH + firing.timers.len();
+        let due = self.store().due_timers(now, page).await?;
         if due.is_empty() {
+            self.inner.readiness.timers_caught_up();
+        }
+        let due = firing.fresh(due);
+        if due.is_empty() && firing.timers.is_empty() {
             let next = self.store().next_timer().await?;
             let until = next.map_or(IDLE_LOOK, |at| {
                 Duration::from_millis(at.ms_since(self.clock().now()).max(1))
             });
             return Ok(until.min(IDLE_LOOK));
         }
-        let mut firing = JoinSet::new();
         for timer in due {
             let runtime = self.clone();
-            firing.spawn(async move { runtime.fire(timer).await });
+            let fired = timer.clone();
+            let task = firing
+                .tasks
+                .spawn(async move { runtime.fire_or_put_off(fired).await });
+            firing.timers.insert(task.id(), timer);
         }
-        // One that fails must not cut the others off: every one is waited for.
+        let deadline = Instant::now() + PATIENCE;
         let mut outcome = Ok(Duration::ZERO);
-        while let Some(fired) = firing.join_next().await {
-            match fired {
-                Ok(Ok(())) => {}
-                Ok(Err(fault)) => outcome = Err(fault),
-                Err(panicked) => {
-                    self.inner.metrics.panics.inc();
-                    outcome = Err(Fault::retryable("bug", panicked.to_string()));
-                }
-            }
+        while let Ok(Some(fired)) =
+            tokio::time::timeout_at(deadline, firing.tasks.join_next_with_id()).await
+        {
+            let noted = self.note_fired(firing, fired).await;
+            outcome = outcome.and(noted.map(|()| Duration::ZERO));
         }
         outcome
     }
 
-    async fn fire(&self, timer: DueTimer) -> Result<(), Fault> {
+    async fn note_fired(
+        &self,
+        firing: &mut Firing,
+        fired: Result<(Id, Result<(), Fault>), JoinError>,
+    ) -> Result<(), Fault> {
+        match fired {
+            Ok((task, outcome)) => {
+                firing.timers.remove(&task);
+                outcome
+            }
+            Err(died) => {
+                self.inner.metrics.panics.inc();
+                let fault = Fault::retryable("bug", died.to_string());
+                match firing.timers.remove(&died.id()) {
+                    Some(timer) => self.put_off_timer(&timer, &fault).await,
+                    None => Err(fault),
+                }
+            }
+        }
+    }
+
+    /// An error means that the store is in trouble, not the timer.
+    async fn fire_or_put_off(&self, timer: DueTimer) -> Result<(), Fault> {
+        match self.fire(&timer).await {
+            Ok(()) => Ok(()),
+            Err(fault) => self.put_off_timer(&timer, &fault).await,
+        }
+    }
+
+    async fn fire(&self, timer: &DueTimer) -> Result<(), Fault> {
         self.inner.crash.reach("timer.before");
         let late = self.clock().now().ms_since(timer.due);
         self.inner.metrics.timer_fired(late);
@@ -90,8 +152,8 @@ impl Runtime {
                 tracing::warn!(run = %run, %error, "a timer found no run");
                 let commit = tandem_store::Commit {
                     timers: vec![tandem_store::TimerChange::Clear {
-                        stream: timer.stream,
-                        key: timer.key,
+                        stream: timer.stream.clone(),
+                        key: timer.key.clone(),
                     }],
                     ..Default::default()
                 };

@@ -4,7 +4,10 @@ use serde_json::json;
 use tandem_engine::logical_invocation_id;
 use tandem_record::{MemoryEntry, MemoryOrigin, NodeId, RunId, RunStatus, StreamId, Timestamp};
 use tandem_runtime::Redactor;
-use tandem_store::{LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadLog, ReadMemory, ReadRuns};
+use tandem_store::battery::sample::lanes_due;
+use tandem_store::{
+    LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadLog, ReadMemory, ReadRuns, WorkClass,
+};
 use tandem_testkit::house::{House, Plan, children, tenant};
 use tandem_testkit::{Script, wf};
 use tokio::test;
@@ -83,13 +86,19 @@ async fn a_secret_reaches_neither_the_outbox_nor_a_child() {
     let child = &children(&house.log(&parent).await)[0];
     let inputs = house.folded(child).await.view().inputs;
     assert_eq!(inputs["v"], "[REDACTED:db]");
-    let request = LeaseRequest {
-        owner: "test".to_owned(),
-        now: Timestamp(i64::MAX),
-        until: Timestamp(i64::MAX),
-        limit: 10,
-    };
-    let entries = house.store.lease(request).await.expect("the store answers");
+    let now = Timestamp(i64::MAX);
+    let mut entries = Vec::new();
+    for class in WorkClass::ALL {
+        let lanes = house.store.due_lanes(lanes_due(class, now)).await;
+        let lanes = lanes.expect("the store answers");
+        let request = LeaseRequest {
+            owner: "test".to_owned(),
+            now,
+            until: now,
+            takes: lanes.into_iter().map(|due| (due.lane, 10)).collect(),
+        };
+        entries.extend(house.store.lease(request).await.expect("the store answers"));
+    }
     assert!(entries.iter().all(|entry| !entry.body.contains(SECRET)));
     let masked = entries.iter().filter(|e| e.body.contains("[REDACTED:db]"));
     assert_eq!(

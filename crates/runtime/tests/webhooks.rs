@@ -1,7 +1,7 @@
 //! Webhooks: decided with the event, delivered at least once, never in anybody's way.
 
 use serde_json::json;
-use tandem_record::{Seq, Timestamp, Webhook, WebhookId};
+use tandem_record::{Seq, TenantId, Timestamp, Webhook, WebhookId};
 use tandem_runtime::{DeliveryRow, DeliveryState, MAX_WEBHOOKS, Standing, WebhookError, standing};
 use tandem_store::Outbox as _;
 use tandem_testkit::house::{House, Plan, new_run, tenant};
@@ -168,6 +168,41 @@ async fn a_target_that_hangs_is_in_nobodys_way() {
     assert!(house.courier.taken(&stuck).is_empty());
     let waiting = log(&house, &stuck).await;
     assert_eq!(waiting.len(), 100, "all of it is kept");
+}
+
+#[test(start_paused = true)]
+async fn targets_of_one_tenant_that_hang_leave_workers_to_another_tenant() {
+    let house = Plan {
+        max_effects: 32,
+        ..Plan::default()
+    };
+    let house = house.build().await;
+    let document = wf("flow").noop("a").document();
+    let permissions = tandem_runtime::Permissions::default();
+    let registered = house.runtime.register(None, &document, permissions).await;
+    registered.expect("the workflow is sound");
+    for n in 0..MAX_WEBHOOKS {
+        let hook = Webhook {
+            url: format!("https://host-{n}.example.com/in"),
+            ..hook(&format!("wh-{n}"), &["run.completed"])
+        };
+        let id = subscribe(&house, hook).await;
+        house.courier.set(&id, Target::Hangs);
+    }
+    let other = TenantId::new("other");
+    let theirs = Webhook {
+        tenant: other.clone(),
+        ..hook("wh-theirs", &["run.completed"])
+    };
+    let theirs = subscribe(&house, theirs).await;
+    house.create("flow", json!({})).await;
+    house.elapse(10).await;
+    let mut new = new_run("flow", json!({}));
+    new.request.owner.tenant = other;
+    let created = house.runtime.create_run(new, None).await;
+    created.expect("the run may start");
+    house.elapse(500).await;
+    assert_eq!(house.courier.taken(&theirs).len(), 1);
 }
 
 #[test(start_paused = true)]

@@ -3,6 +3,7 @@
 
 use crate::events::{self, Place};
 use crate::often::Often;
+use crate::queue::Source;
 use crate::writer::{Ledger, Stop};
 use crate::{
     SqliteStore, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
@@ -19,9 +20,13 @@ impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         commit.check()?;
         let people = !commit.people.is_empty();
+        let from = Source {
+            tenant: commit.tenant.clone(),
+            bytes: commit.size(),
+        };
         let written = self
             .writer
-            .write(move |ledger| {
+            .write(from, move |ledger| {
                 let places = validate(ledger, &commit)?;
                 let written = write(&mut ledger.often, &commit, &places)?;
                 ledger.chain.append(&mut ledger.often, &commit.audit)?;

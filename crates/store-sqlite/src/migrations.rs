@@ -13,7 +13,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 8] = [
+pub(crate) const SCRIPTS: [&str; 9] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -22,6 +22,7 @@ pub(crate) const SCRIPTS: [&str; 8] = [
     include_str!("schema/6.sql"),
     include_str!("schema/7.sql"),
     include_str!("schema/8.sql"),
+    include_str!("schema/9.sql"),
 ];
 
 pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;

@@ -1,11 +1,13 @@
-//! Effects on their way. Whether an entry may be taken is one column, `due_at`: the end of its
-//! lease, or `available_at` while nobody holds it.
+//! Effects on their way. An entry waits in its lane, is leased, or is parked; each state has an index
+//! of its own, so that finding work does not depend on how much waits.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
-use rusqlite::{Connection, Result, Row, params};
-use tandem_record::{EffectId, StreamId, Timestamp};
-use tandem_store::{Fault, LeaseRequest, Outbox, OutboxChange, OutboxEntry};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
+use tandem_store::{
+    DueLane, Fault, Lane, LaneQuery, LeaseRequest, Outbox, OutboxChange, OutboxEntry, WorkClass,
+};
 
 pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<()> {
     match change {
@@ -32,15 +34,18 @@ fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
     let (owner, until) = entry.lease.as_ref().map(|(o, until)| (o, until.0)).unzip();
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO outbox
-                 (effect, stream, kind, body, available_at, attempts, owner, leased_until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO outbox (effect, stream, kind, body, class, tenant, target,
+                                            available_at, attempts, owner, leased_until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             entry.effect.as_str(),
             entry.stream.as_str(),
             entry.kind,
             entry.body,
+            entry.lane.class.number(),
+            entry.lane.tenant.as_str(),
+            entry.lane.target,
             entry.available_at.0,
             entry.attempts,
             owner,
@@ -60,46 +65,243 @@ pub(crate) fn is_leased_to(
 }
 
 fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEntry>> {
-    let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
-    // Read to the end before anything moves in the index that is read.
-    let due: Vec<(i64, OutboxEntry)> = connection
-        .prepare_cached(
-            "SELECT entry_no, effect, stream, kind, body, available_at, attempts FROM outbox
-             WHERE due_at <= ?1 ORDER BY due_at, entry_no LIMIT ?2",
-        )?
-        .query_map(params![request.now.0, limit], |row| {
-            Ok((row.get(0)?, leased(row, request)?))
-        })?
-        .collect::<Result<_>>()?;
-    let mut take = connection.prepare_cached(
-        "UPDATE outbox SET owner = ?2, leased_until = ?3, attempts = ?4 WHERE entry_no = ?1",
-    )?;
-    for (entry_no, entry) in &due {
-        take.execute(params![
-            entry_no,
-            request.owner,
-            request.until.0,
-            entry.attempts
-        ])?;
+    let mut taken = Vec::new();
+    for (lane, limit) in &request.takes {
+        let limit = sql_limit(*limit);
+        // Read to the end before anything moves in the index that is read.
+        let due: Vec<(i64, OutboxEntry)> = connection
+            .prepare_cached(
+                "SELECT entry_no, effect, stream, kind, body, available_at, attempts, failures
+                 FROM outbox WHERE owner IS NULL AND parked = 0
+                     AND class = ?1 AND tenant = ?2 AND target = ?3 AND available_at <= ?4
+                 ORDER BY available_at, entry_no LIMIT ?5",
+            )?
+            .query_map(
+                params![
+                    lane.class.number(),
+                    lane.tenant.as_str(),
+                    lane.target,
+                    request.now.0,
+                    limit
+                ],
+                |row| Ok((row.get(0)?, leased(row, lane, request)?)),
+            )?
+            .collect::<Result<_>>()?;
+        let mut take = connection.prepare_cached(
+            "UPDATE outbox SET owner = ?2, leased_until = ?3, attempts = ?4 WHERE entry_no = ?1",
+        )?;
+        for (entry_no, entry) in due {
+            take.execute(params![
+                entry_no,
+                request.owner,
+                request.until.0,
+                entry.attempts
+            ])?;
+            taken.push(entry);
+        }
     }
-    Ok(due.into_iter().map(|(_, entry)| entry).collect())
+    Ok(taken)
 }
 
 /// The entry as it is once the request holds it.
-fn leased(row: &Row<'_>, request: &LeaseRequest) -> Result<OutboxEntry> {
+fn leased(row: &Row<'_>, lane: &Lane, request: &LeaseRequest) -> Result<OutboxEntry> {
     Ok(OutboxEntry {
         effect: EffectId::new(row.get_ref(1)?.as_str()?),
         stream: StreamId::new(row.get_ref(2)?.as_str()?),
         kind: row.get(3)?,
         body: row.get(4)?,
+        lane: lane.clone(),
         available_at: Timestamp(row.get(5)?),
         attempts: row.get::<_, u32>(6)?.saturating_add(1),
+        failures: row.get(7)?,
         lease: Some((request.owner.clone(), request.until)),
     })
 }
 
+/// Walks the index of lanes from tenant to tenant and from target to target, whatever lies between.
+fn due_lanes(connection: &Connection, query: &LaneQuery) -> Result<Vec<DueLane>> {
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    for_each_in_a_circle(
+        query.after_tenant.as_ref().map(|tenant| tenant.as_str()),
+        |after, up_to| {
+            if looked_at >= query.tenants {
+                return Ok(None);
+            }
+            let tenant = next_tenant(connection, query.class, after, up_to)?;
+            if let Some(tenant) = &tenant {
+                let before = found.len();
+                due_targets(connection, query, tenant, &mut found)?;
+                looked_at += usize::from(found.len() > before);
+            }
+            Ok(tenant)
+        },
+    )?;
+    Ok(found)
+}
+
+fn due_targets(
+    connection: &Connection,
+    query: &LaneQuery,
+    tenant: &str,
+    found: &mut Vec<DueLane>,
+) -> Result<()> {
+    let tenant_id = TenantId::new(tenant);
+    let mut left = query.targets;
+    let after = query.after_target.get(&tenant_id).map(String::as_str);
+    for_each_in_a_circle(after, |after, up_to| {
+        if left == 0 {
+            return Ok(None);
+        }
+        let next = next_target(connection, query.class, tenant, after, up_to)?;
+        let Some((target, first)) = next else {
+            return Ok(None);
+        };
+        if first <= query.now {
+            left -= 1;
+            let lane = Lane {
+                class: query.class,
+                tenant: tenant_id.clone(),
+                target: target.clone(),
+            };
+            let due = count_due(connection, &lane, query)?;
+            found.push(DueLane { lane, due });
+        }
+        Ok(Some(target))
+    })
+}
+
+/// Calls `next` with the name to look after and the last one allowed (`None`: all), first from `start` to
+/// the end, then from the beginning up to `start`, each time until it finds nothing more.
+fn for_each_in_a_circle(
+    start: Option<&str>,
+    mut next: impl FnMut(Option<&str>, Option<&str>) -> Result<Option<String>>,
+) -> Result<()> {
+    let mut last = start.map(str::to_owned);
+    while let Some(name) = next(last.as_deref(), None)? {
+        last = Some(name);
+    }
+    if start.is_none() {
+        return Ok(());
+    }
+    let mut last: Option<String> = None;
+    while let Some(name) = next(last.as_deref(), start)? {
+        last = Some(name);
+    }
+    Ok(())
+}
+
+fn next_tenant(
+    connection: &Connection,
+    class: WorkClass,
+    after: Option<&str>,
+    up_to: Option<&str>,
+) -> Result<Option<String>> {
+    // Separate texts, because a condition that may be absent keeps the index from being used.
+    let first = "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND class = ?1
+                 ORDER BY tenant LIMIT 1";
+    let further = "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND class = ?1
+                       AND tenant > ?2 ORDER BY tenant LIMIT 1";
+    let class = class.number();
+    let found: Option<String> = match after {
+        None => connection
+            .prepare_cached(first)?
+            .query_row([class], |row| row.get(0))
+            .optional()?,
+        Some(after) => connection
+            .prepare_cached(further)?
+            .query_row(params![class, after], |row| row.get(0))
+            .optional()?,
+    };
+    Ok(found.filter(|name| up_to.is_none_or(|last| name.as_str() <= last)))
+}
+
+/// The next target of a tenant, and when its first entry is due.
+fn next_target(
+    connection: &Connection,
+    class: WorkClass,
+    tenant: &str,
+    after: Option<&str>,
+    up_to: Option<&str>,
+) -> Result<Option<(String, Timestamp)>> {
+    let first = "SELECT target, available_at FROM outbox WHERE owner IS NULL AND parked = 0
+                     AND class = ?1 AND tenant = ?2 ORDER BY target, available_at LIMIT 1";
+    let further = "SELECT target, available_at FROM outbox WHERE owner IS NULL AND parked = 0
+                       AND class = ?1 AND tenant = ?2 AND target > ?3
+                   ORDER BY target, available_at LIMIT 1";
+    let class = class.number();
+    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, Timestamp(row.get(1)?)));
+    let found = match after {
+        None => connection
+            .prepare_cached(first)?
+            .query_row(params![class, tenant], read)
+            .optional()?,
+        Some(after) => connection
+            .prepare_cached(further)?
+            .query_row(params![class, tenant, after], read)
+            .optional()?,
+    };
+    Ok(found.filter(|(name, _)| up_to.is_none_or(|last| name.as_str() <= last)))
+}
+
+fn count_due(connection: &Connection, lane: &Lane, query: &LaneQuery) -> Result<usize> {
+    let counted: i64 = connection
+        .prepare_cached(
+            "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE owner IS NULL AND parked = 0
+                 AND class = ?1 AND tenant = ?2 AND target = ?3 AND available_at <= ?4 LIMIT ?5)",
+        )?
+        .query_row(
+            params![
+                lane.class.number(),
+                lane.tenant.as_str(),
+                lane.target,
+                query.now.0,
+                sql_limit(query.count_up_to)
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(usize::try_from(counted).unwrap_or(0))
+}
+
+fn has_expired(connection: &Connection, now: Timestamp) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM outbox WHERE owner IS NOT NULL AND leased_until <= ?1")?
+        .exists([now.0])
+}
+
+fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
 #[async_trait]
 impl Outbox for SqliteStore {
+    async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault> {
+        let now = query.now;
+        let looked = query.clone();
+        let found = self
+            .readers
+            .read(move |connection| match has_expired(connection, now)? {
+                true => Ok(None),
+                false => due_lanes(connection, &looked).map(Some),
+            })
+            .await?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        // A lease that ran out ends, so that its entry waits in its lane like the others.
+        self.writer
+            .amend(move |ledger| {
+                let free = "UPDATE outbox SET owner = NULL, leased_until = NULL
+                            WHERE owner IS NOT NULL AND leased_until <= ?1";
+                ledger.connection.prepare_cached(free)?.execute([now.0])?;
+                Ok(())
+            })
+            .await?;
+        self.readers
+            .read(move |connection| due_lanes(connection, &query))
+            .await
+    }
+
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
         self.writer
             .amend(move |ledger| Ok(lease(ledger.connection, &request)?))
@@ -144,11 +346,22 @@ impl Outbox for SqliteStore {
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, Fault> {
+        let first = |connection: &Connection, sql| {
+            connection
+                .prepare_cached(sql)?
+                .query_row((), |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+        };
         self.readers
-            .read(|connection| {
-                connection
-                    .prepare_cached("SELECT min(due_at) FROM outbox")?
-                    .query_row((), |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+            .read(move |connection| {
+                let waiting = first(
+                    connection,
+                    "SELECT min(available_at) FROM outbox WHERE owner IS NULL AND parked = 0",
+                )?;
+                let leased = first(
+                    connection,
+                    "SELECT min(leased_until) FROM outbox WHERE owner IS NOT NULL",
+                )?;
+                Ok(waiting.into_iter().chain(leased).min())
             })
             .await
     }

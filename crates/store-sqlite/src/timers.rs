@@ -7,6 +7,9 @@ use rusqlite::{Connection, Result, params};
 use tandem_record::{StreamId, TimerKey, Timestamp};
 use tandem_store::{DueTimer, Fault, ReadTimers, TimerChange};
 
+/// When a parked timer is due: never.
+pub(crate) const PARKED: i64 = i64::MAX;
+
 pub(crate) fn change(connection: &Connection, change: &TimerChange) -> Result<()> {
     match change {
         TimerChange::Set { stream, key, due } => connection
@@ -19,7 +22,7 @@ pub(crate) fn change(connection: &Connection, change: &TimerChange) -> Result<()
     Ok(())
 }
 
-fn name(key: &TimerKey) -> String {
+pub(crate) fn name(key: &TimerKey) -> String {
     serde_json::to_string(key).expect("a timer key is plain JSON")
 }
 
@@ -27,15 +30,16 @@ fn due(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueT
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     connection
         .prepare_cached(
-            "SELECT stream, key, due FROM timers WHERE due <= ?1
+            "SELECT stream, key, due, failures FROM timers WHERE due <= ?1 AND due < ?3
              ORDER BY due, stream, key LIMIT ?2",
         )?
-        .query_map(params![now.0, limit], |row| {
+        .query_map(params![now.0, limit, PARKED], |row| {
             Ok(DueTimer {
                 stream: StreamId::new(row.get_ref(0)?.as_str()?),
                 key: serde_json::from_str(row.get_ref(1)?.as_str()?)
                     .map_err(|error| fault::malformed(1, error))?,
                 due: Timestamp(row.get(2)?),
+                failures: row.get(3)?,
             })
         })?
         .collect()
@@ -53,8 +57,10 @@ impl ReadTimers for SqliteStore {
         self.readers
             .read(|connection| {
                 connection
-                    .prepare_cached("SELECT min(due) FROM timers")?
-                    .query_row((), |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+                    .prepare_cached("SELECT min(due) FROM timers WHERE due < ?1")?
+                    .query_row([PARKED], |row| {
+                        Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp))
+                    })
             })
             .await
     }

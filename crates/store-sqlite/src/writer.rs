@@ -1,5 +1,5 @@
-//! The one writer. Callers queue jobs; the thread takes what is waiting, runs it in one
-//! transaction, commits once and only then answers. There is no timer: while one batch is being
+//! The one writer. Callers queue jobs; the thread takes what is waiting, of every tenant its share, runs
+//! it in one transaction, commits once and only then answers. There is no timer: while one batch is being
 //! synced the next one gathers by itself.
 //!
 //! A job that refuses (a conflict) has written nothing and does not disturb the others. A job that
@@ -14,17 +14,12 @@ use crate::fault;
 use crate::lock::Lock;
 use crate::marker::{self, Marker, MarkerKeeper};
 use crate::often::Often;
+use crate::queue::{BATCH, Queue, Source};
 use rusqlite::Connection;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use tandem_store::{Conflict, Error, Fault};
-use tokio::sync::{mpsc, oneshot, watch};
-
-/// Jobs in one transaction at most; bounds the wait of the first and the size of the WAL.
-const BATCH: usize = 512;
-
-/// Jobs waiting at most; beyond it callers wait before they queue.
-const QUEUE: usize = 4 * BATCH;
+use tokio::sync::{oneshot, watch};
 
 /// What the writer knows from one transaction to the next.
 struct Book {
@@ -116,8 +111,7 @@ where
 }
 
 pub(crate) struct Writer {
-    /// `None` once closed.
-    queue: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    queue: Arc<Queue<Box<dyn Job>>>,
     /// Its other end is dropped when the thread has let go of the file.
     ended: watch::Receiver<()>,
     thread: Option<JoinHandle<()>>,
@@ -136,12 +130,13 @@ impl Writer {
             chain: Chain::default(),
             connection,
         };
-        let (queue, mut waiting) = mpsc::channel::<Box<dyn Job>>(QUEUE);
+        let queue = Arc::new(Queue::new());
+        let waiting = Abandoning(Arc::clone(&queue));
         let (alive, ended) = watch::channel(());
-        let keeper = MarkerKeeper::start(marker, TickQueue(queue.downgrade()));
+        let keeper = MarkerKeeper::start(marker, TickQueue(Arc::clone(&queue)));
         let work = move || {
             let mut batch = Vec::with_capacity(BATCH);
-            while waiting.blocking_recv_many(&mut batch, BATCH) > 0 {
+            while waiting.0.take(&mut batch) {
                 keeper.before_batch(batch.len());
                 settle(&mut book, &mut batch);
                 checkpointer.after_commit(&book.connection);
@@ -157,14 +152,14 @@ impl Writer {
             .spawn(work)
             .expect("the system can start a thread");
         Ok(Self {
-            queue: Mutex::new(Some(queue)),
+            queue,
             ended,
             thread: Some(thread),
         })
     }
 
     /// Runs the work in the next batch; answers when that is durable. `work` may run twice.
-    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    pub(crate) async fn write<T, F>(&self, from: Source, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send + 'static,
@@ -175,54 +170,45 @@ impl Writer {
             outcome: None,
             reply,
         };
-        let queue = self.queue().as_ref().cloned().ok_or_else(fault::closed)?;
-        queue
-            .send(Box::new(task))
-            .await
-            .map_err(|_| fault::closed())?;
-        // Held any longer it would keep the writer from ending.
-        drop(queue);
+        let queued = self.queue.push(from, Box::new(task)).await;
+        queued.map_err(|_| fault::closed())?;
         answer.await.map_err(|_| fault::closed())?
     }
 
-    /// The same for work that cannot conflict.
+    /// The same for the host's own small work, which cannot conflict.
     pub(crate) async fn amend<T, F>(&self, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
         F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send + 'static,
     {
-        self.write(work).await.map_err(|error| match error {
-            Error::Fault(fault) => fault,
-            Error::Conflict(conflict) => unreachable!("only commits conflict: {conflict}"),
-        })
+        self.write(Source::default(), work)
+            .await
+            .map_err(|error| match error {
+                Error::Fault(fault) => fault,
+                Error::Conflict(conflict) => unreachable!("only commits conflict: {conflict}"),
+            })
     }
 
     /// Lets the queue run dry and waits until the file is let go.
     pub(crate) async fn close(&self) {
-        self.queue().take();
+        self.queue.close();
         // Nothing is ever sent: the channel only ends.
         let _ = self.ended.clone().changed().await;
-    }
-
-    fn queue(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Box<dyn Job>>>> {
-        self.queue
-            .lock()
-            .expect("no code panics while holding the queue")
     }
 }
 
 impl Drop for Writer {
     /// Waits, so that whoever opens the file next finds it free and everything in it.
     fn drop(&mut self) {
-        self.queue().take();
+        self.queue.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Asks the writer for a beat, without keeping it from ending.
-pub(crate) struct TickQueue(mpsc::WeakSender<Box<dyn Job>>);
+/// Asks the writer for a beat.
+pub(crate) struct TickQueue(Arc<Queue<Box<dyn Job>>>);
 
 impl TickQueue {
     /// Moves the counter in the next batch; its value once that is durable.
@@ -233,8 +219,17 @@ impl TickQueue {
             outcome: None,
             reply,
         };
-        self.0.upgrade()?.blocking_send(Box::new(task)).ok()?;
+        self.0.try_push(Source::default(), Box::new(task)).ok()?;
         answer.blocking_recv().ok()?.ok()
+    }
+}
+
+/// However the thread ends, nobody waits for it.
+struct Abandoning(Arc<Queue<Box<dyn Job>>>);
+
+impl Drop for Abandoning {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use tandem_record::{
     DefinitionHash, EffectId, RunId, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
 };
-use tandem_store::battery::sample::{NOW, append, commit, entry, later, must, row, started, whole};
+use tandem_store::battery::sample::{
+    NOW, append, commit, entry, lanes_due, later, must, row, started, whole,
+};
 use tandem_store::{
-    DefinitionRecord, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort, LeaseRequest,
-    MemoryView, OutboxChange, RegistryChange, RunFilter, SnapshotRecord, Store, StoredResponse,
-    TimerChange,
+    DefinitionRecord, DueLane, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort,
+    LeaseRequest, MemoryView, OutboxChange, RegistryChange, RunFilter, SnapshotRecord, Store,
+    StoredResponse, TimerChange, WorkClass,
 };
 use tandem_store_sqlite::{Options, SqliteStore};
 
@@ -62,7 +64,7 @@ async fn fill(store: &Arc<dyn Store>) {
         owner: "before".into(),
         now: NOW,
         until: later(60),
-        limit: 1,
+        takes: vec![(tandem_store::battery::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
 }
@@ -205,7 +207,7 @@ async fn a_copy_made_while_committing_has_what_was_confirmed() {
 
 /// A file as an earlier version of the schema left it, with these rows in it.
 fn of_version(version: usize, path: &std::path::Path, rows: &str) {
-    const SCRIPTS: [&str; 7] = [
+    const SCRIPTS: [&str; 8] = [
         include_str!("../src/schema/1.sql"),
         include_str!("../src/schema/2.sql"),
         include_str!("../src/schema/3.sql"),
@@ -213,6 +215,7 @@ fn of_version(version: usize, path: &std::path::Path, rows: &str) {
         include_str!("../src/schema/5.sql"),
         include_str!("../src/schema/6.sql"),
         include_str!("../src/schema/7.sql"),
+        include_str!("../src/schema/8.sql"),
     ];
     let file = rusqlite::Connection::open(path).unwrap();
     for script in &SCRIPTS[..version] {
@@ -335,4 +338,48 @@ async fn what_would_be_read_differently_is_not_stored() {
     let refused = store.commit(commit([one])).await.unwrap_err();
     assert!(refused.to_string().contains("is not JSON"), "{refused}");
     assert!(whole(&store, &stream).await.is_empty());
+}
+
+#[tokio::test]
+async fn effects_and_timers_of_before_lanes_are_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    of_version(
+        8,
+        &path,
+        r#"INSERT INTO runs (run_id, tenant, workflow_id, definition, status, created_at)
+               VALUES ('r1', 't1', 'w', 'd', 'running', 1);
+           INSERT INTO webhooks (webhook, tenant, body) VALUES ('wh', 't2', '{}');
+           INSERT INTO outbox
+               (effect, stream, kind, body, available_at, attempts, owner, leased_until)
+           VALUES ('e1', 'run:r1', 'http', '{}', 5, 0, NULL, NULL),
+                  ('e2', 'run:r1', 'continue', '{}', 5, 3, 'dead', 7),
+                  ('e3', 'webhook:wh', 'webhook', 'wh', 5, 0, NULL, NULL);
+           INSERT INTO timers VALUES ('run:r1', '{"k":"run_deadline"}', 9);"#,
+    );
+    let store = open(&path);
+    let mut found = Vec::new();
+    for class in WorkClass::ALL {
+        let lanes = store.due_lanes(lanes_due(class, NOW)).await.unwrap();
+        for DueLane { lane, due } in lanes {
+            let request = LeaseRequest {
+                owner: "me".into(),
+                now: NOW,
+                until: later(60),
+                takes: vec![(lane.clone(), due)],
+            };
+            for entry in store.lease(request).await.unwrap() {
+                found.push((class, lane.tenant.to_string(), entry.effect.to_string()));
+            }
+        }
+    }
+    let expected = [
+        (WorkClass::Internal, "t1", "e2"),
+        (WorkClass::Call, "t1", "e1"),
+        (WorkClass::Delivery, "t2", "e3"),
+    ];
+    let expected = expected.map(|(class, tenant, effect)| (class, tenant.into(), effect.into()));
+    assert_eq!(found, expected);
+    assert_eq!(store.next_timer().await.unwrap(), Some(Timestamp(9)));
+    assert_eq!(store.count_parked().await.unwrap(), 0);
 }

@@ -2,6 +2,7 @@
 
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
+use crate::lane::Lane;
 use crate::people::PeopleChange;
 use crate::read::IdempotencyKey;
 use crate::webhooks::WebhookChange;
@@ -15,6 +16,9 @@ use tandem_record::{
 /// Everything one decision changes. Several streams may advance together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commit {
+    /// Whose commit it is: a store that is busy takes commits of different tenants in turn. `None` for
+    /// the host's own.
+    pub tenant: Option<TenantId>,
     pub appends: Vec<Append>,
     pub timers: Vec<TimerChange>,
     pub outbox: Vec<OutboxChange>,
@@ -37,6 +41,35 @@ pub struct Commit {
 }
 
 impl Commit {
+    /// About how many bytes it writes: the long texts in it. Cheap.
+    pub fn size(&self) -> usize {
+        let appends = self.appends.iter().map(|append| {
+            let events: usize = append.events.iter().map(|event| event.body.len()).sum();
+            events + append.snapshot.as_ref().map_or(0, |s| s.body.len())
+        });
+        let outbox = self.outbox.iter().map(|change| match change {
+            OutboxChange::Put(entry) | OutboxChange::Wake(entry) => entry.body.len(),
+            OutboxChange::Remove(_) => 0,
+        });
+        let registry = self.registry.iter().map(|change| match change {
+            RegistryChange::Register { definition, .. } => definition.document.len(),
+            RegistryChange::Unregister { .. } => 0,
+        });
+        let memory = self
+            .memory
+            .iter()
+            .map(|row| row.body.as_ref().map_or(0, String::len));
+        let questions = self.interrupts.iter().map(|row| row.body.len());
+        let answer = self.idempotency.as_ref().map(|a| a.response.body.len());
+        appends
+            .chain(outbox)
+            .chain(registry)
+            .chain(memory)
+            .chain(questions)
+            .chain(answer)
+            .sum()
+    }
+
     /// Refuses what no correct caller asks for, so that every implementation refuses the same.
     pub fn check(&self) -> Result<(), Fault> {
         for append in &self.appends {
@@ -232,8 +265,12 @@ pub struct OutboxEntry {
     /// The effect as JSON, opaque to the store.
     pub body: String,
     pub available_at: Timestamp,
+    /// What it competes with for workers.
+    pub lane: Lane,
     /// How often it was leased so far.
     pub attempts: u32,
+    /// Attempts that failed since it was put; the store alone changes it.
+    pub failures: u32,
     /// Set when the committing process performs it itself right away.
     pub lease: Option<(String, Timestamp)>,
 }

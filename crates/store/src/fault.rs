@@ -54,6 +54,12 @@ impl Fault {
         }
     }
 
+    /// Whether the store as a whole is in trouble, so that what failed is not to blame for it.
+    pub fn is_of_the_store(&self) -> bool {
+        self.retryable && matches!(self.code, "disk_full" | "busy" | "io" | "locked")
+            || self.code == "closed"
+    }
+
     pub fn permanent(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -15,9 +15,11 @@ pub mod audit;
 mod commit;
 mod fault;
 mod keys;
+mod lane;
 mod people;
 mod read;
 mod room;
+mod setback;
 mod webhooks;
 
 pub mod battery;
@@ -31,6 +33,7 @@ pub use commit::{
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
+pub use lane::{DueLane, Lane, LaneQuery, WorkClass};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
@@ -41,6 +44,7 @@ pub use read::{
 pub use room::{
     ROOM_NAMED, ROOM_RUNS, ROOM_WRITES, Room, RunCounts, RunSize, ScopeSize, WorkflowSize,
 };
+pub use setback::{ParkedWork, Setback, Setbacks};
 pub use webhooks::{
     DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
     StoredWebhook, WebhookChange,
@@ -221,11 +225,12 @@ pub trait Audit: Send + Sync {
 /// Durable timers. Set and cleared by commits; read here.
 #[async_trait]
 pub trait ReadTimers: Send + Sync {
-    /// Timers due at or before `now`, earliest first. Reading does not claim them: firing twice is
+    /// Timers due at or before `now`, earliest first; one that was put off is due at the time of its
+    /// next attempt, one that is parked never. Reading does not claim them: firing twice is
     /// harmless, because the run's state decides what a firing means.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault>;
 
-    /// When the next timer is due, if there is one.
+    /// When the next timer is due, if there is one that is not parked.
     async fn next_timer(&self) -> Result<Option<Timestamp>, Fault>;
 }
 
@@ -234,8 +239,12 @@ pub trait ReadTimers: Send + Sync {
 /// lost its lease cannot remove what another performs.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Takes up to `limit` entries that are due and unleased (or whose lease ran out), earliest
-    /// first, and leases them to the caller.
+    /// Lanes in which an entry is due and unleased, or its lease ran out. The cost follows the tenants
+    /// and targets looked at, not the entries that wait.
+    async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault>;
+
+    /// Takes due entries out of the lanes named, up to so many of each, earliest first, and leases
+    /// them to the caller. Leases that ran out count once [`Self::due_lanes`] has found them.
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault>;
 
     /// Gives an entry back after a failed attempt; it becomes due again at `available_at`.
@@ -250,7 +259,7 @@ pub trait Outbox: Send + Sync {
     /// Drops every lease of other owners. Only for a process that knows it is alone on the store.
     async fn break_leases(&self, owner: &str) -> Result<u64, Fault>;
 
-    /// When the next unleased entry is due, or the next lease runs out.
+    /// When the next unleased entry is due, or the next lease runs out. Parked entries are never due.
     async fn next_due(&self) -> Result<Option<Timestamp>, Fault>;
 
     /// Entries waiting, for back-pressure and metrics.
@@ -318,6 +327,7 @@ pub trait Store:
     + ReadDefinitions
     + ReadTimers
     + Outbox
+    + Setbacks
     + ReadIdempotency
     + Audit
     + Settings
@@ -337,6 +347,7 @@ impl<T> Store for T where
         + ReadDefinitions
         + ReadTimers
         + Outbox
+        + Setbacks
         + ReadIdempotency
         + Audit
         + Settings

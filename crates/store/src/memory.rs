@@ -14,6 +14,7 @@ mod outbox;
 mod people;
 mod reads;
 mod room;
+mod setbacks;
 mod state;
 mod webhooks;
 

@@ -1,6 +1,7 @@
 //! What reads ask for and get.
 
 use crate::commit::{InterruptRow, RunRow};
+use crate::lane::Lane;
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
@@ -137,6 +138,8 @@ pub struct DueTimer {
     pub stream: StreamId,
     pub key: TimerKey,
     pub due: Timestamp,
+    /// Attempts that failed since it was set.
+    pub failures: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -144,7 +147,8 @@ pub struct LeaseRequest {
     pub owner: String,
     pub now: Timestamp,
     pub until: Timestamp,
-    pub limit: usize,
+    /// Lanes, and how many entries of each at most.
+    pub takes: Vec<(Lane, usize)>,
 }
 
 /// Names one request of one tenant to one operation. The caller's key is stored hashed.

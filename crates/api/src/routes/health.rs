@@ -19,13 +19,16 @@ pub(super) async fn alive() -> Json<Value> {
 
 #[utoipa::path(
     get, path = "/readyz", tag = "operations", operation_id = "ready",
-    responses((status = 200, description = "The store takes writes", body = Value))
+    responses((status = 200, description = "The store takes writes and timers fire in time", body = Value),
+              (status = 503, description = "It cannot work; the message says why", body = Value))
 )]
 pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Problem> {
     if *doors.stopping.borrow() {
         return Err(Problem::busy());
     }
-    doors.runtime.store().ping().await?;
+    if let Err(reason) = doors.runtime.readiness().await {
+        return Err(Problem::not_ready(&reason));
+    }
     Ok(Json(json!({"status": "ready"})))
 }
 

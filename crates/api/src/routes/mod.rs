@@ -26,6 +26,7 @@ mod mock_models;
 mod mock_provider;
 mod outside_events;
 mod parent_claim;
+mod parked;
 mod poll;
 mod receipts;
 mod registry;
@@ -77,6 +78,8 @@ pub(crate) fn described(
         .routes(inside(routes!(diff::diff_runs)))
         .routes(routes!(memory::read_memory))
         .routes(routes!(storage::read_storage))
+        .routes(routes!(parked::list))
+        .routes(routes!(parked::retry))
         .routes(routes!(artifacts::read_artifact))
         .routes(routes!(debug_bundle::read_bundle))
         .routes(routes!(ancestry::vendor_kinds))

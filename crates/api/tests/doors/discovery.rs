@@ -83,6 +83,8 @@ async fn the_description_names_every_route_as_callers_write_it() {
         "/v1/host/tandem/keys/{keyId}:rotate",
         "/v1/host/tandem/test/clock",
         "/healthz",
+        "/v1/host/tandem/parked",
+        "/v1/host/tandem/parked/{subject}/retry",
         "/readyz",
         "/metrics",
     ] {

@@ -18,6 +18,7 @@ mod links;
 mod mock_providers;
 mod models;
 mod nesting;
+mod parked;
 mod past;
 mod people;
 mod seams;

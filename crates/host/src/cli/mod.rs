@@ -6,6 +6,7 @@ mod client;
 mod groups;
 mod inbox;
 mod operate;
+mod parked;
 mod server;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 pub(crate) use operate::{
     BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StorageArgs, StoreArgs,
 };
+pub(crate) use parked::ParkedCommand;
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -115,6 +117,15 @@ Examples:
   tandem groups list"
     )]
     Groups(GroupsCommand),
+    /// Timers and effects that keep failing: list, retry
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem parked list
+  tandem parked retry run:run-0199…"
+    )]
+    Parked(ParkedCommand),
     Backup(BackupArgs),
     Restore(RestoreArgs),
     Export(ExportRunsArgs),
@@ -166,6 +177,7 @@ impl Cli {
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
             Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
             Command::Groups(command) => client::wait_for(commands::groups::groups(command)),
+            Command::Parked(command) => client::wait_for(commands::parked::parked(command)),
             Command::Serve(args) => crate::serve::serve(args),
             Command::Dev(args) => crate::dev::dev(args),
         }

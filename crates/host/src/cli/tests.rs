@@ -91,6 +91,8 @@ fn commands_parse_as_documented() {
         "tandem export --run a --run b --tenant t --out f",
         "tandem import f --store sqlite:x",
         "tandem storage --store sqlite:x --config f --json",
+        "tandem parked list --json",
+        "tandem parked retry run:run-1",
         "tandem check a.json b/",
     ] {
         let parsed = Cli::try_parse_from(line.split_whitespace());

@@ -10,6 +10,7 @@ pub(crate) mod groups;
 pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod operate;
+pub(crate) mod parked;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod storage;

@@ -1,7 +1,7 @@
 //! Settings from environment variables. Variables this version does not know are left alone: a
 //! newer one may share the environment.
 
-use super::layer::{Layer, MemoryLayer, Switch};
+use super::layer::{CallsLayer, Layer, MemoryLayer, Switch};
 use super::{ConnectionsLayer, Hidden, LogFormat, OtelLayer, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
@@ -48,6 +48,7 @@ impl Environment<'_> {
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
             retention: None,
             memory: self.compaction()?,
+            calls: Some(self.calls()?),
             confidence_floor: self
                 .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
@@ -92,6 +93,15 @@ impl Environment<'_> {
             write_timeout_seconds: self.seconds("TANDEM_WRITE_TIMEOUT_SECONDS")?,
             max_streams: count("TANDEM_MAX_STREAMS")?,
             max_streams_per_key: count("TANDEM_MAX_STREAMS_PER_KEY")?,
+        })
+    }
+
+    fn calls(&self) -> Result<CallsLayer, Failure> {
+        let hint = "Give a number of calls.";
+        Ok(CallsLayer {
+            max: self.number("TANDEM_CALLS_MAX", hint)?,
+            per_tenant: self.number("TANDEM_CALLS_PER_TENANT", hint)?,
+            per_target: self.number("TANDEM_CALLS_PER_TARGET", hint)?,
         })
     }
 

@@ -26,6 +26,7 @@ pub(crate) struct Layer {
     pub(crate) retention_seconds: Option<u64>,
     pub(crate) retention: Option<RetentionLayer>,
     pub(crate) memory: Option<MemoryLayer>,
+    pub(crate) calls: Option<CallsLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     /// Models nodes may ask, by name.
@@ -70,6 +71,25 @@ pub(crate) struct MemoryLayer {
     pub(crate) compact_above: Option<u64>,
 }
 
+/// Calls to the outside under way at once.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallsLayer {
+    pub(crate) max: Option<usize>,
+    pub(crate) per_tenant: Option<usize>,
+    pub(crate) per_target: Option<usize>,
+}
+
+impl CallsLayer {
+    fn over(self, below: Self) -> Self {
+        Self {
+            max: self.max.or(below.max),
+            per_tenant: self.per_tenant.or(below.per_tenant),
+            per_target: self.per_target.or(below.per_target),
+        }
+    }
+}
+
 impl Layer {
     /// This layer where it speaks, else the one below. Lists are replaced, not joined: whoever
     /// names directories names all of them.
@@ -92,6 +112,10 @@ impl Layer {
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
             retention: self.retention.or(below.retention),
             memory: self.memory.or(below.memory),
+            calls: match (self.calls, below.calls) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
             groups: self.groups.or(below.groups),
             models: self.models.or(below.models),
             mcp_servers: self.mcp_servers.or(below.mcp_servers),
@@ -130,6 +154,7 @@ impl Layer {
             retention_seconds: None,
             retention: None,
             memory: None,
+            calls: None,
             groups: None,
             models: None,
             mcp_servers: None,

@@ -3,6 +3,7 @@
 //!
 //! Reads the environment through [`Environment`], so that precedence can be tested as a table.
 
+mod calls;
 mod connections;
 mod environment;
 mod file;
@@ -17,6 +18,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use calls::Calls;
 pub(crate) use connections::{Connections, ConnectionsLayer};
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
@@ -71,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     /// Notes under one name above which the oldest become one.
     pub(crate) compact_above: Option<u64>,
+    /// Calls to the outside under way at once.
+    pub(crate) calls: Calls,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// Models nodes may ask, by name.
     pub(crate) models: BTreeMap<String, Model>,
@@ -174,6 +178,7 @@ pub(crate) fn resolve(
         groups: groups(layer.groups.unwrap_or_default())?,
         connections: layer.connections.unwrap_or_default(),
         print_login_link: layer.print_login_link.unwrap_or(false),
+        calls: calls::calls(layer.calls.unwrap_or_default())?,
     })
 }
 

@@ -73,6 +73,9 @@ impl Opened {
             providers: providers(&settings),
             packs: packs::types(packs.as_deref()),
             tools: tool_servers(&settings),
+            max_effects: settings.calls.max,
+            max_calls_per_tenant: settings.calls.per_tenant,
+            max_calls_per_target: settings.calls.per_target,
             ..RuntimeConfig::new(
                 store.clone(),
                 Arc::new(performer(&settings, packs.as_ref())?),

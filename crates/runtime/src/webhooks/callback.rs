@@ -17,50 +17,20 @@
 //! - What is said is read from the run when it is said. No entry, event, log line or error holds a link.
 //! - A failure is recorded before the next attempt, and only while the entry is there: a question that
 //!   was closed meanwhile is not brought back.
-//! - Targets share the lanes in groups, so that one that hangs leaves the others theirs.
+//! - It waits in the lane of its tenant and target like other deliveries, so that one target that hangs
+//!   leaves the others theirs (`slots.rs`).
 
 use super::courier::Announcement;
 use super::health::{MAX_ATTEMPTS, spread};
 use crate::effects::entry;
 use crate::runtime::Runtime;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 use tandem_record::{
     Command, Effect, EffectKind, EffectOutcome, ErrorInfo, InterruptId, Object, RunId, StreamId,
 };
-use tandem_store::{Commit, Error, Fault, Guard, OutboxChange, RunRow};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tandem_store::{Commit, Error, Fault, Guard, Lane, OutboxChange, RunRow};
 
-/// Groups of targets that do not get in each other's way.
-const GROUPS: usize = 16;
-/// How long an announcement waits for a free lane, at least.
-const BUSY_MS: u64 = 5_000;
 /// How an undelivered announcement is called in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
-
-/// Announcements under way at once, by group of targets.
-pub(crate) struct Lanes(Vec<Arc<Semaphore>>);
-
-impl Lanes {
-    pub(super) fn new(total: usize) -> Self {
-        let each = (total / GROUPS).max(1);
-        Self(
-            (0..GROUPS)
-                .map(|_| Arc::new(Semaphore::new(each)))
-                .collect(),
-        )
-    }
-
-    fn take(&self, url: &str) -> Option<OwnedSemaphorePermit> {
-        // Host and port, which the text has between its second and its third slash.
-        let host = url.split('/').nth(2).unwrap_or(url);
-        let mut hasher = DefaultHasher::new();
-        host.hash(&mut hasher);
-        let group = hasher.finish() % GROUPS as u64;
-        let lane = &self.0[usize::try_from(group).unwrap_or_default()];
-        Arc::clone(lane).try_acquire_owned().ok()
-    }
-}
 
 fn pause_ms(failures: u32, id: &str) -> u64 {
     let base = match failures {
@@ -80,8 +50,6 @@ enum Told {
     Done(EffectOutcome),
     /// There is nobody to tell, or nothing.
     Pointless,
-    /// All lanes to targets like this are taken.
-    Busy,
 }
 
 impl Runtime {
@@ -90,8 +58,8 @@ impl Runtime {
     pub(crate) async fn tell_callback(
         &self,
         effect: &Effect,
-        interrupt: &InterruptId,
-        tries: u32,
+        lane: &Lane,
+        (interrupt, tries): (&InterruptId, u32),
         said: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
         let told = match said {
@@ -101,17 +69,11 @@ impl Runtime {
         let outcome = match told {
             Told::Done(outcome) => said.insert(outcome).clone(),
             Told::Pointless => return self.drop_entry(effect).await,
-            Told::Busy => {
-                let pause = BUSY_MS + spread(BUSY_MS, effect.id.as_str());
-                let at = self.clock().now().plus_ms(pause);
-                let owner = &self.inner.config.owner;
-                return self.store().release(&effect.id, owner, at).await;
-            }
         };
         let failures = tries.saturating_add(1);
         let counted = match outcome {
             EffectOutcome::Failed { .. } if failures < MAX_ATTEMPTS => {
-                self.try_again(effect, interrupt, failures).await?;
+                self.try_again(effect, lane, interrupt, failures).await?;
                 "failed"
             }
             EffectOutcome::Failed { error } => {
@@ -151,9 +113,6 @@ impl Runtime {
         let (Some(question), Some(url)) = (question, &request.callback_url) else {
             return Ok(Told::Pointless);
         };
-        let Some(lane) = self.inner.webhooks.callbacks.take(url) else {
-            return Ok(Told::Busy);
-        };
         let root = self.root_of(&row).await?;
         let announcement = Announcement {
             id: &effect.id,
@@ -167,7 +126,6 @@ impl Runtime {
             sent_at: self.clock().now(),
         };
         let said = courier.announce(&announcement).await;
-        drop(lane);
         Ok(Told::Done(match said {
             Ok(_) => EffectOutcome::Done {
                 outputs: Object::new(),
@@ -196,6 +154,7 @@ impl Runtime {
     async fn try_again(
         &self,
         effect: &Effect,
+        lane: &Lane,
         interrupt: &InterruptId,
         failures: u32,
     ) -> Result<(), Fault> {
@@ -210,7 +169,14 @@ impl Runtime {
         let at = self.clock().now().plus_ms(pause);
         let stream = StreamId::of_run(&effect.run_id);
         let commit = Commit {
-            outbox: vec![OutboxChange::Put(entry(&stream, &again, at, None))],
+            tenant: Some(lane.tenant.clone()),
+            outbox: vec![OutboxChange::Put(entry(
+                &stream,
+                &again,
+                lane.clone(),
+                at,
+                None,
+            ))],
             guards: vec![Guard::HoldsLease {
                 effect: effect.id.clone(),
                 owner: self.inner.config.owner.clone(),

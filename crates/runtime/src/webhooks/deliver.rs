@@ -4,16 +4,17 @@
 
 use super::attempt::{Attempt, after, attempt, buried, settle};
 use super::health::{self, MAX_AGE_MS};
-use super::{Subscription, entry, entry_id};
+use super::{KIND, Subscription, entry, entry_id};
+use crate::effects::Place;
 use crate::runtime::Runtime;
+use crate::slots::Slot;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{Timestamp, WebhookId};
+use tandem_record::{TenantId, Timestamp, WebhookId};
 use tandem_store::{
     Commit, DeliveryRow, Error, Fault, Guard, OutboxChange, OutboxEntry, WebhookChange,
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 /// Deliveries looked at for a round.
@@ -22,26 +23,31 @@ const LOOKED_AT: usize = 64;
 const SIDE_BY_SIDE: usize = 8;
 /// Rounds before others get the worker.
 const ROUNDS: usize = 64;
-/// How long a subscription waits for a free lane,
-const BUSY_MS: u64 = 1_000;
-/// and after trouble that does not pass by itself.
-const TROUBLE_MS: u64 = 30_000;
+/// How long deliveries wait on a host that makes none.
+const WITHOUT_COURIER_MS: u64 = 30_000;
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Runtime {
     /// Takes up a subscription's entry that was leased to this process.
-    pub(crate) async fn start_deliveries(&self, leased: OutboxEntry, worker: OwnedSemaphorePermit) {
+    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: Slot) {
+        let place = Place {
+            effect: leased.effect,
+            kind: KIND,
+            slot,
+            failures: leased.failures,
+        };
         let rounds = Rounds {
             runtime: self.clone(),
             webhook: WebhookId::from(leased.body),
+            tenant: place.slot.lane.tenant.clone(),
+            failures: place.failures,
         };
-        let lane = Arc::clone(&self.inner.webhooks.lanes).try_acquire_owned();
-        let (Ok(lane), Some(_)) = (lane, self.courier()) else {
-            return rounds.put_back(BUSY_MS).await;
-        };
-        self.spawn_worker(leased.effect, worker, async move {
-            rounds.until_done().await;
-            drop(lane);
+        let delivers = self.courier().is_some();
+        self.spawn_worker(place, async move {
+            match delivers {
+                true => rounds.until_done().await,
+                false => rounds.put_back(WITHOUT_COURIER_MS).await,
+            }
         });
     }
 }
@@ -50,6 +56,9 @@ impl Runtime {
 struct Rounds {
     runtime: Runtime,
     webhook: WebhookId,
+    tenant: TenantId,
+    /// How often the entry failed before.
+    failures: u32,
 }
 
 /// How a round ended.
@@ -71,7 +80,10 @@ impl Rounds {
             };
             tracing::warn!(webhook = %self.webhook, error = %fault, "deliveries are held up");
             if !fault.retryable || self.runtime.is_stopping() {
-                return self.put_back(TROUBLE_MS).await;
+                let (runtime, id) = (&self.runtime, entry_id(&self.webhook));
+                return runtime
+                    .put_off_effect(&id, KIND, self.failures, &fault)
+                    .await;
             }
             backoff.pause().await;
         }
@@ -109,7 +121,7 @@ impl Rounds {
         let now = self.runtime.clock().now();
         if let Some(until) = health::held(&subscription.health, now) {
             // Whatever comes in meanwhile waits as well.
-            let put = OutboxChange::Put(entry(&self.webhook, until));
+            let put = OutboxChange::Put(entry(&subscription.webhook, until));
             return self.sleep(put, None).await;
         }
         let given_up = subscription.health.failed_at.is_some();
@@ -118,7 +130,7 @@ impl Rounds {
         if due.is_empty() {
             let next = store.next_delivery(&self.webhook).await?;
             let change = match next {
-                Some(next) => OutboxChange::Put(entry(&self.webhook, next)),
+                Some(next) => OutboxChange::Put(entry(&subscription.webhook, next)),
                 None => OutboxChange::Remove(entry_id(&self.webhook)),
             };
             let guard = Guard::NoDeliveryBefore {
@@ -142,6 +154,7 @@ impl Rounds {
     async fn sleep(&self, change: OutboxChange, guard: Option<Guard>) -> Result<Round, Fault> {
         let watched = guard.is_some();
         let commit = Commit {
+            tenant: Some(self.tenant.clone()),
             outbox: vec![change],
             guards: guard.into_iter().chain([self.ours()]).collect(),
             ..Commit::default()
@@ -247,6 +260,7 @@ impl Rounds {
         let mut backoff = Backoff::default();
         loop {
             let commit = Commit {
+                tenant: Some(self.tenant.clone()),
                 webhooks: changes.clone(),
                 guards: vec![self.ours()],
                 ..Commit::default()

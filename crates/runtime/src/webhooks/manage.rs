@@ -115,7 +115,7 @@ impl Runtime {
                 ..row.progress
             },
         };
-        let outbox = vec![wake(&webhook.id, now)];
+        let outbox = vec![wake(webhook, now)];
         self.change_webhook("webhook.redeliver", webhook, change, outbox, answer)
             .await?;
         self.inner.effects.bell.notify_one();
@@ -177,6 +177,7 @@ impl Runtime {
         let details = Object::from_iter([("events".to_owned(), json!(webhook.events))]);
         let told = AuditDraft::new(now, Some(tenant), self.actor(), action, id, details);
         let commit = Commit {
+            tenant: Some(tenant.clone()),
             webhooks: vec![change],
             outbox,
             idempotency: answer,

@@ -24,31 +24,24 @@ pub use health::{Standing, standing};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
 pub use subscriptions::Subscription;
 
-use callback::Lanes;
-use std::sync::Arc;
+use crate::slots::delivery_lane;
 use subscriptions::Subscriptions;
-use tandem_record::{EffectId, StreamId, Timestamp, WebhookId};
+use tandem_record::{EffectId, StreamId, Timestamp, Webhook, WebhookId};
 use tandem_store::{OutboxChange, OutboxEntry};
-use tokio::sync::Semaphore;
 
 /// Kind of the outbox entries that stand for pending deliveries.
 pub(crate) const KIND: &str = "webhook";
 
 pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
-    /// Subscriptions served at once; the rest of the workers is the runs' own.
-    lanes: Arc<Semaphore>,
-    callbacks: Lanes,
     /// Registrations and deletions one after the other, so that limits hold.
     changing: tokio::sync::Mutex<()>,
 }
 
 impl Webhooks {
-    pub(crate) fn new(max_effects: usize, alone: bool) -> Self {
+    pub(crate) fn new(alone: bool) -> Self {
         Self {
             subscriptions: Subscriptions::new(alone),
-            lanes: Arc::new(Semaphore::new((max_effects / 4).max(1))),
-            callbacks: Lanes::new(max_effects / 4),
             changing: tokio::sync::Mutex::default(),
         }
     }
@@ -59,18 +52,20 @@ fn entry_id(webhook: &WebhookId) -> EffectId {
     EffectId::new(format!("webhook:{webhook}"))
 }
 
-fn entry(webhook: &WebhookId, available_at: Timestamp) -> OutboxEntry {
+fn entry(webhook: &Webhook, available_at: Timestamp) -> OutboxEntry {
     OutboxEntry {
-        effect: entry_id(webhook),
-        stream: StreamId::new(format!("webhook:{webhook}")),
+        effect: entry_id(&webhook.id),
+        stream: StreamId::new(format!("webhook:{}", webhook.id)),
         kind: KIND.to_owned(),
-        body: webhook.to_string(),
+        body: webhook.id.to_string(),
+        lane: delivery_lane(&webhook.tenant, &webhook.url),
         available_at,
         attempts: 0,
+        failures: 0,
         lease: None,
     }
 }
 
-fn wake(webhook: &WebhookId, at: Timestamp) -> OutboxChange {
+fn wake(webhook: &Webhook, at: Timestamp) -> OutboxChange {
     OutboxChange::Wake(entry(webhook, at))
 }

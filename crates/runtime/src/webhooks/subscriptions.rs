@@ -173,7 +173,7 @@ impl Runtime {
             }
             if told.changes.len() > before {
                 let at = held(&subscription.health, now).unwrap_or(now);
-                told.wakes.push(wake(&hook.id, at));
+                told.wakes.push(wake(hook, at));
             }
         }
         told

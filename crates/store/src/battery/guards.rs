@@ -43,7 +43,7 @@ pub async fn lease_guard_needs_the_holder(store: Arc<dyn Store>) {
         owner: "me".into(),
         now: NOW,
         until: later(100),
-        limit: 1,
+        takes: vec![(super::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
     is_guard(&conflict(&store, only(holds("e1", "other"))).await);

@@ -19,12 +19,14 @@ pub mod idempotency;
 pub mod inbox;
 pub mod interrupts;
 pub mod keys;
+pub mod lanes;
 pub mod memory;
 pub mod outbox;
 pub mod people;
 pub mod room;
 pub mod runs;
 pub mod sample;
+pub mod setbacks;
 pub mod settings;
 pub mod snapshot;
 pub mod timers;
@@ -85,6 +87,12 @@ macro_rules! battery {
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,
                 commits_remove_entries, put_replaces_an_entry, next_due_follows_leases,
                 a_lost_lease_fences_its_old_holder, concurrent_leases_are_disjoint;
+            lanes: tenants_and_targets_are_told_apart, begin_after_the_one_served_last,
+                leasing_takes_only_what_was_asked_of_each_lane, many_waiting_entries_hide_nobody;
+            setbacks: a_timer_put_off_makes_room_for_others, a_parked_timer_waits_for_a_retry,
+                setting_a_timer_anew_forgets_its_failures, an_entry_put_off_counts_its_failures,
+                a_parked_entry_waits_for_a_retry, only_the_holder_puts_an_entry_off,
+                parked_work_is_listed_by_tenant;
             people: groups_are_replaced_by_name, delegations_end, a_refused_commit_changes_nobody;
             timers: due_in_order, set_moves_and_clear_removes, keys_are_told_apart,
                 a_refused_commit_sets_no_timer;

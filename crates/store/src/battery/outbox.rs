@@ -1,6 +1,6 @@
 //! An effect is attempted by the holder of its lease and by nobody else.
 
-use super::sample::{NOW, conflict, entry, later, must, put};
+use super::sample::{self, NOW, conflict, entry, later, must, put};
 use crate::{Commit, Guard, LeaseRequest, OutboxChange, OutboxEntry, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,11 +13,16 @@ async fn lease(
     until: Timestamp,
     limit: usize,
 ) -> Vec<OutboxEntry> {
+    let lane = sample::lane();
+    let found = store.due_lanes(sample::lanes_due(lane.class, now)).await;
+    if found.expect("reads work").is_empty() {
+        return Vec::new();
+    }
     let request = LeaseRequest {
         owner: owner.into(),
         now,
         until,
-        limit,
+        takes: vec![(lane, limit)],
     };
     store.lease(request).await.expect("leasing works")
 }

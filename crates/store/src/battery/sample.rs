@@ -1,9 +1,10 @@
 //! Small pieces of commits the checks are written with.
 
 use crate::{
-    Append, Commit, Conflict, Error, Log, NewEvent, OutboxChange, OutboxEntry, RunRow, Store,
-    StoredEvent,
+    Append, Commit, Conflict, Error, Lane, LaneQuery, Log, NewEvent, OutboxChange, OutboxEntry,
+    RunRow, Store, StoredEvent, WorkClass,
 };
+use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, RunId, RunStatus, Seq, StreamId, TenantId, Timestamp, WorkflowId,
@@ -80,8 +81,32 @@ pub fn entry(effect: &str, available_at: Timestamp) -> OutboxEntry {
         kind: "http".into(),
         body: format!(r#"{{"effect":"{effect}"}}"#),
         available_at,
+        lane: lane(),
         attempts: 0,
+        failures: 0,
         lease: None,
+    }
+}
+
+/// The lane of [`entry`].
+pub fn lane() -> Lane {
+    Lane {
+        class: WorkClass::Call,
+        tenant: TenantId::new("acme"),
+        target: "api.example.com".into(),
+    }
+}
+
+/// Asks for every lane of a class.
+pub fn lanes_due(class: WorkClass, now: Timestamp) -> LaneQuery {
+    LaneQuery {
+        class,
+        now,
+        after_tenant: None,
+        after_target: HashMap::new(),
+        tenants: usize::MAX,
+        targets: usize::MAX,
+        count_up_to: usize::MAX,
     }
 }
 

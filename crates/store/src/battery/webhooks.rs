@@ -245,7 +245,7 @@ pub async fn waking_moves_an_entry_earlier_only(store: Arc<dyn Store>) {
         owner: "a".into(),
         now: later(20),
         until: later(500),
-        limit: 1,
+        takes: vec![(super::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
     must(&store, wake(later(1))).await;

@@ -1,12 +1,15 @@
 //! Leases. An entry is due when its lease runs out, or at `available_at` while nobody holds it.
 
 use super::MemoryStore;
+use super::state::State;
 use crate::Outbox;
 use crate::commit::OutboxEntry;
 use crate::fault::Fault;
+use crate::lane::{DueLane, Lane, LaneQuery, in_a_circle};
 use crate::read::LeaseRequest;
 use async_trait::async_trait;
-use tandem_record::{EffectId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_record::{EffectId, TenantId, Timestamp};
 
 fn due_at(entry: &OutboxEntry) -> Timestamp {
     entry
@@ -15,25 +18,71 @@ fn due_at(entry: &OutboxEntry) -> Timestamp {
         .map_or(entry.available_at, |(_, until)| *until)
 }
 
+impl State {
+    fn waiting(&self) -> impl Iterator<Item = &OutboxEntry> {
+        let entries = self.outbox.values();
+        entries.filter(|entry| !self.is_parked(&entry.effect))
+    }
+
+    fn due_lanes(&self, query: &LaneQuery) -> Vec<DueLane> {
+        let mut lanes: BTreeMap<&TenantId, BTreeMap<&String, usize>> = BTreeMap::new();
+        for entry in self.waiting() {
+            if entry.lane.class == query.class && due_at(entry) <= query.now {
+                let targets = lanes.entry(&entry.lane.tenant).or_default();
+                *targets.entry(&entry.lane.target).or_default() += 1;
+            }
+        }
+        let tenants: Vec<&TenantId> = lanes.keys().copied().collect();
+        let tenants = in_a_circle(tenants, query.after_tenant.as_ref().as_ref());
+        let mut found = Vec::new();
+        for tenant in tenants.into_iter().take(query.tenants) {
+            let targets: Vec<&String> = lanes[tenant].keys().copied().collect();
+            let after = query.after_target.get(tenant);
+            let targets = in_a_circle(targets, after.as_ref());
+            for target in targets.into_iter().take(query.targets) {
+                found.push(DueLane {
+                    lane: Lane {
+                        class: query.class,
+                        tenant: tenant.clone(),
+                        target: target.clone(),
+                    },
+                    due: lanes[tenant][target].min(query.count_up_to),
+                });
+            }
+        }
+        found
+    }
+
+    fn due_in(&self, lane: &Lane, now: Timestamp, limit: usize) -> Vec<EffectId> {
+        let mut due: BTreeSet<(Timestamp, &EffectId)> = BTreeSet::new();
+        for entry in self.waiting() {
+            if entry.lane == *lane && due_at(entry) <= now {
+                due.insert((due_at(entry), &entry.effect));
+            }
+        }
+        let earliest = due.into_iter().take(limit);
+        earliest.map(|(_, effect)| effect.clone()).collect()
+    }
+}
+
 #[async_trait]
 impl Outbox for MemoryStore {
+    async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault> {
+        Ok(self.state()?.due_lanes(&query))
+    }
+
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
         let mut state = self.state()?;
-        let mut due: Vec<&mut OutboxEntry> = state
-            .outbox
-            .values_mut()
-            .filter(|entry| due_at(entry) <= request.now)
-            .collect();
-        due.sort_by_key(|entry| due_at(entry));
-        due.truncate(request.limit);
-        Ok(due
-            .into_iter()
-            .map(|entry| {
+        let mut taken = Vec::new();
+        for (lane, limit) in &request.takes {
+            for effect in state.due_in(lane, request.now, *limit) {
+                let entry = state.outbox.get_mut(&effect).expect("it was just found");
                 entry.lease = Some((request.owner.clone(), request.until));
                 entry.attempts += 1;
-                entry.clone()
-            })
-            .collect())
+                taken.push(entry.clone());
+            }
+        }
+        Ok(taken)
     }
 
     async fn release(
@@ -71,7 +120,7 @@ impl Outbox for MemoryStore {
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, Fault> {
-        Ok(self.state()?.outbox.values().map(due_at).min())
+        Ok(self.state()?.waiting().map(due_at).min())
     }
 
     async fn depth(&self) -> Result<u64, Fault> {

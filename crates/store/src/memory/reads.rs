@@ -276,6 +276,7 @@ impl ReadTimers for MemoryStore {
                 stream: stream.clone(),
                 key: key.clone(),
                 due: *due,
+                failures: state.failures_of(stream, key),
             })
             .collect())
     }

@@ -11,6 +11,7 @@ use crate::fault::Conflict;
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
+use crate::setback::Setback;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::{
@@ -34,7 +35,11 @@ pub(super) struct State {
     pub(super) timers: BTreeMap<(StreamId, TimerKey), Timestamp>,
     /// The same timers, by when they are due.
     pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
+    /// Timers that failed. Those parked are in none of the two maps above.
+    pub(super) failed_timers: BTreeMap<(StreamId, TimerKey), Setback>,
     pub(super) outbox: BTreeMap<EffectId, OutboxEntry>,
+    /// Entries that failed; their failures are counted in the entries too.
+    pub(super) failed_effects: BTreeMap<EffectId, Setback>,
     pub(super) idempotency: BTreeMap<IdempotencyKey, IdempotencyRecord>,
     pub(super) documents: HashMap<DefinitionHash, Arc<str>>,
     pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
@@ -162,6 +167,7 @@ impl State {
         for change in commit.outbox {
             match change {
                 OutboxChange::Put(entry) => {
+                    self.failed_effects.remove(&entry.effect);
                     self.outbox.insert(entry.effect.clone(), entry);
                 }
                 OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
@@ -173,6 +179,7 @@ impl State {
                     }
                 },
                 OutboxChange::Remove(effect) => {
+                    self.failed_effects.remove(&effect);
                     self.outbox.remove(&effect);
                 }
             }
@@ -245,6 +252,8 @@ impl State {
     }
 
     fn change_timer(&mut self, change: TimerChange) {
+        let (TimerChange::Set { stream, key, .. } | TimerChange::Clear { stream, key }) = &change;
+        self.failed_timers.remove(&(stream.clone(), key.clone()));
         match change {
             TimerChange::Set { stream, key, due } => {
                 let before = self.timers.insert((stream.clone(), key.clone()), due);

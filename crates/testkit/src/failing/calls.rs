@@ -11,12 +11,13 @@ use tandem_record::{
 };
 use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
-    DeliveryRow, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
+    DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    KeyRecord, Keys, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
-    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
-    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, Room, RunFilter,
-    RunPosition, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow,
+    MemoryView, Outbox, OutboxEntry, Page, ParkedWork, ReadDefinitions, ReadIdempotency,
+    ReadInterrupts, ReadLog, ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks,
+    Registered, Room, RunFilter, RunPosition, Setback, Setbacks, Settings, SnapshotRecord,
+    StoredRun, StoredWebhook, StreamSlice, Upkeep,
 };
 
 #[async_trait]
@@ -242,6 +243,11 @@ impl ReadTimers for FailingStore {
 
 #[async_trait]
 impl Outbox for FailingStore {
+    async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.due_lanes(query).await
+    }
+
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
         self.faults.of_read().await?;
         self.inner.lease(request).await
@@ -269,6 +275,40 @@ impl Outbox for FailingStore {
 
     async fn depth(&self) -> Result<u64, Fault> {
         self.inner.depth().await
+    }
+}
+
+#[async_trait]
+impl Setbacks for FailingStore {
+    async fn put_off_timer(&self, timer: &DueTimer, setback: Setback) -> Result<(), Fault> {
+        self.faults.of_read().await?;
+        self.inner.put_off_timer(timer, setback).await
+    }
+
+    async fn put_off_effect(
+        &self,
+        effect: &EffectId,
+        owner: &str,
+        setback: Setback,
+    ) -> Result<(), Fault> {
+        self.faults.of_read().await?;
+        self.inner.put_off_effect(effect, owner, setback).await
+    }
+
+    async fn parked(
+        &self,
+        tenant: Option<&TenantId>,
+        limit: usize,
+    ) -> Result<Vec<ParkedWork>, Fault> {
+        self.inner.parked(tenant, limit).await
+    }
+
+    async fn count_parked(&self) -> Result<u64, Fault> {
+        self.inner.count_parked().await
+    }
+
+    async fn retry_parked(&self, stream: &StreamId, now: Timestamp) -> Result<u64, Fault> {
+        self.inner.retry_parked(stream, now).await
     }
 }
 

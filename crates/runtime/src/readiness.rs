@@ -1,0 +1,73 @@
+//! Whether this process can do its work: the store takes writes, and timers fire in time.
+
+use crate::runtime::Runtime;
+use parking_lot::Mutex;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an answer stands, so that asking often writes seldom.
+const FRESH: Duration = Duration::from_secs(1);
+/// How long the store may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long timers may be overdue, while the loop that fires them did not catch up.
+const MAX_LATE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Readiness {
+    /// Whoever asks the store holds this; others get the same answer.
+    answer: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
+    timers_caught_up: Mutex<Instant>,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self {
+            answer: tokio::sync::Mutex::default(),
+            timers_caught_up: Mutex::new(Instant::now()),
+        }
+    }
+}
+
+impl Readiness {
+    /// Every timer that was due has been seen to.
+    pub(crate) fn timers_caught_up(&self) {
+        *self.timers_caught_up.lock() = Instant::now();
+    }
+}
+
+impl Runtime {
+    /// `Err` with the reason when it cannot. Asks the store at most once a second.
+    pub async fn readiness(&self) -> Result<(), String> {
+        let mut answer = self.inner.readiness.answer.lock().await;
+        if let Some((at, said)) = &*answer
+            && at.elapsed() < FRESH
+        {
+            return said.clone();
+        }
+        let looked = tokio::time::timeout(PATIENCE, self.look_whether_ready()).await;
+        let said = looked.unwrap_or_else(|_| {
+            let seconds = PATIENCE.as_secs();
+            Err(format!("the store did not answer within {seconds} s"))
+        });
+        if let Err(reason) = &said {
+            tracing::warn!(reason, "not ready");
+        }
+        *answer = Some((Instant::now(), said.clone()));
+        said
+    }
+
+    async fn look_whether_ready(&self) -> Result<(), String> {
+        let refused =
+            |fault: tandem_store::Fault| format!("the store refuses writes: {}", fault.code);
+        self.store().ping().await.map_err(refused)?;
+        let since = self.inner.readiness.timers_caught_up.lock().elapsed();
+        if since < MAX_LATE {
+            return Ok(());
+        }
+        let next = self.store().next_timer().await.map_err(refused)?;
+        let late_ms = next.map_or(0, |due| self.clock().now().ms_since(due));
+        if Duration::from_millis(late_ms) > MAX_LATE {
+            return Err(format!("timers are late by {} s", late_ms / 1_000));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+use super::*;
+
+fn of(tenant: &str, bytes: usize) -> Source {
+    Source {
+        tenant: Some(TenantId::new(tenant)),
+        bytes,
+    }
+}
+
+async fn push(queue: &Queue<String>, tenant: &str, bytes: usize, count: usize) {
+    for n in 0..count {
+        let pushed = queue.push(of(tenant, bytes), format!("{tenant}{n}")).await;
+        pushed.expect("the queue is open");
+    }
+}
+
+fn taken(queue: &Queue<String>) -> Vec<String> {
+    let mut batch = Vec::new();
+    assert!(queue.take(&mut batch), "something waits");
+    batch
+}
+
+#[tokio::test]
+async fn one_tenant_is_served_in_order_in_full_batches() {
+    let queue = Queue::new();
+    push(&queue, "a", 100, BATCH + 1).await;
+    let expected: Vec<String> = (0..BATCH).map(|n| format!("a{n}")).collect();
+    assert_eq!(taken(&queue), expected);
+    assert_eq!(taken(&queue), [format!("a{BATCH}")]);
+}
+
+#[tokio::test]
+async fn a_small_job_goes_with_the_next_batch_however_much_others_queued() {
+    let queue = Queue::new();
+    push(&queue, "big", 900_000, 8).await;
+    push(&queue, "small", 500, 1).await;
+    push(&queue, "many", 10, 2_000).await;
+    let batch = taken(&queue);
+    assert!(batch.contains(&"small0".to_owned()), "{batch:?}");
+    let big = batch.iter().filter(|name| name.starts_with("big")).count();
+    assert!(big <= 2, "a batch is bounded in bytes: {big}");
+}
+
+#[tokio::test]
+async fn every_tenant_is_served_though_one_never_stops() {
+    let queue = Queue::new();
+    push(&queue, "noisy", 200_000, 30).await;
+    push(&queue, "quiet", 200_000, 3).await;
+    let mut quiet = Vec::new();
+    for _ in 0..4 {
+        let batch = taken(&queue);
+        quiet.extend(batch.into_iter().filter(|n| n.starts_with("quiet")));
+    }
+    assert_eq!(quiet, ["quiet0", "quiet1", "quiet2"]);
+}
+
+#[tokio::test]
+async fn a_job_larger_than_a_batch_is_taken_too() {
+    let queue = Queue::new();
+    push(&queue, "huge", 50_000_000, 1).await;
+    push(&queue, "small", 10, 1).await;
+    let mut seen = taken(&queue);
+    while seen.len() < 2 {
+        seen.extend(taken(&queue));
+    }
+    seen.sort();
+    assert_eq!(seen, ["huge0", "small0"]);
+}
+
+#[tokio::test]
+async fn a_tenant_without_room_waits_and_others_do_not() {
+    let queue = Arc::new(Queue::new());
+    push(&queue, "full", 1_000_000, 8).await;
+    let waiting = tokio::spawn({
+        let queue = Arc::clone(&queue);
+        async move { push(&queue, "full", 1_000_000, 1).await }
+    });
+    push(&queue, "other", 1_000_000, 1).await;
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished(), "its tenant has no room");
+    taken(&queue);
+    waiting.await.expect("room was made by the batch");
+}
+
+#[tokio::test]
+async fn a_closed_queue_gives_what_waits_and_takes_nothing() {
+    let queue = Queue::new();
+    push(&queue, "a", 10, 1).await;
+    queue.close();
+    assert!(queue.push(of("a", 10), "late".to_owned()).await.is_err());
+    assert_eq!(taken(&queue), ["a0"]);
+    assert!(!queue.take(&mut Vec::new()));
+}
+
+#[tokio::test]
+async fn queues_of_tenants_that_are_gone_are_not_kept() {
+    let queue = Queue::new();
+    for n in 0..1_000 {
+        push(&queue, &format!("tenant-{n}"), 10, 1).await;
+        taken(&queue);
+    }
+    assert!(queue.lock().lines.len() <= KEPT);
+}
