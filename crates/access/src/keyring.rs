@@ -3,16 +3,20 @@
 //! A rotation is a second key for the same principal. Both work until the old one is revoked or
 //! expires, which is the grace window a deployment needs to swap a key without an outage.
 
+use crate::authority;
 use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
 use crate::cache::Cache;
 use crate::digest::Digest;
-use crate::identity::{Identity, LIVE_ID, TEST_ID};
+use crate::identity::{Identity, LIVE_ID, TEST_ID, homes};
+use crate::readers::{Readers, later};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
+use parking_lot::Mutex;
 use serde_json::json;
+use std::collections::HashSet;
 use std::sync::Arc;
-use tandem_record::{Actor, Object, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
 
 /// What a new key should be.
@@ -97,6 +101,9 @@ pub enum KeyError {
 pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
+    readers: Readers,
+    /// Ids of keys that the operator's configuration names.
+    configured: Mutex<HashSet<String>>,
 }
 
 impl Keyring {
@@ -104,6 +111,8 @@ impl Keyring {
         Self {
             store,
             cache: Cache::default(),
+            readers: Readers::default(),
+            configured: Mutex::default(),
         }
     }
 
@@ -147,11 +156,16 @@ impl Keyring {
             return Err(KeyError::UnusableSecret);
         }
         let digest = Digest::of(secret);
-        if let Some(known) = self.store.key_by_hash(&digest.to_hex()).await? {
-            return Ok(known);
-        }
-        new.test |= secret.starts_with(TEST_PREFIX);
-        self.register(digest, new, None, &Actor::host(), now).await
+        let record = match self.store.key_by_hash(&digest.to_hex()).await? {
+            Some(known) => known,
+            None => {
+                new.test |= secret.starts_with(TEST_PREFIX);
+                self.register(digest, new, None, &Actor::host(), now)
+                    .await?
+            }
+        };
+        self.configured.lock().insert(record.key_id.clone());
+        Ok(record)
     }
 
     async fn register(
@@ -182,7 +196,55 @@ impl Keyring {
         };
         let told = told_made(&record, rotated, by, now);
         self.store.put_key(record.clone(), told).await?;
+        self.readers.forget();
         Ok(record)
+    }
+
+    /// The key of a tenant that no other may take away; see [`authority::protected`].
+    pub async fn protected(
+        &self,
+        tenant: &TenantId,
+        now: Timestamp,
+    ) -> Result<Option<KeyRecord>, Fault> {
+        let keys = self.store.list_keys(Some(tenant)).await?;
+        let configured = self.configured.lock().clone();
+        Ok(authority::protected(
+            keys,
+            |id| configured.contains(id),
+            now,
+        ))
+    }
+
+    /// Whether a principal has a good key that may read runs of the partition. What was set up in
+    /// its name and goes on without it, such as a subscription, asks before it hands out contents.
+    /// Seen at once when keys change through this process, and elsewhere within seconds.
+    pub async fn may_read_runs(
+        &self,
+        principal: &Principal,
+        of: &Partition,
+        now: Timestamp,
+    ) -> Result<bool, Fault> {
+        let asked = (principal.clone(), of.clone());
+        let began = match self.readers.get(&asked, now) {
+            Ok(known) => return Ok(known.is_some_and(|end| !has_ended(end, now))),
+            Err(began) => began,
+        };
+        let mut end = None;
+        for tenant in homes(&of.tenant) {
+            let keys = self.store.list_keys(Some(&tenant)).await?;
+            let good = keys.iter().filter(|key| {
+                key.principal == *principal
+                    && key.revoked_at.is_none()
+                    && !has_ended(key.expires_at, now)
+            });
+            for identity in good.map(Identity::of_key) {
+                if identity.may(Scope::RunsRead).is_ok() && identity.partition().covers(of) {
+                    end = later(end, Some(identity.expires_at));
+                }
+            }
+        }
+        self.readers.put(asked, end, began, now);
+        Ok(end.is_some())
     }
 
     /// Who presents this credential.
@@ -231,6 +293,7 @@ impl Keyring {
         let revoked = self.store.revoke_key(tenant, key_id, now, told).await;
         // Also after a fault: the store may have revoked the key before it failed to say so.
         self.cache.forget_key(key_id);
+        self.readers.forget();
         revoked
     }
 

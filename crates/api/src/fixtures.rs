@@ -17,7 +17,7 @@ const PROBE_OF_DISCOVERY: &str = "conformance-mcp-client";
 /// workflows are registered.
 pub async fn runnable_fixtures(runtime: &Runtime) -> Result<Vec<String>, Fault> {
     // No tenant has this name, so only what everybody sees is listed.
-    let nobody = TenantId::new("");
+    let nobody = TenantId::new("").into();
     let mut fixtures = Vec::new();
     for registered in runtime.workflows(&nobody).await? {
         let id = &registered.workflow;

@@ -8,7 +8,7 @@ use tandem_engine::Definition;
 use tandem_engine::definition::Permissions;
 use tandem_engine::pack::Brought;
 use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalled, Reheard};
-use tandem_record::{DefinitionHash, EffectId, TenantId, WorkflowId};
+use tandem_record::{DefinitionHash, EffectId, Partition, WorkflowId};
 use tandem_store::{Fault, Store};
 
 /// Compiled documents kept; a document is a few kilobytes.
@@ -17,8 +17,8 @@ const MAX_COMPILED: usize = 1024;
 #[derive(Default)]
 pub(crate) struct CompiledDefinitions {
     by_hash: Mutex<HashMap<DefinitionHash, Arc<Definition>>>,
-    /// What an id means for a tenant. Cleared by every registration through this process.
-    current: Mutex<HashMap<(TenantId, WorkflowId), DefinitionHash>>,
+    /// What an id means for a workspace or a tenant. Cleared by every registration through this process.
+    current: Mutex<HashMap<(Partition, WorkflowId), DefinitionHash>>,
 }
 
 impl CompiledDefinitions {
@@ -42,15 +42,15 @@ impl CompiledDefinitions {
     pub(crate) async fn current(
         &self,
         store: &dyn Store,
-        tenant: &TenantId,
+        owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
-        let key = (tenant.clone(), workflow.clone());
+        let key = (owner.clone(), workflow.clone());
         let known = self.current.lock().get(&key).cloned();
         if let Some(hash) = known {
             return self.by_hash(store, &hash).await.map(Some);
         }
-        let Some(registered) = store.registered(tenant, workflow).await? else {
+        let Some(registered) = store.registered(owner, workflow).await? else {
             return Ok(None);
         };
         let definition = self.compile(&registered.document)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tandem_engine::definition::Permissions;
 use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
-use tandem_record::{Object, TenantId, WorkflowId};
+use tandem_record::{Object, Partition, TenantId, WorkflowId};
 use tandem_store::{
     AuditDraft, Commit, DefinitionRecord, Error, Fault, Guard, Registered, RegistryChange,
 };
@@ -28,10 +28,10 @@ pub enum RegisterError {
 }
 
 impl Runtime {
-    /// Makes a document what its id means: for one tenant, or for all with `None`.
+    /// Makes a document what its id means: for one workspace or tenant, or for all with `None`.
     pub async fn register(
         &self,
-        tenant: Option<&TenantId>,
+        owner: Option<&Partition>,
         document: &Value,
         permissions: Permissions<'_>,
     ) -> Result<Registration, RegisterError> {
@@ -48,7 +48,7 @@ impl Runtime {
         }
         let document: Arc<str> = Arc::from(document.to_string());
         for _ in 0..MAX_CONFLICTS {
-            let known = self.own_registration(tenant, definition.id()).await?;
+            let known = self.own_registration(owner, definition.id()).await?;
             let outcome = match &known {
                 None => Registration::Created,
                 Some(known) if known.hash == definition.hash => {
@@ -57,7 +57,7 @@ impl Runtime {
                 Some(_) => Registration::Changed,
             };
             let change = RegistryChange::Register {
-                tenant: tenant.cloned(),
+                owner: owner.cloned(),
                 definition: DefinitionRecord {
                     hash: definition.hash.clone(),
                     workflow: definition.id().clone(),
@@ -65,9 +65,9 @@ impl Runtime {
                 },
                 at: self.clock().now(),
             };
-            let guard = means(tenant, definition.id(), known);
+            let guard = means(owner, definition.id(), known);
             let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
-            let told = self.told_registry(tenant, "workflow.register", definition.id(), details);
+            let told = self.told_registry(owner, "workflow.register", definition.id(), details);
             if self.commit_registry(change, guard, told).await? {
                 self.inner.definitions.remember(&definition);
                 return Ok(outcome);
@@ -76,19 +76,19 @@ impl Runtime {
         Err(contended(definition.id()).into())
     }
 
-    /// `false` when the tenant has no document of that id.
-    pub async fn unregister(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, Fault> {
+    /// `false` when the owner itself has no document of that id.
+    pub async fn unregister(&self, owner: &Partition, id: &WorkflowId) -> Result<bool, Fault> {
         for _ in 0..MAX_CONFLICTS {
-            let known = self.own_registration(Some(tenant), id).await?;
+            let known = self.own_registration(Some(owner), id).await?;
             if known.is_none() {
                 return Ok(false);
             }
             let change = RegistryChange::Unregister {
-                tenant: Some(tenant.clone()),
+                owner: Some(owner.clone()),
                 workflow: id.clone(),
             };
-            let guard = means(Some(tenant), id, known);
-            let told = self.told_registry(Some(tenant), "workflow.unregister", id, Object::new());
+            let guard = means(Some(owner), id, known);
+            let told = self.told_registry(Some(owner), "workflow.unregister", id, Object::new());
             if self.commit_registry(change, guard, told).await? {
                 return Ok(true);
             }
@@ -96,53 +96,67 @@ impl Runtime {
         Err(contended(id))
     }
 
-    /// The document an id means for a tenant.
+    /// The document an id means in a workspace or a tenant.
     pub async fn workflow(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         id: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
-        self.store().registered(tenant, id).await
+        self.store().registered(owner, id).await
     }
 
-    pub async fn workflows(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
-        self.store().list_registered(tenant).await
+    /// What runs of this owner can be made of.
+    pub async fn workflows(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+        self.store().list_registered(owner).await
     }
 
-    /// The compiled document an id means for a tenant.
-    pub async fn current_definition(
+    /// Documents of the tenant's workspaces.
+    pub async fn workflows_of_workspaces(
         &self,
         tenant: &TenantId,
+    ) -> Result<Vec<Registered>, Fault> {
+        self.store().list_of_workspaces(tenant).await
+    }
+
+    /// The compiled document an id means in a workspace or a tenant.
+    pub async fn current_definition(
+        &self,
+        owner: &Partition,
         id: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
         self.inner
             .definitions
-            .current(&**self.store(), tenant, id)
+            .current(&**self.store(), owner, id)
             .await
     }
 
     async fn own_registration(
         &self,
-        tenant: Option<&TenantId>,
+        owner: Option<&Partition>,
         id: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
         // Nobody is called this, so the shared document is what this tenant would see.
-        let nobody = TenantId::new("");
+        let nobody = Partition::from(TenantId::new(""));
         let found = self
             .store()
-            .registered(tenant.unwrap_or(&nobody), id)
+            .registered(owner.unwrap_or(&nobody), id)
             .await?;
-        Ok(found.filter(|r| r.shared == tenant.is_none()))
+        let workspace = owner.and_then(|owner| owner.workspace.as_ref());
+        Ok(found.filter(|r| r.shared == owner.is_none() && r.workspace.as_ref() == workspace))
     }
 
     fn told_registry(
         &self,
-        tenant: Option<&TenantId>,
+        owner: Option<&Partition>,
         action: &str,
         id: &WorkflowId,
-        details: Object,
+        mut details: Object,
     ) -> AuditDraft {
         let now = self.clock().now();
+        let tenant = owner.map(|owner| &owner.tenant);
+        if let Some(workspace) = owner.and_then(|owner| owner.workspace.as_ref()) {
+            details.insert("workspace".to_owned(), json!(workspace));
+        }
         AuditDraft::new(now, tenant, &self.actor, action, id.as_str(), details)
     }
 
@@ -170,9 +184,9 @@ impl Runtime {
 }
 
 /// What is registered is replaced only while it is what the caller was told about.
-fn means(tenant: Option<&TenantId>, id: &WorkflowId, known: Option<Registered>) -> Guard {
+fn means(owner: Option<&Partition>, id: &WorkflowId, known: Option<Registered>) -> Guard {
     Guard::Means {
-        tenant: tenant.cloned(),
+        owner: owner.cloned(),
         workflow: id.clone(),
         hash: known.map(|known| known.hash),
     }

@@ -10,8 +10,8 @@ use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::run::{self, Context, Decision, Need, Refusal, Run, Undecided};
 use tandem_record::{
-    Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
-    TimerKey, Timestamp, WorkflowId,
+    Cause, Command, Denial, EffectId, Partition, Principal, Reply, RunId, RunRequest, TimerKey,
+    Timestamp, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -26,7 +26,8 @@ const MAX_LOOKUPS: usize = 512;
 pub struct NewRun {
     pub workflow_id: WorkflowId,
     pub request: RunRequest,
-    /// Refuse when another live run of the tenant has the same scope.
+    /// Refuse when another live run of the same workspace, or of the tenant if the run has none, has
+    /// the same scope.
     pub exclusive_scope: bool,
 }
 
@@ -111,19 +112,18 @@ impl Runtime {
         mut new: NewRun,
         answering: Option<Answering>,
     ) -> Result<RunId, SubmitError> {
-        let tenant = new.request.owner.tenant.clone();
+        let owner = Partition::from(&new.request.owner);
         let definitions = &self.inner.definitions;
-        let current = definitions.current(&**self.store(), &tenant, &new.workflow_id);
+        let current = definitions.current(&**self.store(), &owner, &new.workflow_id);
         let definition = Box::pin(current)
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
         let start = self.store().memory_position().await?;
-        let scope_id = new.request.scope_id.as_deref();
-        new.request.memory = Some(MemoryOrigin::of_request(scope_id, start));
+        new.request.memory = Some(new.request.new_memory(start));
         let guard = match (&new.request.scope_id, new.exclusive_scope) {
             (Some(scope), true) => Some(Guard::ScopeFree {
-                tenant: tenant.clone(),
+                owner: owner.clone(),
                 scope: scope.clone(),
             }),
             _ => None,
@@ -133,7 +133,7 @@ impl Runtime {
         let request = new.request;
         let founding = Founding {
             run: &run_id,
-            tenant: &tenant,
+            owner: &owner,
             deed: Deed::creation(&self.actor),
             answering,
             guard,
@@ -146,23 +146,23 @@ impl Runtime {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
-                let holder = self.store().live_run_in_scope(&tenant, &scope).await?;
+                let holder = self.store().live_run_in_scope(&owner, &scope).await?;
                 Err(SubmitError::ScopeBusy(holder))
             }
             Err(other) => Err(other),
         }
     }
 
-    /// Puts a command to a caller's run.
+    /// Puts a command to a run, if it is in the caller's tenant and workspace.
     pub async fn submit(
         &self,
-        tenant: &TenantId,
+        caller: &Partition,
         run: &RunId,
         command: Command,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
         let wish = |_: &Run| command.clone();
-        self.deliver_to(run, Some(tenant), &wish, answering, Delivery::default())
+        self.deliver_to(run, Some(caller), &wish, answering, Delivery::default())
             .await
     }
 
@@ -170,12 +170,12 @@ impl Runtime {
     /// it is decided on, again whenever somebody else moved the run meanwhile.
     pub(crate) async fn submit_with(
         &self,
-        tenant: &TenantId,
+        caller: &Partition,
         run: &RunId,
         wish: &Wish<'_>,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, Some(tenant), wish, answering, Delivery::default())
+        self.deliver_to(run, Some(caller), wish, answering, Delivery::default())
             .await
     }
 
@@ -194,7 +194,7 @@ impl Runtime {
     async fn deliver_to(
         &self,
         run: &RunId,
-        of: Option<&TenantId>,
+        caller: Option<&Partition>,
         wish: &Wish<'_>,
         answering: Option<Answering>,
         delivery: Delivery,
@@ -203,18 +203,18 @@ impl Runtime {
         let mut held = slot.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let current = self.take_up(run, &mut held).await?;
-            let tenant = current.request().owner.tenant.clone();
-            if of.is_some_and(|of| *of != tenant) {
+            let owner = Partition::from(&current.request().owner);
+            if caller.is_some_and(|caller| !caller.covers(&owner)) {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
             }
             let command = wish(&current);
             let mut delivery = delivery.clone();
-            if of.is_some() {
+            if caller.is_some() {
                 delivery.deed = Deed::of(&command, &self.actor);
             }
             let decided = self
-                .with_definitions(&tenant, |cx| run::decide(&current, command.clone(), cx))
+                .with_definitions(&owner, |cx| run::decide(&current, command.clone(), cx))
                 .await;
             let decision = match decided {
                 Ok(decision) => decision,
@@ -275,7 +275,7 @@ impl Runtime {
     /// Decides, loading each definition the engine turns out to need.
     pub(crate) async fn with_definitions(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         decide: impl Fn(&Context<'_>) -> Result<Decision, Undecided>,
     ) -> Result<Decision, SubmitError> {
         let mut seen = Seen::default();
@@ -288,11 +288,11 @@ impl Runtime {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
                     // What happens rarely is kept out of a future that is made for every request.
-                    let found = Box::pin(definitions.current(store, tenant, &workflow)).await?;
+                    let found = Box::pin(definitions.current(store, owner, &workflow)).await?;
                     seen.workflows.insert(workflow, found);
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {
-                    Box::pin(self.look_up_memory(tenant, *need, &mut seen)).await?;
+                    Box::pin(self.look_up_memory(&owner.tenant, *need, &mut seen)).await?;
                 }
                 Err(Undecided::Needs(Need::Model(need))) => {
                     let said = Box::pin(self.hear_again(&need)).await?;

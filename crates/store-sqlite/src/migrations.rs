@@ -11,7 +11,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 8] = [
+pub(crate) const SCRIPTS: [&str; 10] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -20,7 +20,14 @@ pub(crate) const SCRIPTS: [&str; 8] = [
     include_str!("schema/6.sql"),
     include_str!("schema/7.sql"),
     include_str!("schema/8.sql"),
+    include_str!("schema/9.sql"),
+    WORKSPACE_MEMORY,
 ];
+
+/// Rows of runs of a workspace written by earlier versions: what leads to version 10, and mends what an
+/// older export brings along.
+pub(crate) const WORKSPACE_MEMORY: &str = include_str!("schema/10.sql");
+pub(crate) const WORKSPACE_MEMORY_SINCE: i32 = 10;
 
 pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;
 

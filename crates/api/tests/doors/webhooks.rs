@@ -5,9 +5,10 @@ use crate::stage::{Reply, Stage, noop, signer};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tandem_access::{LinkClaims, LinkIntent, NewKey, Scope};
-use tandem_record::{Event, WebhookId};
-use tandem_runtime::{Announcement, Courier, Parcel};
+use std::sync::{Arc, OnceLock};
+use tandem_access::{Keyring, LinkClaims, LinkIntent, NewKey, Scope};
+use tandem_record::{Event, Partition, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, Courier, Fault, Parcel};
 use tandem_wire::v1::announcement::{self, Asked};
 use tandem_wire::v1::project::Link;
 
@@ -20,6 +21,7 @@ pub(crate) struct Postman {
     pub(crate) taken: Mutex<Vec<(WebhookId, String)>>,
     /// Address and body of each announcement.
     pub(crate) announced: Mutex<Vec<(String, Value)>>,
+    pub(crate) keyring: OnceLock<Arc<Keyring>>,
 }
 
 #[async_trait]
@@ -38,6 +40,16 @@ impl Courier for Postman {
 
     fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
         format!("secret {generation} of {webhook}")
+    }
+
+    async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault> {
+        let of = Partition {
+            tenant: webhook.tenant.clone(),
+            workspace: webhook.workspace.clone(),
+        };
+        let by = webhook.created_by.as_ref().expect("routes tell who");
+        let keyring = self.keyring.get().expect("the stage has one");
+        keyring.may_read_runs(by, &of, now).await
     }
 
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
