@@ -116,7 +116,11 @@ pub fn may_revoke(
 ) -> Result<(), Overreach> {
     let itself = *caller.key_id == *key.key_id;
     if protected.is_some_and(|protected| protected.key_id == key.key_id) {
-        let outlives = caller.expires_at.is_none() || caller.expires_at >= key.expires_at;
+        let outlives = match (caller.expires_at, key.expires_at) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(theirs)) => own >= theirs,
+        };
         let follows = caller.principal == key.principal && outlives;
         if itself || !follows || check_reach(caller, key).is_err() {
             return Err(Overreach::Protected);
@@ -139,8 +143,8 @@ fn check_reach(caller: &Identity, key: &KeyRecord) -> Result<(), Overreach> {
 }
 
 /// The key of a tenant that nobody else may take away, so that somebody can always administer its
-/// keys: the one the operator configured, else the oldest that administers keys in every workspace.
-/// `keys` are the tenant's, oldest first.
+/// keys: the one the operator configured, else the oldest that administers keys in every workspace, of
+/// several made in one millisecond the one with the most scopes.
 pub(crate) fn protected(
     keys: Vec<KeyRecord>,
     configured: impl Fn(&str) -> bool,
@@ -153,8 +157,9 @@ pub(crate) fn protected(
             && !Identity::of_key(key).test_key
             && ScopeSet::from_stored(&key.scopes).contains(Scope::Keys)
     };
-    let mut keys: Vec<KeyRecord> = keys.into_iter().filter(administers).collect();
-    let at = keys.iter().position(|key| configured(&key.key_id));
-    let at = at.unwrap_or(0);
-    (at < keys.len()).then(|| keys.swap_remove(at))
+    keys.into_iter().filter(administers).min_by_key(|key| {
+        let scopes = std::cmp::Reverse(key.scopes.len());
+        let id = key.key_id.clone();
+        (!configured(&key.key_id), key.created_at, scopes, id)
+    })
 }

@@ -19,6 +19,9 @@ use std::sync::Arc;
 use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
 
+/// Longest name of a tenant or workspace.
+const MAX_NAME_CHARS: usize = 256;
+
 /// What a new key should be.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -89,6 +92,9 @@ pub enum KeyError {
     UnusableSecret,
     #[error("the key would already be expired")]
     AlreadyExpired,
+    /// Such a name would stand for all of them.
+    #[error("a tenant or workspace needs a name of 1 to {MAX_NAME_CHARS} characters")]
+    Nameless,
     #[error("there is no such key")]
     NotFound,
     /// A dead key has no grace window left to rotate in.
@@ -178,6 +184,14 @@ impl Keyring {
     ) -> Result<KeyRecord, KeyError> {
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(KeyError::AlreadyExpired);
+        }
+        let names = [
+            Some(new.tenant.as_str()),
+            new.workspace.as_ref().map(AsRef::as_ref),
+        ];
+        let is_name = |name: &str| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+        if !names.into_iter().flatten().all(is_name) {
+            return Err(KeyError::Nameless);
         }
         let kind = if new.test { TEST_ID } else { LIVE_ID };
         let key_id = format!("{kind}{:016x}", u64::from_be_bytes(random_bytes()));

@@ -311,7 +311,8 @@ async fn workspaces_of_before_get_memory_of_their_own_and_workflows_stay_the_ten
         run(1, "r1", "'re/d'", "'order-7'", "NULL"),
         run(2, "r2", "'blue'", "NULL", left),
         run(3, "r3", "NULL", "NULL", "NULL"),
-        "INSERT INTO definitions VALUES ('d1', '{}');
+        "INSERT INTO streams VALUES ('run:r2', 0, 5);
+         INSERT INTO definitions VALUES ('d1', '{}');
          INSERT INTO registry VALUES ('t1', 'flow', 'd1', 1);
          INSERT INTO memory VALUES
              (1, 't1', 'tenant', 'notes', 'k', 'r1', 1, '{\"written_at\":1}'),

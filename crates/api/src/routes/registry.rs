@@ -59,6 +59,9 @@ fn owner(caller: &Identity, params: &Params) -> Result<Partition, Problem> {
         if caller.workspace.as_ref().is_some_and(|own| *own != named) {
             return Err(Problem::forbidden("The key is bound to another workspace."));
         }
+        if named.as_str().is_empty() {
+            return Err(Problem::invalid("workspace", "must have a name"));
+        }
         owner.workspace = Some(named);
     }
     Ok(owner)

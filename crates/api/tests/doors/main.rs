@@ -29,3 +29,5 @@ mod streams;
 mod tenancy;
 mod tools;
 mod webhooks;
+mod workspace_walk;
+mod workspaces;
