@@ -176,13 +176,10 @@ impl Wanted {
         if self.tenant.as_ref().is_some_and(|t| t != home.as_str()) {
             return Err(Problem::tenant_membership_required());
         }
-        if let Some(name) = &self.principal {
-            if !(1..=MAX_NAME_CHARS).contains(&name.chars().count()) {
-                return Err(Problem::invalid(
-                    "/principal",
-                    "must have 1 to 128 characters",
-                ));
-            }
+        let fits = |name: &String| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+        if !self.principal.as_ref().is_none_or(fits) {
+            let message = "must have 1 to 128 characters";
+            return Err(Problem::invalid("/principal", message));
         }
         let mut scopes = Vec::with_capacity(self.scopes.len());
         for (i, name) in self.scopes.iter().enumerate() {
