@@ -2,7 +2,7 @@
 
 use crate::{Scope, ScopeSet};
 use std::sync::Arc;
-use tandem_record::{Actor, Owner, Principal, TenantId, Timestamp, Via, WorkspaceId};
+use tandem_record::{Actor, Owner, Partition, Principal, TenantId, Timestamp, Via, WorkspaceId};
 use tandem_store::KeyRecord;
 
 /// Cheap to clone, and free of secrets: it may be logged.
@@ -41,6 +41,11 @@ const TEST_SIDE: &str = "~test";
 
 /// The role of a tenant that runs conformance tests.
 const CONFORMANCE_ROLE: &str = "conformance";
+/// Tenants that may have keys which act in this one.
+pub(crate) fn homes(tenant: &TenantId) -> impl Iterator<Item = TenantId> {
+    let live = tenant.as_str().strip_suffix(TEST_SIDE).map(TenantId::from);
+    std::iter::once(tenant.clone()).chain(live)
+}
 
 impl Identity {
     pub fn of_key(record: &KeyRecord) -> Self {
@@ -58,6 +63,23 @@ impl Identity {
             roles: record.roles.clone().into(),
             test_key,
             expires_at: record.expires_at,
+        }
+    }
+
+    /// Whose data the caller may touch: its workspace's, or all of its tenant's.
+    pub fn partition(&self) -> Partition {
+        Partition {
+            tenant: self.tenant.clone(),
+            workspace: self.workspace.clone(),
+        }
+    }
+
+    /// The same tenant on the side this key does not act on: of a test key the live tenant, of a
+    /// live key the tenant of its test keys.
+    pub fn other_side(&self) -> TenantId {
+        match self.test_key {
+            true => self.home(),
+            false => TenantId::from(format!("{}{TEST_SIDE}", self.tenant)),
         }
     }
 

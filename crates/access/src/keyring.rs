@@ -3,18 +3,25 @@
 //! A rotation is a second key for the same principal. Both work until the old one is revoked or
 //! expires, which is the grace window a deployment needs to swap a key without an outage.
 
+use crate::authority;
 use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
 use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::ended::{Ended, Listeners};
-use crate::identity::{Identity, LIVE_ID, TEST_ID};
+use crate::identity::{Identity, LIVE_ID, TEST_ID, homes};
+use crate::readers::{Readers, later};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
+use parking_lot::Mutex;
 use serde_json::json;
+use std::collections::HashSet;
 use std::sync::Arc;
-use tandem_record::{Actor, Object, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
+
+/// Longest name of a tenant or workspace.
+const MAX_NAME_CHARS: usize = 256;
 
 /// What a new key should be.
 #[derive(Clone, Debug)]
@@ -86,6 +93,9 @@ pub enum KeyError {
     UnusableSecret,
     #[error("the key would already be expired")]
     AlreadyExpired,
+    /// Such a name would stand for all of them.
+    #[error("a tenant or workspace needs a name of 1 to {MAX_NAME_CHARS} characters")]
+    Nameless,
     #[error("there is no such key")]
     NotFound,
     /// A dead key has no grace window left to rotate in.
@@ -99,6 +109,9 @@ pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
     listeners: Listeners,
+    readers: Readers,
+    /// Ids of keys that the operator's configuration names.
+    configured: Mutex<HashSet<String>>,
 }
 
 impl Keyring {
@@ -107,6 +120,8 @@ impl Keyring {
             store,
             cache: Cache::default(),
             listeners: Listeners::default(),
+            readers: Readers::default(),
+            configured: Mutex::default(),
         }
     }
 
@@ -150,11 +165,16 @@ impl Keyring {
             return Err(KeyError::UnusableSecret);
         }
         let digest = Digest::of(secret);
-        if let Some(known) = self.store.key_by_hash(&digest.to_hex()).await? {
-            return Ok(known);
-        }
-        new.test |= secret.starts_with(TEST_PREFIX);
-        self.register(digest, new, None, &Actor::host(), now).await
+        let record = match self.store.key_by_hash(&digest.to_hex()).await? {
+            Some(known) => known,
+            None => {
+                new.test |= secret.starts_with(TEST_PREFIX);
+                self.register(digest, new, None, &Actor::host(), now)
+                    .await?
+            }
+        };
+        self.configured.lock().insert(record.key_id.clone());
+        Ok(record)
     }
 
     async fn register(
@@ -167,6 +187,14 @@ impl Keyring {
     ) -> Result<KeyRecord, KeyError> {
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(KeyError::AlreadyExpired);
+        }
+        let names = [
+            Some(new.tenant.as_str()),
+            new.workspace.as_ref().map(AsRef::as_ref),
+        ];
+        let is_name = |name: &str| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+        if !names.into_iter().flatten().all(is_name) {
+            return Err(KeyError::Nameless);
         }
         let kind = if new.test { TEST_ID } else { LIVE_ID };
         let key_id = format!("{kind}{:016x}", u64::from_be_bytes(random_bytes()));
@@ -185,7 +213,55 @@ impl Keyring {
         };
         let told = told_made(&record, rotated, by, now);
         self.store.put_key(record.clone(), told).await?;
+        self.readers.forget();
         Ok(record)
+    }
+
+    /// The key of a tenant that no other may take away; see [`authority::protected`].
+    pub async fn protected(
+        &self,
+        tenant: &TenantId,
+        now: Timestamp,
+    ) -> Result<Option<KeyRecord>, Fault> {
+        let keys = self.store.list_keys(Some(tenant)).await?;
+        let configured = self.configured.lock().clone();
+        Ok(authority::protected(
+            keys,
+            |id| configured.contains(id),
+            now,
+        ))
+    }
+
+    /// Whether a principal has a good key that may read runs of the partition. What was set up in
+    /// its name and goes on without it, such as a subscription, asks before it hands out contents.
+    /// Seen at once when keys change through this process, and elsewhere within seconds.
+    pub async fn may_read_runs(
+        &self,
+        principal: &Principal,
+        of: &Partition,
+        now: Timestamp,
+    ) -> Result<bool, Fault> {
+        let asked = (principal.clone(), of.clone());
+        let began = match self.readers.get(&asked, now) {
+            Ok(known) => return Ok(known.is_some_and(|end| !has_ended(end, now))),
+            Err(began) => began,
+        };
+        let mut end = None;
+        for tenant in homes(&of.tenant) {
+            let keys = self.store.list_keys(Some(&tenant)).await?;
+            let good = keys.iter().filter(|key| {
+                key.principal == *principal
+                    && key.revoked_at.is_none()
+                    && !has_ended(key.expires_at, now)
+            });
+            for identity in good.map(Identity::of_key) {
+                if identity.may(Scope::RunsRead).is_ok() && identity.partition().covers(of) {
+                    end = later(end, Some(identity.expires_at));
+                }
+            }
+        }
+        self.readers.put(asked, end, began, now);
+        Ok(end.is_some())
     }
 
     /// Who presents this credential.
@@ -238,6 +314,7 @@ impl Keyring {
         if !matches!(revoked, Ok(false)) {
             self.listeners.end(key_id);
         }
+        self.readers.forget();
         revoked
     }
 

@@ -12,6 +12,7 @@
 //!   trouble" ([`tandem_store::Fault`]) are never confused with one another.
 //! - Everything kept in memory (cache, buckets, codes, sessions) has a limit.
 
+mod authority;
 mod bearer;
 mod cache;
 mod digest;
@@ -22,6 +23,7 @@ mod link;
 mod login;
 mod policy;
 mod rate;
+mod readers;
 mod roster;
 mod scope;
 mod secret;
@@ -31,6 +33,7 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+pub use authority::{Overreach, RESERVED_ROLE, end_of_made, may_make, may_revoke, may_rotate};
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use ended::Ended;
 pub use identity::{Denied, Identity};

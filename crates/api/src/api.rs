@@ -14,9 +14,9 @@ use std::time::Duration;
 use tandem_access::{
     Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
 };
-use tandem_record::{Object, RunId, Timestamp};
+use tandem_record::{InterruptId, Object, RunId, Timestamp, WorkspaceId};
 use tandem_runtime::audit::Notary;
-use tandem_runtime::{Runtime, StoredRun};
+use tandem_runtime::{InterruptRow, Runtime, StoredRun};
 use tandem_wire::v1::capabilities::WasmPacks;
 use tokio::sync::watch;
 
@@ -236,11 +236,45 @@ impl Doors {
 
     /// The same, though nothing but the row may be left of it.
     pub(crate) async fn known(&self, caller: &Identity, run: &RunId) -> Result<StoredRun, Problem> {
-        let found = self.runtime.find_run(&caller.tenant, run).await?;
-        let stored = found.ok_or_else(|| Problem::not_found("run"))?;
-        if caller.workspace.is_some() && caller.workspace != stored.row.workspace {
-            return Err(Problem::run_forbidden());
-        }
+        let Some(stored) = self.runtime.find_run(&caller.tenant, run).await? else {
+            let other = self.runtime.find_run(&caller.other_side(), run).await?;
+            let other = other.map(|stored| stored.row.workspace);
+            return Err(missing(caller, other, Problem::not_found("run")));
+        };
+        check_workspace(caller, stored.row.workspace.as_ref())?;
         Ok(stored)
+    }
+
+    /// A question of a run this caller may see, open or closed; found by the same rules as the run.
+    pub(crate) async fn known_question(
+        &self,
+        caller: &Identity,
+        id: &InterruptId,
+    ) -> Result<InterruptRow, Problem> {
+        let Some(row) = self.runtime.question(&caller.tenant, id).await? else {
+            let other = self.runtime.question(&caller.other_side(), id).await?;
+            let other = other.map(|row| row.workspace);
+            return Err(missing(caller, other, Problem::interrupt_not_found()));
+        };
+        check_workspace(caller, row.workspace.as_ref())?;
+        Ok(row)
+    }
+}
+
+fn check_workspace(caller: &Identity, of: Option<&WorkspaceId>) -> Result<(), Problem> {
+    if caller.workspace.is_some() && caller.workspace.as_ref() != of {
+        return Err(Problem::run_forbidden());
+    }
+    Ok(())
+}
+
+/// Why the caller's side of its tenant does not have what it asks for. `other` is the workspace of what
+/// the other side has under that id; a caller who could see it with the other kind of key is told so.
+fn missing(caller: &Identity, other: Option<Option<WorkspaceId>>, absent: Problem) -> Problem {
+    match other {
+        Some(workspace) if check_workspace(caller, workspace.as_ref()).is_ok() => {
+            Problem::other_side(caller)
+        }
+        _ => absent,
     }
 }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_access::{Decider, Identity, may_decide, may_decide_by_link};
-use tandem_record::{Actor, InterruptId, NodeId, Principal, Reply, RunId, TenantId};
+use tandem_record::{Actor, InterruptId, NodeId, Partition, Principal, Reply, RunId};
 use tandem_runtime::{Judge, Proposal};
 use tandem_wire::v1::time::rfc3339;
 
@@ -42,9 +42,9 @@ pub(crate) async fn decide(
         value: given.value,
         by: Some(caller.principal.clone()),
     };
-    let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
+    let (runtime, partition) = (doors.runtime_of(caller), caller.partition());
     ticket
-        .decide(doors, runtime, tenant, run, proposal, judge)
+        .decide(doors, runtime, partition, run, proposal, judge)
         .await
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn decide(
 pub(crate) async fn decide_by_link(
     doors: &Shared,
     ticket: Ticket,
-    tenant: TenantId,
+    of: Partition,
     run: RunId,
     given: Given,
 ) -> Result<Response, Problem> {
@@ -64,7 +64,7 @@ pub(crate) async fn decide_by_link(
         by: None,
     };
     let runtime = doors.runtime.acting_as(Actor::link());
-    let answered = ticket.decide(doors, runtime, tenant, run, proposal, judge);
+    let answered = ticket.decide(doors, runtime, of, run, proposal, judge);
     answered
         .await
         .map_err(|problem| problem.by_link(doors.now()))

@@ -27,7 +27,7 @@ pub async fn runnable_fixtures(
     has_secret: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, Fault> {
     // No tenant has this name, so only what everybody sees is listed.
-    let nobody = TenantId::new("");
+    let nobody = TenantId::new("").into();
     let mut fixtures = Vec::new();
     for registered in runtime.workflows(&nobody).await? {
         let id = &registered.workflow;

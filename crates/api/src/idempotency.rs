@@ -7,13 +7,22 @@ use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use tandem_record::TenantId;
+use tandem_record::Partition;
 use tandem_runtime::IdempotencyKey;
 use tokio::sync::OwnedMutexGuard;
 
-/// One key of one tenant at one operation. The caller's text is not kept.
-pub(crate) fn storage_key(tenant: &TenantId, operation: &str, key: &str) -> IdempotencyKey {
-    IdempotencyKey(hex(&Sha256::digest(format!("{tenant}:{operation}:{key}"))))
+/// One key of one workspace, or of a tenant's own callers, at one operation. The caller's text is not
+/// kept.
+pub(crate) fn storage_key(caller: &Partition, operation: &str, key: &str) -> IdempotencyKey {
+    let tenant = &caller.tenant;
+    IdempotencyKey(hex(&Sha256::digest(match &caller.workspace {
+        None => format!("{tenant}:{operation}:{key}"),
+        // Its length and NUL keep a workspace from being named like another or like a tenant.
+        Some(workspace) => {
+            let length = workspace.as_str().len();
+            format!("{tenant}\0{length}\0{workspace}:{operation}:{key}")
+        }
+    })))
 }
 
 /// What was asked: the path with its parameters, and the body in canonical form, so that a retry
@@ -120,14 +129,37 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tandem_record::TenantId;
 
     #[test]
     fn the_storage_key_is_the_published_one() {
-        let key = storage_key(&TenantId::new("tenant-a"), "POST /v1/runs", "key-1");
+        let tenant = Partition::from(TenantId::new("tenant-a"));
+        let key = storage_key(&tenant, "POST /v1/runs", "key-1");
         assert_eq!(
             key.0,
             "473d7352930ab5231ae887bd92535c2ca559ab9cfe4e43f8db4b309afc80097a"
         );
+    }
+
+    #[test]
+    fn every_workspace_has_keys_of_its_own() {
+        let of = |tenant: &str, workspace: Option<&str>| {
+            let caller = Partition {
+                tenant: tenant.into(),
+                workspace: workspace.map(Into::into),
+            };
+            storage_key(&caller, "POST /v1/runs", "key-1").0
+        };
+        let keys = [
+            of("a", None),
+            of("a", Some("b")),
+            of("a", Some("c")),
+            of("a:b", None),
+            of("a", Some("b:c")),
+            of("a\0", Some("b")),
+        ];
+        let distinct: std::collections::HashSet<&String> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
     }
 
     #[test]

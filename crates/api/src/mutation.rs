@@ -25,7 +25,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tandem_access::Identity;
-use tandem_record::{Command, Reply, RunId, TenantId};
+use tandem_record::{Command, Partition, Reply, RunId};
 use tandem_runtime::{
     Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal,
     Refusal, Runtime, StoredResponse, StoredRun, SubmitError,
@@ -126,22 +126,22 @@ impl Mutation {
 
     /// Looks for an earlier answer. Twins of a request under way wait here for its answer.
     pub(crate) async fn begin(&self, doors: &Doors, caller: &Identity) -> Result<Begun, Problem> {
-        self.begin_for(doors, &caller.tenant).await
+        self.begin_for(doors, &caller.partition()).await
     }
 
-    /// The same for whoever has no identity beyond the tenant they act in.
+    /// The same for whoever has no identity beyond whose data they act on.
     pub(crate) async fn begin_for(
         &self,
         doors: &Doors,
-        tenant: &TenantId,
+        caller: &Partition,
     ) -> Result<Begun, Problem> {
         // Only now: a caller who sends slowly must not keep others out.
-        let place = doors.mutations.take(tenant, self.body.len()).await?;
+        let place = doors.mutations.take(&caller.tenant, self.body.len()).await?;
         self.place.get_or_init(|| place);
         let Some(sent) = &self.key else {
             return Ok(Begun::Now(Ticket(None)));
         };
-        let key = idempotency::storage_key(tenant, &sent.operation, &sent.text);
+        let key = idempotency::storage_key(caller, &sent.operation, &sent.text);
         let digest = idempotency::digest(&sent.path, &self.body);
         let held = tokio::time::timeout(TWIN_PATIENCE, doors.in_flight.hold(&key))
             .await
@@ -193,15 +193,25 @@ impl Ticket {
             Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             Answer::Created(_) => None,
         });
-        let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
-        self.carry_out(
-            doors,
-            Box::pin(async move {
-                let reply = runtime.submit(&tenant, &run, command, answering).await?;
-                Ok(say(&run, &reply).into_response())
-            }),
-        )
-        .await
+        let (runtime, partition) = (doors.runtime_of(caller), caller.partition());
+        let named = run.clone();
+        let outcome = self
+            .carry_out(
+                doors,
+                Box::pin(async move {
+                    let reply = runtime.submit(&partition, &run, command, answering).await?;
+                    Ok(say(&run, &reply).into_response())
+                }),
+            )
+            .await;
+        match outcome {
+            // The runtime does not tell a run that is not there from one that is not the caller's.
+            Err(problem) if problem.code() == "not_found" => {
+                doors.known(caller, &named).await?;
+                Err(problem)
+            }
+            outcome => outcome,
+        }
     }
 
     /// Answers a question, if the judge lets whoever the runtime acts for.
@@ -209,7 +219,7 @@ impl Ticket {
         self,
         doors: &Shared,
         runtime: Runtime,
-        tenant: TenantId,
+        caller: Partition,
         run: RunId,
         proposal: Proposal,
         judge: Judge,
@@ -227,7 +237,7 @@ impl Ticket {
             doors,
             Box::pin(async move {
                 let reply = runtime
-                    .decide(&tenant, &run, proposal, judge, answering)
+                    .decide(&caller, &run, proposal, judge, answering)
                     .await?;
                 Ok(deciding::say(&run, &reply).into_response())
             }),

@@ -5,6 +5,7 @@
 //! nothing else about the inside. How the errors of other crates become problems is in
 //! [`translate`].
 
+mod access;
 mod advice;
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ mod mock;
 mod model;
 mod nesting;
 mod pack;
+mod partition;
 mod run;
 mod timer;
 mod tool;
@@ -52,6 +53,7 @@ pub use model::{
 };
 pub use nesting::{MAX_NESTING, READABLE, map_nests_deeper, nests_deeper, value_nests_deeper};
 pub use pack::{PackAnswer, PackCall, PackLine, PackResult, is_reserved_type};
+pub use partition::Partition;
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,

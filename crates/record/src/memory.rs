@@ -1,6 +1,6 @@
 //! What a run leaves behind for others: entries of a memory scope, and from where a run reads.
 
-use crate::{RunId, Seq, Timestamp};
+use crate::{RunId, Seq, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ impl MemoryEntry {
 /// From where a run reads memory; fixed when it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryOrigin {
-    /// The scope inside the tenant.
+    /// The scope inside the tenant; of a workspace's run, one of that workspace.
     pub scope: String,
     /// Position of the journal when the run, or the run at the head of its family, began.
     pub start: u64,
@@ -57,12 +57,21 @@ pub struct MemoryOrigin {
 }
 
 impl MemoryOrigin {
-    /// The scope of runs that name none.
+    /// The scope of runs of no workspace that name none.
     pub const SHARED: &'static str = "tenant";
 
-    /// A scope named by a caller can never be one the host made.
-    pub fn named(scope: &str) -> String {
-        format!("scope:{scope}")
+    /// The scope a run reads and writes: of its workspace if it has one, and inside it the one its
+    /// caller named, if any. No two of these are the same text, and a scope named by a caller can
+    /// never be one the host made.
+    pub fn scope_of(workspace: Option<&WorkspaceId>, named: Option<&str>) -> String {
+        match (workspace, named) {
+            (None, None) => Self::SHARED.to_owned(),
+            (None, Some(named)) => format!("scope:{named}"),
+            (Some(workspace), None) => in_workspace(workspace),
+            (Some(workspace), Some(named)) => {
+                format!("{}/scope:{named}", in_workspace(workspace))
+            }
+        }
     }
 
     /// A scope that begins empty and belongs to one run.
@@ -70,13 +79,25 @@ impl MemoryOrigin {
         format!("run:{run}")
     }
 
-    pub fn of_request(scope: Option<&str>, start: u64) -> Self {
-        Self {
-            scope: scope.map_or_else(|| Self::SHARED.to_owned(), Self::named),
-            start,
-            base: None,
+    /// Logs older than the isolation of workspaces name a scope of the tenant; it is read as the
+    /// scope of the same name in the run's workspace.
+    #[must_use]
+    pub fn inside(mut self, workspace: Option<&WorkspaceId>) -> Self {
+        if workspace.is_some() {
+            if self.scope == Self::SHARED {
+                self.scope = Self::scope_of(workspace, None);
+            } else if let Some(named) = self.scope.strip_prefix("scope:") {
+                self.scope = Self::scope_of(workspace, Some(named));
+            }
         }
+        self
     }
+}
+
+/// The name is escaped, so that no workspace can be named like a scope in another.
+fn in_workspace(workspace: &WorkspaceId) -> String {
+    let name = workspace.as_str().replace('%', "%25").replace('/', "%2F");
+    format!("workspace:{name}")
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,4 +138,32 @@ pub struct ForkedFrom {
     pub mode: ForkMode,
     /// When the fork was made; its events may be told in the source's time.
     pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_two_partitions_share_a_scope() {
+        let workspaces = [None, Some("a"), Some("a/scope:b"), Some("a%2Fscope:b")];
+        let names = [None, Some("b"), Some("tenant"), Some("workspace:a")];
+        let mut seen = HashSet::new();
+        for workspace in workspaces.map(|name| name.map(WorkspaceId::new)) {
+            for name in names {
+                let scope = MemoryOrigin::scope_of(workspace.as_ref(), name);
+                assert!(seen.insert(scope.clone()), "{scope} is used twice");
+                let origin = MemoryOrigin {
+                    scope: MemoryOrigin::scope_of(None, name),
+                    start: 0,
+                    base: None,
+                };
+                let inside = origin.inside(workspace.as_ref());
+                assert_eq!(inside.scope, scope, "an old log is read the same way");
+                let again = inside.clone().inside(workspace.as_ref());
+                assert_eq!(again, inside, "once and for all");
+            }
+        }
+    }
 }

@@ -138,6 +138,25 @@ impl RunRequest {
         let fork = self.forked_from.as_ref();
         fork.is_some_and(|f| f.mode == crate::ForkMode::Replay)
     }
+
+    /// From where the run reads memory. Runs older than memory saw none.
+    pub fn memory_origin(&self) -> MemoryOrigin {
+        let workspace = self.owner.workspace.as_ref();
+        match &self.memory {
+            Some(told) => told.clone().inside(workspace),
+            None => self.new_memory(0),
+        }
+    }
+
+    /// From where a run asked for like this reads when it begins at a position of the journal.
+    pub fn new_memory(&self, start: u64) -> MemoryOrigin {
+        let workspace = self.owner.workspace.as_ref();
+        MemoryOrigin {
+            scope: MemoryOrigin::scope_of(workspace, self.scope_id.as_deref()),
+            start,
+            base: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tandem_engine::run::Run;
 use tandem_record::{
-    Command, DecisionPolicy, InterruptId, NodeId, Principal, Reply, RunId, Standing, TenantId,
+    Command, DecisionPolicy, InterruptId, NodeId, Partition, Principal, Reply, RunId, Standing,
     Verdict,
 };
 
@@ -30,14 +30,14 @@ impl Runtime {
     /// [`SubmitError::Denied`].
     pub async fn decide(
         &self,
-        tenant: &TenantId,
+        caller: &Partition,
         run: &RunId,
         proposal: Proposal,
         judge: Judge,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
         let wish = |run: &Run| judged(run, &proposal, &judge);
-        match self.submit_with(tenant, run, &wish, answering).await? {
+        match self.submit_with(caller, run, &wish, answering).await? {
             Reply::Denied { by, why } => Err(SubmitError::Denied { by, why }),
             reply => Ok(reply),
         }

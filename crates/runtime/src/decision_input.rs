@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{self, Context, Decision, Need, Run, SchemaMeter, Source, Undecided};
-use tandem_record::{Cause, Command, Event, Recorded, RunId, RunRequest, TenantId, Timestamp};
+use tandem_record::{Cause, Command, Event, Partition, Recorded, RunId, RunRequest, Timestamp};
 use tandem_store::Fault;
 
 /// Things one decision may ask for, one after the other. A replay asks anew after each child.
@@ -123,7 +123,7 @@ impl Runtime {
     /// work is made off the threads that serve everybody.
     pub(crate) async fn ask_engine(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         input: &DecisionInput<'_>,
     ) -> Result<Decision, SubmitError> {
         let mut seen = Seen::default();
@@ -144,11 +144,11 @@ impl Runtime {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
                     // What happens rarely is kept out of a future that is made for every request.
-                    let found = Box::pin(definitions.current(store, tenant, &workflow)).await?;
+                    let found = Box::pin(definitions.current(store, owner, &workflow)).await?;
                     seen.workflows.insert(workflow, found);
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {
-                    Box::pin(self.look_up_memory(tenant, *need, &mut seen)).await?;
+                    Box::pin(self.look_up_memory(&owner.tenant, *need, &mut seen)).await?;
                 }
                 Err(Undecided::Needs(Need::Model(need))) => {
                     let said = Box::pin(self.hear_again(&need)).await?;

@@ -10,7 +10,7 @@ use tandem_engine::Definition;
 use tandem_engine::definition::{ConformanceTypes, Permissions};
 use tandem_engine::pack::Brought;
 use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalled, Reheard};
-use tandem_record::{DefinitionHash, EffectId, TenantId, WorkflowId};
+use tandem_record::{DefinitionHash, EffectId, Partition, WorkflowId};
 use tandem_store::{Fault, Store};
 
 /// Bytes of compiled documents kept.
@@ -28,9 +28,9 @@ pub(crate) struct CompiledDefinitions {
     compiling: Offload,
 }
 
-/// What an id means for a tenant. Forgotten by registrations through this process.
+/// What an id means for a workspace or a tenant. Forgotten by registrations through this process.
 struct Current {
-    hashes: ByteCache<(TenantId, WorkflowId), DefinitionHash>,
+    hashes: ByteCache<(Partition, WorkflowId), DefinitionHash>,
     /// Changes whenever something is forgotten: what was read before that is not remembered.
     changes: u64,
 }
@@ -73,10 +73,10 @@ impl CompiledDefinitions {
     pub(crate) async fn current(
         &self,
         store: &dyn Store,
-        tenant: &TenantId,
+        owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
-        let key = (tenant.clone(), workflow.clone());
+        let key = (owner.clone(), workflow.clone());
         let (known, changes) = {
             let mut current = self.current.lock();
             (current.hashes.get(&key), current.changes)
@@ -84,14 +84,18 @@ impl CompiledDefinitions {
         if let Some(hash) = known {
             return self.by_hash(store, &hash).await.map(Some);
         }
-        let Some(registered) = store.registered(tenant, workflow).await? else {
+        let Some(registered) = store.registered(owner, workflow).await? else {
             return Ok(None);
         };
         let definition = self.load(&registered.hash, registered.document).await?;
         let mut current = self.current.lock();
         if current.changes == changes {
-            let bytes = 128 + tenant.as_str().len() + workflow.as_str().len();
-            current.hashes.insert(key, registered.hash, bytes);
+            let workspace = owner
+                .workspace
+                .as_ref()
+                .map_or(0, |name| name.as_str().len());
+            let names = owner.tenant.as_str().len() + workspace + workflow.as_str().len();
+            current.hashes.insert(key, registered.hash, 128 + names);
         }
         Ok(Some(definition))
     }
@@ -132,14 +136,18 @@ impl CompiledDefinitions {
         by_hash.insert(hash, Arc::clone(definition), weight);
     }
 
-    /// What an id means changed, for one tenant or for all.
-    pub(crate) fn forget_current(&self, tenant: Option<&TenantId>, workflow: &WorkflowId) {
+    /// What an id means changed, for one workspace, one tenant or all. A tenant's document is also what
+    /// its workspaces see that have none of their own.
+    pub(crate) fn forget_current(&self, owner: Option<&Partition>, workflow: &WorkflowId) {
         let mut current = self.current.lock();
         current.changes += 1;
-        match tenant {
-            Some(tenant) => current.hashes.remove(&(tenant.clone(), workflow.clone())),
-            None => current.hashes.retain(|(_, known)| known != workflow),
-        }
+        let affected = |of: &Partition| match owner {
+            Some(owner) if owner.workspace.is_some() => of == owner,
+            Some(owner) => of.tenant == owner.tenant,
+            None => true,
+        };
+        let kept = |(of, known): &(Partition, WorkflowId)| known != workflow || !affected(of);
+        current.hashes.retain(kept);
     }
 }
 

@@ -5,14 +5,13 @@ use crate::codec;
 use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
 use crate::found::Founding;
-use crate::remember::origin_of;
 use crate::runtime::Runtime;
 use crate::submit::{Answering, SubmitError};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_record::{
-    Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Recorded, RunId, RunOptions,
-    RunRequest, Seq, StreamId, TraceContext,
+    Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Partition, Recorded, RunId,
+    RunOptions, RunRequest, Seq, StreamId, TraceContext,
 };
 use tandem_store::{Fault, StoredEvent, StoredRun};
 
@@ -73,8 +72,9 @@ impl Runtime {
         };
         let request = self.request_of_fork(source, request, asked);
         // The very view the fork will read is put together now; one that cannot be is refused.
-        let origin = origin_of(&request);
-        let tenant = &source.row.tenant;
+        let origin = request.memory_origin();
+        let owner = Partition::from(&request.owner);
+        let tenant = &owner.tenant;
         match self.memory_view(tenant, &run_id, &origin, None, &[]).await {
             Ok(_) => {}
             Err(fault) if fault.code == "memory_lost" => {
@@ -85,7 +85,7 @@ impl Runtime {
         let definition = self.pinned(source).await?;
         let founding = Founding {
             run: &run_id,
-            tenant,
+            owner: &owner,
             deed: Deed::fork(&self.actor),
             answering,
             guard: None,
@@ -150,7 +150,7 @@ impl Runtime {
             ForkMode::Replay => source.head.next(),
         };
         let source = &source.row.run_id;
-        let origin = origin_of(&first);
+        let origin = first.memory_origin();
         RunRequest {
             // A replay acts on nothing; a branch acts for whoever asks.
             conformance_role: match asked.mode {

@@ -5,13 +5,13 @@ use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
 use crate::runtime::Runtime;
 use crate::submit::{Answer, Answering, Delivery, MAX_CONFLICTS, SubmitError, contended};
-use tandem_record::{RunId, TenantId};
+use tandem_record::{Partition, RunId};
 use tandem_store::{Conflict, Error, Fault, Guard};
 
 /// A run about to begin.
 pub(crate) struct Founding<'a> {
     pub(crate) run: &'a RunId,
-    pub(crate) tenant: &'a TenantId,
+    pub(crate) owner: &'a Partition,
     pub(crate) deed: Deed,
     pub(crate) answering: Option<Answering>,
     pub(crate) guard: Option<Guard>,
@@ -26,17 +26,21 @@ impl Runtime {
     ) -> Result<(), SubmitError> {
         let Founding {
             run,
-            tenant,
+            owner,
             deed,
             answering,
             guard,
         } = founding;
         for _ in 0..MAX_CONFLICTS {
-            let decision = match self.ask_engine(tenant, input).await {
+            let decision = match self.ask_engine(owner, input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
-                    return Box::pin(self.record_refusal(tenant, refusal, answering.as_ref()))
-                        .await;
+                    return Box::pin(self.record_refusal(
+                        &owner.tenant,
+                        refusal,
+                        answering.as_ref(),
+                    ))
+                    .await;
                 }
                 Err(other) => return Err(other),
             };

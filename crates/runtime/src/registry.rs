@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tandem_engine::definition::{ConformanceTypes, Permissions};
 use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
-use tandem_record::{Object, TenantId, WorkflowId};
+use tandem_record::{Object, Partition, TenantId, WorkflowId};
 use tandem_store::{
     AuditDraft, Commit, DefinitionRecord, Error, Fault, Guard, Registered, RegistryChange,
 };
@@ -28,10 +28,10 @@ pub enum RegisterError {
 }
 
 impl Runtime {
-    /// Makes a document what its id means: for one tenant, or for all with `None`.
+    /// Makes a document what its id means: for one workspace or tenant, or for all with `None`.
     pub async fn register(
         &self,
-        tenant: Option<&TenantId>,
+        owner: Option<&Partition>,
         document: &Value,
         permissions: Permissions<'static>,
     ) -> Result<Registration, RegisterError> {
@@ -43,7 +43,7 @@ impl Runtime {
         let admitted = Box::pin(self.in_time(admitted)).await?;
         let (definition, document) = admitted.map_err(RegisterError::Invalid)?;
         for _ in 0..MAX_CONFLICTS {
-            let known = self.own_registration(tenant, definition.id()).await?;
+            let known = self.own_registration(owner, definition.id()).await?;
             let outcome = match &known {
                 None => Registration::Created,
                 Some(known) if known.hash == definition.hash => {
@@ -52,7 +52,7 @@ impl Runtime {
                 Some(_) => Registration::Changed,
             };
             let change = RegistryChange::Register {
-                tenant: tenant.cloned(),
+                owner: owner.cloned(),
                 definition: DefinitionRecord {
                     hash: definition.hash.clone(),
                     workflow: definition.id().clone(),
@@ -60,9 +60,9 @@ impl Runtime {
                 },
                 at: self.clock().now(),
             };
-            let guard = means(tenant, definition.id(), known);
+            let guard = means(owner, definition.id(), known);
             let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
-            let told = self.told_registry(tenant, "workflow.register", definition.id(), details);
+            let told = self.told_registry(owner, "workflow.register", definition.id(), details);
             if self.commit_registry(change, guard, told).await? {
                 let bytes = document.len();
                 self.inner.definitions.remember(&definition, bytes);
@@ -95,19 +95,19 @@ impl Runtime {
         }
     }
 
-    /// `false` when the tenant has no document of that id.
-    pub async fn unregister(&self, tenant: &TenantId, id: &WorkflowId) -> Result<bool, Fault> {
+    /// `false` when the owner itself has no document of that id.
+    pub async fn unregister(&self, owner: &Partition, id: &WorkflowId) -> Result<bool, Fault> {
         for _ in 0..MAX_CONFLICTS {
-            let known = self.own_registration(Some(tenant), id).await?;
+            let known = self.own_registration(Some(owner), id).await?;
             if known.is_none() {
                 return Ok(false);
             }
             let change = RegistryChange::Unregister {
-                tenant: Some(tenant.clone()),
+                owner: Some(owner.clone()),
                 workflow: id.clone(),
             };
-            let guard = means(Some(tenant), id, known);
-            let told = self.told_registry(Some(tenant), "workflow.unregister", id, Object::new());
+            let guard = means(Some(owner), id, known);
+            let told = self.told_registry(Some(owner), "workflow.unregister", id, Object::new());
             if self.commit_registry(change, guard, told).await? {
                 return Ok(true);
             }
@@ -115,53 +115,67 @@ impl Runtime {
         Err(contended(id))
     }
 
-    /// The document an id means for a tenant.
+    /// The document an id means in a workspace or a tenant.
     pub async fn workflow(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         id: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
-        self.store().registered(tenant, id).await
+        self.store().registered(owner, id).await
     }
 
-    pub async fn workflows(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
-        self.store().list_registered(tenant).await
+    /// What runs of this owner can be made of.
+    pub async fn workflows(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+        self.store().list_registered(owner).await
     }
 
-    /// The compiled document an id means for a tenant.
-    pub async fn current_definition(
+    /// Documents of the tenant's workspaces.
+    pub async fn workflows_of_workspaces(
         &self,
         tenant: &TenantId,
+    ) -> Result<Vec<Registered>, Fault> {
+        self.store().list_of_workspaces(tenant).await
+    }
+
+    /// The compiled document an id means in a workspace or a tenant.
+    pub async fn current_definition(
+        &self,
+        owner: &Partition,
         id: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
         self.inner
             .definitions
-            .current(&**self.store(), tenant, id)
+            .current(&**self.store(), owner, id)
             .await
     }
 
     async fn own_registration(
         &self,
-        tenant: Option<&TenantId>,
+        owner: Option<&Partition>,
         id: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
         // Nobody is called this, so the shared document is what this tenant would see.
-        let nobody = TenantId::new("");
+        let nobody = Partition::from(TenantId::new(""));
         let found = self
             .store()
-            .registered(tenant.unwrap_or(&nobody), id)
+            .registered(owner.unwrap_or(&nobody), id)
             .await?;
-        Ok(found.filter(|r| r.shared == tenant.is_none()))
+        let workspace = owner.and_then(|owner| owner.workspace.as_ref());
+        Ok(found.filter(|r| r.shared == owner.is_none() && r.workspace.as_ref() == workspace))
     }
 
     fn told_registry(
         &self,
-        tenant: Option<&TenantId>,
+        owner: Option<&Partition>,
         action: &str,
         id: &WorkflowId,
-        details: Object,
+        mut details: Object,
     ) -> AuditDraft {
         let now = self.clock().now();
+        let tenant = owner.map(|owner| &owner.tenant);
+        if let Some(workspace) = owner.and_then(|owner| owner.workspace.as_ref()) {
+            details.insert("workspace".to_owned(), json!(workspace));
+        }
         AuditDraft::new(now, tenant, &self.actor, action, id.as_str(), details)
     }
 
@@ -172,14 +186,14 @@ impl Runtime {
         guard: Guard,
         told: AuditDraft,
     ) -> Result<bool, Fault> {
-        let (tenant, workflow) = match &change {
+        let (owner, workflow) = match &change {
             RegistryChange::Register {
-                tenant, definition, ..
-            } => (tenant.clone(), definition.workflow.clone()),
-            RegistryChange::Unregister { tenant, workflow } => (tenant.clone(), workflow.clone()),
+                owner, definition, ..
+            } => (owner.clone(), definition.workflow.clone()),
+            RegistryChange::Unregister { owner, workflow } => (owner.clone(), workflow.clone()),
         };
         let commit = Commit {
-            tenant: tenant.clone(),
+            tenant: owner.as_ref().map(|owner| owner.tenant.clone()),
             registry: vec![change],
             guards: vec![guard],
             audit: vec![told],
@@ -188,7 +202,7 @@ impl Runtime {
         let result = self.store().commit(commit).await;
         self.inner
             .definitions
-            .forget_current(tenant.as_ref(), &workflow);
+            .forget_current(owner.as_ref(), &workflow);
         match result {
             Ok(()) => Ok(true),
             Err(Error::Fault(fault)) => Err(fault),
@@ -198,9 +212,9 @@ impl Runtime {
 }
 
 /// What is registered is replaced only while it is what the caller was told about.
-fn means(tenant: Option<&TenantId>, id: &WorkflowId, known: Option<Registered>) -> Guard {
+fn means(owner: Option<&Partition>, id: &WorkflowId, known: Option<Registered>) -> Guard {
     Guard::Means {
-        tenant: tenant.cloned(),
+        owner: owner.cloned(),
         workflow: id.clone(),
         hash: known.map(|known| known.hash),
     }

@@ -41,7 +41,7 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
         return;
     }
     let tenant = &request.owner.tenant;
-    let origin = origin_of(request);
+    let origin = request.memory_origin();
     let row = |seq: Seq, memory_ref: &str, key: &str, body: Option<String>| MemoryRow {
         tenant: tenant.clone(),
         scope: origin.scope.clone(),
@@ -108,7 +108,7 @@ pub fn origin_in_event(body: &str) -> Option<MemoryOrigin> {
         body: body.to_owned(),
     };
     match codec::decode(&first).ok()?.event {
-        Event::RunStarted { request, .. } => Some(origin_of(&request)),
+        Event::RunStarted { request, .. } => Some(request.memory_origin()),
         _ => None,
     }
 }
@@ -117,12 +117,6 @@ pub fn origin_in_event(body: &str) -> Option<MemoryOrigin> {
 pub fn origin_in_tombstone(tombstone: &str) -> Option<MemoryOrigin> {
     let left: Value = serde_json::from_str(tombstone).ok()?;
     serde_json::from_value(left["memory"].clone()).ok()
-}
-
-/// Runs older than memory saw none.
-pub(crate) fn origin_of(request: &RunRequest) -> MemoryOrigin {
-    let told = request.memory.clone();
-    told.unwrap_or_else(|| MemoryOrigin::of_request(request.scope_id.as_deref(), 0))
 }
 
 impl Runtime {
@@ -248,7 +242,8 @@ impl Runtime {
                 .ok_or_else(|| lost("its tombstone does not say"));
         }
         let request = self.first_request(run).await?;
-        Ok(origin_of(&request.ok_or_else(|| lost("it has no log"))?))
+        let request = request.ok_or_else(|| lost("it has no log"))?;
+        Ok(request.memory_origin())
     }
 
     /// How a run was asked for, from the first event of its log.
@@ -262,8 +257,8 @@ impl Runtime {
     }
 
     /// What a run remembers: what a fork from `at` would see, or what the run sees now. The caller
-    /// has established that it may see the run. `scope` looks at another scope of the tenant as it
-    /// was when the run began.
+    /// has established that it may see the run. `scope` looks at another scope of the run's
+    /// tenant or workspace as it was when the run began.
     pub async fn remembered(
         &self,
         stored: &StoredRun,
@@ -273,7 +268,7 @@ impl Runtime {
         let run = &stored.row.run_id;
         let mut origin = self.memory_origin(run).await?;
         if let Some(scope) = scope {
-            origin.scope = MemoryOrigin::named(scope);
+            origin.scope = MemoryOrigin::scope_of(stored.row.workspace.as_ref(), Some(scope));
         }
         let tenant = &stored.row.tenant;
         let view = self.memory_view(tenant, run, &origin, at, &[]).await?;

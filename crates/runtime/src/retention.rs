@@ -7,13 +7,14 @@
 //! each such walk stops where runs are too young for it and goes on from there. So a rule that
 //! keeps many runs for long costs nothing but its first look at them.
 
-use crate::remember::origin_of;
 use crate::runtime::Runtime;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tandem_record::{Actor, Object, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId};
+use tandem_record::{
+    Actor, Object, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+};
 use tandem_store::{AuditDraft, Fault, ListedRun, Room, RunPosition, RunRow, StoredRun};
 
 /// Runs looked at before others may write again for a while.
@@ -136,7 +137,7 @@ impl Runtime {
     async fn bury(&self, row: &RunRow) -> Result<(), Fault> {
         let run = &row.run_id;
         let request = self.first_request(run).await?;
-        let memory = request.as_ref().map(origin_of);
+        let memory = request.as_ref().map(RunRequest::memory_origin);
         let (events, sha256) = self.log_digest(run).await?;
         let now = self.clock().now();
         let log = json!({"events": events, "sha256": sha256});

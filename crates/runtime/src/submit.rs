@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::run::{Refusal, Run};
 use tandem_record::{
-    Cause, Command, Denial, EffectId, MemoryOrigin, Principal, Reply, RunId, RunRequest, TenantId,
+    Cause, Command, Denial, EffectId, Partition, Principal, Reply, RunId, RunRequest, TenantId,
     TimerKey, WorkflowId,
 };
 use tandem_store::{
@@ -25,7 +25,8 @@ pub(crate) const MAX_CONFLICTS: usize = 16;
 pub struct NewRun {
     pub workflow_id: WorkflowId,
     pub request: RunRequest,
-    /// Refuse when another live run of the tenant has the same scope.
+    /// Refuse when another live run of the same workspace, or of the tenant if the run has none, has
+    /// the same scope.
     pub exclusive_scope: bool,
 }
 
@@ -110,19 +111,18 @@ impl Runtime {
         mut new: NewRun,
         answering: Option<Answering>,
     ) -> Result<RunId, SubmitError> {
-        let tenant = new.request.owner.tenant.clone();
+        let owner = Partition::from(&new.request.owner);
         let definitions = &self.inner.definitions;
-        let current = definitions.current(&**self.store(), &tenant, &new.workflow_id);
+        let current = definitions.current(&**self.store(), &owner, &new.workflow_id);
         let definition = Box::pin(current)
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
         let start = self.store().memory_position().await?;
-        let scope_id = new.request.scope_id.as_deref();
-        new.request.memory = Some(MemoryOrigin::of_request(scope_id, start));
+        new.request.memory = Some(new.request.new_memory(start));
         let guard = match (&new.request.scope_id, new.exclusive_scope) {
             (Some(scope), true) => Some(Guard::ScopeFree {
-                tenant: tenant.clone(),
+                owner: owner.clone(),
                 scope: scope.clone(),
             }),
             _ => None,
@@ -131,7 +131,7 @@ impl Runtime {
         let cause = claimed_cause(&new.request);
         let founding = Founding {
             run: &run_id,
-            tenant: &tenant,
+            owner: &owner,
             deed: Deed::creation(&self.actor),
             answering,
             guard,
@@ -146,23 +146,23 @@ impl Runtime {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
-                let holder = self.store().live_run_in_scope(&tenant, &scope).await?;
+                let holder = self.store().live_run_in_scope(&owner, &scope).await?;
                 Err(SubmitError::ScopeBusy(holder))
             }
             Err(other) => Err(other),
         }
     }
 
-    /// Puts a command to a caller's run.
+    /// Puts a command to a run, if it is in the caller's tenant and workspace.
     pub async fn submit(
         &self,
-        tenant: &TenantId,
+        caller: &Partition,
         run: &RunId,
         command: Command,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
         let wish = |_: &Run| command.clone();
-        self.deliver_to(run, Some(tenant), &wish, answering, Delivery::default())
+        self.deliver_to(run, Some(caller), &wish, answering, Delivery::default())
             .await
     }
 
@@ -170,12 +170,12 @@ impl Runtime {
     /// it is decided on, again whenever somebody else moved the run meanwhile.
     pub(crate) async fn submit_with(
         &self,
-        tenant: &TenantId,
+        caller: &Partition,
         run: &RunId,
         wish: &Wish<'_>,
         answering: Option<Answering>,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, Some(tenant), wish, answering, Delivery::default())
+        self.deliver_to(run, Some(caller), wish, answering, Delivery::default())
             .await
     }
 
@@ -194,7 +194,7 @@ impl Runtime {
     async fn deliver_to(
         &self,
         run: &RunId,
-        of: Option<&TenantId>,
+        caller: Option<&Partition>,
         wish: &Wish<'_>,
         answering: Option<Answering>,
         delivery: Delivery,
@@ -203,26 +203,30 @@ impl Runtime {
         let mut held = slot.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let current = self.take_up(run, &mut held).await?;
-            let tenant = current.request().owner.tenant.clone();
-            if of.is_some_and(|of| *of != tenant) {
+            let owner = Partition::from(&current.request().owner);
+            if caller.is_some_and(|caller| !caller.covers(&owner)) {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
             }
             let command = wish(&current);
             let mut delivery = delivery.clone();
-            if of.is_some() {
+            if caller.is_some() {
                 delivery.deed = Deed::of(&command, &self.actor);
             }
             let input = DecisionInput::Command {
                 run: Cow::Borrowed(&current),
                 command: Cow::Borrowed(&command),
             };
-            let decision = match self.ask_engine(&tenant, &input).await {
+            let decision = match self.ask_engine(&owner, &input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
                     held.run = Some(current);
-                    return Box::pin(self.record_refusal(&tenant, refusal, answering.as_ref()))
-                        .await;
+                    return Box::pin(self.record_refusal(
+                        &owner.tenant,
+                        refusal,
+                        answering.as_ref(),
+                    ))
+                    .await;
                 }
                 Err(other) => return Err(other),
             };

@@ -70,7 +70,11 @@ async fn a_child_stays_in_its_parents_tenant_and_scope() {
         ] {
             let registered = house
                 .runtime
-                .register(Some(&owner), &flow.document(), Permissions::default())
+                .register(
+                    Some(&owner.clone().into()),
+                    &flow.document(),
+                    Permissions::default(),
+                )
                 .await;
             registered.expect("the workflow is sound");
         }

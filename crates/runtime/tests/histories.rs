@@ -25,11 +25,14 @@ async fn restore(house: &House, history: &Value) -> RunId {
     };
     let registered = house
         .runtime
-        .register(Some(&tenant()), document, permissions)
+        .register(Some(&tenant().into()), document, permissions)
         .await;
     registered.expect("recorded workflows stay valid");
     let id = document["id"].as_str().expect("a workflow id").into();
-    let definition = house.runtime.current_definition(&tenant(), &id).await;
+    let definition = house
+        .runtime
+        .current_definition(&tenant().into(), &id)
+        .await;
     let definition = definition
         .expect("the store answers")
         .expect("just registered");

@@ -156,7 +156,7 @@ async fn a_provider_nobody_configured_is_refused_at_the_door() {
     let document = asking("w", "elsewhere", is_it_fine()).document();
     let refused = house
         .runtime
-        .register(Some(&tenant()), &document, Permissions::default())
+        .register(Some(&tenant().into()), &document, Permissions::default())
         .await;
     let Err(RegisterError::Invalid(problems)) = refused else {
         panic!("it is refused");

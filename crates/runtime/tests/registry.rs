@@ -11,7 +11,7 @@ async fn register(house: &House, document: &Value) -> Registration {
     let permissions = Permissions::default();
     let registered = house
         .runtime
-        .register(Some(&tenant()), document, permissions)
+        .register(Some(&tenant().into()), document, permissions)
         .await;
     registered.expect("the workflow is sound")
 }
@@ -41,7 +41,7 @@ async fn of_two_deletions_one_deletes() {
     house
         .faults
         .next([Mishap::SlowBefore(10), Mishap::SlowBefore(20)]);
-    let (tenant, id) = (tenant(), WorkflowId::new("flow"));
+    let (tenant, id) = (tenant().into(), WorkflowId::new("flow"));
     let (one, two) = tokio::join!(
         house.runtime.unregister(&tenant, &id),
         house.runtime.unregister(&tenant, &id)

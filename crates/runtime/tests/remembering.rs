@@ -283,7 +283,7 @@ impl World {
         for scope in SCOPES {
             let everything = MemoryView {
                 tenant: tenant(),
-                scope: MemoryOrigin::named(scope),
+                scope: MemoryOrigin::scope_of(None, Some(scope)),
                 start: u64::MAX,
                 segments: Vec::new(),
             };

@@ -91,8 +91,8 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
                 );
             }
         }
-        Guard::ScopeFree { tenant, scope } => {
-            if let Some(run) = runs::live_in_scope(connection, tenant, scope)? {
+        Guard::ScopeFree { owner, scope } => {
+            if let Some(run) = runs::live_in_scope(connection, owner, scope)? {
                 return Err(Conflict::Guard(format!("scope {scope} is taken by run {run}")).into());
             }
         }
@@ -104,11 +104,11 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
             }
         }
         Guard::Means {
-            tenant,
+            owner,
             workflow,
             hash,
         } => {
-            if definitions::meaning(connection, tenant.as_ref(), workflow)? != *hash {
+            if definitions::meaning(connection, owner.as_ref(), workflow)? != *hash {
                 let message = format!("workflow {workflow} means something else");
                 return Err(Conflict::Guard(message).into());
             }

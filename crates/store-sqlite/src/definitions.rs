@@ -4,14 +4,15 @@
 use crate::SqliteStore;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tandem_record::{DefinitionHash, TenantId, Timestamp, WorkflowId};
+use tandem_record::{DefinitionHash, Partition, TenantId, Timestamp, WorkflowId};
 use tandem_store::{Fault, ReadDefinitions, Registered, RegistryChange};
 
 pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result<()> {
     match change {
         RegistryChange::Register {
-            tenant,
+            owner,
             definition,
             at,
         } => {
@@ -20,57 +21,78 @@ pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result
                     "INSERT OR IGNORE INTO definitions (hash, document) VALUES (?1, ?2)",
                 )?
                 .execute([definition.hash.as_str(), &definition.document])?;
-            forget(connection, tenant.as_ref(), &definition.workflow)?;
+            forget(connection, owner.as_ref(), &definition.workflow)?;
             connection
                 .prepare_cached(
-                    "INSERT INTO registry (tenant, workflow, hash, registered_at)
-                     VALUES (?1, ?2, ?3, ?4)",
+                    "INSERT INTO registry (tenant, workspace, workflow, hash, registered_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
                 .execute(params![
-                    tenant.as_ref().map(AsRef::as_ref),
+                    owner.as_ref().map(|owner| owner.tenant.as_str()),
+                    workspace(owner.as_ref()),
                     definition.workflow.as_str(),
                     definition.hash.as_str(),
                     at.0,
                 ])
                 .map(drop)
         }
-        RegistryChange::Unregister { tenant, workflow } => {
-            forget(connection, tenant.as_ref(), workflow)
+        RegistryChange::Unregister { owner, workflow } => {
+            forget(connection, owner.as_ref(), workflow)
         }
     }
 }
 
-/// The document a tenant itself, or everybody, has under an id.
-pub(crate) fn meaning(
-    connection: &Connection,
-    tenant: Option<&TenantId>,
-    workflow: &WorkflowId,
-) -> Result<Option<DefinitionHash>> {
-    let hash = |row: &Row<'_>| Ok(DefinitionHash::new(row.get_ref(0)?.as_str()?));
-    match tenant {
-        Some(tenant) => connection
-            .prepare_cached("SELECT hash FROM registry WHERE tenant = ?1 AND workflow = ?2")?
-            .query_row([tenant.as_str(), workflow.as_str()], hash),
-        None => connection
-            .prepare_cached("SELECT hash FROM registry WHERE tenant IS NULL AND workflow = ?1")?
-            .query_row([workflow.as_str()], hash),
-    }
-    .optional()
+fn workspace(owner: Option<&Partition>) -> Option<&str> {
+    owner?.workspace.as_ref().map(AsRef::as_ref)
 }
 
-fn forget(connection: &Connection, tenant: Option<&TenantId>, workflow: &WorkflowId) -> Result<()> {
-    match tenant {
-        Some(tenant) => connection
-            .prepare_cached("DELETE FROM registry WHERE tenant = ?1 AND workflow = ?2")?
-            .execute([tenant.as_str(), workflow.as_str()])?,
+/// The document a workspace or a tenant itself, or everybody, has under an id.
+pub(crate) fn meaning(
+    connection: &Connection,
+    owner: Option<&Partition>,
+    workflow: &WorkflowId,
+) -> Result<Option<DefinitionHash>> {
+    let found = of(connection, owner, workflow)?;
+    Ok(found.map(|registered| registered.hash))
+}
+
+/// One statement for each kind of owner: each finds its row in the index made for it.
+macro_rules! where_owned {
+    (shared) => {
+        " WHERE tenant IS NULL AND workflow = ?1"
+    };
+    (tenant) => {
+        " WHERE tenant = ?2 AND workspace IS NULL AND workflow = ?1"
+    };
+    (workspace) => {
+        " WHERE tenant = ?2 AND workspace = ?3 AND workflow = ?1"
+    };
+}
+
+fn forget(connection: &Connection, owner: Option<&Partition>, workflow: &WorkflowId) -> Result<()> {
+    let id = workflow.as_str();
+    match owner.map(|owner| (owner.tenant.as_str(), workspace(Some(owner)))) {
         None => connection
-            .prepare_cached("DELETE FROM registry WHERE tenant IS NULL AND workflow = ?1")?
-            .execute([workflow.as_str()])?,
+            .prepare_cached(concat!("DELETE FROM registry", where_owned!(shared)))?
+            .execute([id])?,
+        Some((tenant, None)) => connection
+            .prepare_cached(concat!("DELETE FROM registry", where_owned!(tenant)))?
+            .execute([id, tenant])?,
+        Some((tenant, Some(workspace))) => connection
+            .prepare_cached(concat!("DELETE FROM registry", where_owned!(workspace)))?
+            .execute([id, tenant, workspace])?,
     };
     Ok(())
 }
 
-/// workflow, hash, document, whether shared, registered_at.
+/// In the order [`from_row`] reads them.
+macro_rules! select {
+    () => {
+        "SELECT workflow, hash, document, tenant IS NULL, registered_at, workspace
+         FROM registry JOIN definitions USING (hash)"
+    };
+}
+
 fn from_row(row: &Row<'_>) -> Result<Registered> {
     Ok(Registered {
         workflow: WorkflowId::new(row.get_ref(0)?.as_str()?),
@@ -78,44 +100,74 @@ fn from_row(row: &Row<'_>) -> Result<Registered> {
         document: row.get_ref(2)?.as_str()?.into(),
         shared: row.get(3)?,
         registered_at: Timestamp(row.get(4)?),
+        workspace: row.get_ref(5)?.as_str_or_null()?.map(Into::into),
     })
+}
+
+/// What is registered for this owner itself.
+fn of(
+    connection: &Connection,
+    owner: Option<&Partition>,
+    workflow: &WorkflowId,
+) -> Result<Option<Registered>> {
+    let id = workflow.as_str();
+    match owner.map(|owner| (owner.tenant.as_str(), workspace(Some(owner)))) {
+        None => connection
+            .prepare_cached(concat!(select!(), where_owned!(shared)))?
+            .query_row([id], from_row),
+        Some((tenant, None)) => connection
+            .prepare_cached(concat!(select!(), where_owned!(tenant)))?
+            .query_row([id, tenant], from_row),
+        Some((tenant, Some(workspace))) => connection
+            .prepare_cached(concat!(select!(), where_owned!(workspace)))?
+            .query_row([id, tenant, workspace], from_row),
+    }
+    .optional()
 }
 
 fn find(
     connection: &Connection,
-    tenant: &TenantId,
+    owner: &Partition,
     workflow: &WorkflowId,
 ) -> Result<Option<Registered>> {
-    let own = connection
-        .prepare_cached(
-            "SELECT workflow, hash, document, FALSE, registered_at
-             FROM registry JOIN definitions USING (hash)
-             WHERE tenant = ?1 AND workflow = ?2",
-        )?
-        .query_row([tenant.as_str(), workflow.as_str()], from_row)
-        .optional()?;
-    if own.is_some() {
-        return Ok(own);
+    if owner.workspace.is_some()
+        && let Some(found) = of(connection, Some(owner), workflow)?
+    {
+        return Ok(Some(found));
     }
-    connection
-        .prepare_cached(
-            "SELECT workflow, hash, document, TRUE, registered_at
-             FROM registry JOIN definitions USING (hash)
-             WHERE tenant IS NULL AND workflow = ?1",
-        )?
-        .query_row([workflow.as_str()], from_row)
-        .optional()
+    let tenant = Partition::from(owner.tenant.clone());
+    match of(connection, Some(&tenant), workflow)? {
+        Some(found) => Ok(Some(found)),
+        None => of(connection, None, workflow),
+    }
 }
 
-fn list(connection: &Connection, tenant: &TenantId) -> Result<Vec<Registered>> {
+/// What is shared comes first, then what is of the tenant: the nearer document takes the place of
+/// the farther.
+fn list(connection: &Connection, owner: &Partition) -> Result<Vec<Registered>> {
+    let mut select = connection.prepare_cached(concat!(
+        select!(),
+        " WHERE tenant IS NULL OR (tenant = ?1 AND (workspace IS NULL OR workspace = ?2))
+          ORDER BY tenant IS NOT NULL, workspace IS NOT NULL"
+    ))?;
+    let found = select.query_map(
+        params![owner.tenant.as_str(), workspace(Some(owner))],
+        from_row,
+    )?;
+    let mut visible = BTreeMap::new();
+    for registered in found {
+        let registered = registered?;
+        visible.insert(registered.workflow.clone(), registered);
+    }
+    Ok(visible.into_values().collect())
+}
+
+fn list_of_workspaces(connection: &Connection, tenant: &TenantId) -> Result<Vec<Registered>> {
     connection
-        .prepare_cached(
-            "SELECT workflow, hash, document, tenant IS NULL, registered_at
-             FROM registry AS shown JOIN definitions USING (hash)
-             WHERE tenant = ?1 OR (tenant IS NULL AND NOT EXISTS (
-                 SELECT 1 FROM registry WHERE tenant = ?1 AND workflow = shown.workflow))
-             ORDER BY workflow",
-        )?
+        .prepare_cached(concat!(
+            select!(),
+            " WHERE tenant = ?1 AND workspace IS NOT NULL ORDER BY workspace, workflow"
+        ))?
         .query_map([tenant.as_str()], from_row)?
         .collect()
 }
@@ -136,19 +188,26 @@ impl ReadDefinitions for SqliteStore {
 
     async fn registered(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
-        let (tenant, workflow) = (tenant.clone(), workflow.clone());
+        let (owner, workflow) = (owner.clone(), workflow.clone());
         self.readers
-            .read(move |connection| find(connection, &tenant, &workflow))
+            .read(move |connection| find(connection, &owner, &workflow))
             .await
     }
 
-    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+        let owner = owner.clone();
+        self.readers
+            .read(move |connection| list(connection, &owner))
+            .await
+    }
+
+    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
         let tenant = tenant.clone();
         self.readers
-            .read(move |connection| list(connection, &tenant))
+            .read(move |connection| list_of_workspaces(connection, &tenant))
             .await
     }
 }

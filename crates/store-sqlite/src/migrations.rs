@@ -13,7 +13,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 9] = [
+pub(crate) const SCRIPTS: [&str; 11] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -23,7 +23,14 @@ pub(crate) const SCRIPTS: [&str; 9] = [
     include_str!("schema/7.sql"),
     include_str!("schema/8.sql"),
     include_str!("schema/9.sql"),
+    include_str!("schema/10.sql"),
+    WORKSPACE_MEMORY,
 ];
+
+/// Rows of runs of a workspace written by earlier versions: what leads to version 11, and mends what an
+/// older export brings along.
+pub(crate) const WORKSPACE_MEMORY: &str = include_str!("schema/11.sql");
+pub(crate) const WORKSPACE_MEMORY_SINCE: i32 = 11;
 
 pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;
 

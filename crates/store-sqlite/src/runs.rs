@@ -8,7 +8,7 @@ use crate::often::Often;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::{DefinitionHash, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use tandem_record::{DefinitionHash, Partition, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
 use tandem_store::{
     Fault, ListedRun, Listing, Page, ReadRuns, RunFilter, RunPosition, RunRow, StoredRun,
 };
@@ -24,7 +24,7 @@ const COLUMNS: usize = 11;
 
 /// Must repeat the condition of the index it names.
 const LIVE: &str = "SELECT run_id FROM runs INDEXED BY runs_by_scope
-    WHERE tenant = ?1 AND scope = ?2 AND status NOT IN ('completed', 'failed', 'cancelled')
+    WHERE tenant = ?1 AND scope = ?2 AND workspace IS ?3 AND status NOT IN ('completed', 'failed', 'cancelled')
     ORDER BY position LIMIT 1";
 
 const FIND: &str = concat!(
@@ -64,12 +64,13 @@ pub(crate) fn project(often: &mut Often<'_>, row: &RunRow) -> Result<()> {
 
 pub(crate) fn live_in_scope(
     connection: &Connection,
-    tenant: &TenantId,
+    owner: &Partition,
     scope: &str,
 ) -> Result<Option<RunId>> {
+    let workspace: Option<&str> = owner.workspace.as_ref().map(AsRef::as_ref);
     connection
         .prepare_cached(LIVE)?
-        .query_row([tenant.as_str(), scope], |row| {
+        .query_row(params![owner.tenant.as_str(), scope, workspace], |row| {
             Ok(RunId::new(row.get_ref(0)?.as_str()?))
         })
         .optional()
@@ -241,12 +242,12 @@ impl ReadRuns for SqliteStore {
 
     async fn live_run_in_scope(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         scope: &str,
     ) -> Result<Option<RunId>, Fault> {
-        let (tenant, scope) = (tenant.clone(), scope.to_owned());
+        let (owner, scope) = (owner.clone(), scope.to_owned());
         self.readers
-            .read(move |connection| live_in_scope(connection, &tenant, &scope))
+            .read(move |connection| live_in_scope(connection, &owner, &scope))
             .await
     }
 

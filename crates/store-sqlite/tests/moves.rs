@@ -403,6 +403,36 @@ async fn a_single_run_travels_with_what_it_can_remember_and_no_more() {
 }
 
 #[tokio::test]
+async fn an_older_export_gives_workspaces_memory_of_their_own() {
+    let (house, store) = House::new().await;
+    let mut run = row("t1", "red-run");
+    run.workspace = Some("red".into());
+    let mut begin = started(run);
+    begin.memory.push(MemoryRow {
+        tenant: "t1".into(),
+        scope: "tenant".into(),
+        memory_ref: "red-notes".into(),
+        key: "k".into(),
+        run: "red-run".into(),
+        seq: Seq(0),
+        body: Some(r#"{"written_at":1}"#.into()),
+    });
+    must(&store, begin).await;
+    let file = house.export("old.ndjson", &Selection::default());
+    let text = fs::read_to_string(&file).unwrap();
+    let older = text.replacen("\"schema\":11", "\"schema\":8", 1);
+    assert_ne!(text, older, "it says which schema its rows are of");
+    fs::write(&file, older).unwrap();
+    assert_eq!(house.import("old.ndjson", "new.db"), Ok(4));
+    let moved = open(&house.path("new.db"));
+    let tenant = TenantId::new("t1");
+    for (scope, there) in [("tenant", 0), ("workspace:red", 1)] {
+        let count = moved.memory_count(&tenant, scope, "red-notes", NOW, 9);
+        assert_eq!(count.await.unwrap(), there, "{scope}");
+    }
+}
+
+#[tokio::test]
 async fn storage_tells_what_takes_room_and_when_the_next_log_goes() {
     let (house, store) = House::new().await;
     let kept = |_: &TenantId, _: &_| 1000;

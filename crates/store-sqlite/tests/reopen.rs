@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tandem_record::{
-    DefinitionHash, EffectId, RunId, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, Partition, RunId, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
 };
 use tandem_store::battery::sample::{
     NOW, append, commit, entry, lanes_due, later, must, row, started, whole,
@@ -50,7 +50,7 @@ async fn fill(store: &Arc<dyn Store>) {
     everything.outbox.push(OutboxChange::Put(entry("e1", NOW)));
     everything.idempotency = Some(answer());
     everything.registry.push(RegistryChange::Register {
-        tenant: None,
+        owner: None,
         definition: DefinitionRecord {
             hash: DefinitionHash::new("d1"),
             workflow: WorkflowId::new("flow"),
@@ -79,7 +79,9 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(store.next_due().await.unwrap(), Some(later(60)), "leased");
     let answered = store.answered(&IdempotencyKey("k1".into())).await.unwrap();
     assert_eq!(answered, Some(answer()));
-    let meaning = store.registered(&"t1".into(), &"flow".into()).await;
+    let meaning = store
+        .registered(&TenantId::new("t1").into(), &"flow".into())
+        .await;
     assert_eq!(meaning.unwrap().unwrap().hash.as_str(), "d1");
     assert_eq!(store.get("name").await.unwrap().as_deref(), Some("value"));
     assert_eq!(store.break_leases("after").await.unwrap(), 1);
@@ -294,6 +296,73 @@ async fn memory_of_before_is_counted_as_it_stands() {
         .await
         .unwrap();
     assert_eq!((held, rows[0].run.as_str()), (1, "r2"), "its newest write");
+}
+
+#[tokio::test]
+async fn workspaces_of_before_get_memory_of_their_own_and_workflows_stay_the_tenants() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let run = |position: i64, id: &str, workspace: &str, scope: &str, tombstone: &str| {
+        format!(
+            "INSERT INTO runs VALUES ({position}, '{id}', 't1', {workspace}, 'flow', 'd1',
+                 'running', NULL, {scope}, 1, NULL, NULL, {tombstone});"
+        )
+    };
+    let left = r#"'{"memory":{"scope":"scope:s","start":4},"buriedAt":9}'"#;
+    let rows = [
+        run(1, "r1", "'re/d'", "'order-7'", "NULL"),
+        run(2, "r2", "'blue'", "NULL", left),
+        run(3, "r3", "NULL", "NULL", "NULL"),
+        "INSERT INTO streams VALUES ('run:r2', 0, 5);
+         INSERT INTO definitions VALUES ('d1', '{}');
+         INSERT INTO registry VALUES ('t1', 'flow', 'd1', 1);
+         INSERT INTO memory VALUES
+             (1, 't1', 'tenant', 'notes', 'k', 'r1', 1, '{\"written_at\":1}'),
+             (2, 't1', 'tenant', 'notes', 'k', 'r3', 1, '{\"written_at\":1}'),
+             (3, 't1', 'scope:s', 'notes', 'k', 'r2', 1, '{\"written_at\":1}'),
+             (4, 't1', 'run:r1', 'notes', 'k', 'r1', 2, '{\"written_at\":1}');"
+            .to_owned(),
+    ];
+    of_version(8, &path, &rows.concat());
+    let store = open(&path);
+    let tenant = TenantId::new("t1");
+    for (scope, run) in [
+        ("tenant", "r3"),
+        ("workspace:re%2Fd", "r1"),
+        ("workspace:blue/scope:s", "r2"),
+        ("run:r1", "r1"),
+    ] {
+        let view = MemoryView {
+            tenant: tenant.clone(),
+            scope: scope.into(),
+            start: u64::MAX,
+            segments: Vec::new(),
+        };
+        let entries = store.memory_entries(&view, &Default::default()).await;
+        let writers: Vec<String> = entries.unwrap().iter().map(|e| e.run.to_string()).collect();
+        assert_eq!(writers, [run], "{scope}");
+        let count = store.memory_count(&tenant, scope, "notes", Timestamp(5), 10);
+        assert_eq!(count.await.unwrap(), 1, "{scope} is counted as it stands");
+    }
+    let buried = store.run(&tenant, &"r2".into()).await.unwrap().unwrap();
+    let left = buried.tombstone.unwrap();
+    assert!(
+        left.contains(r#""scope":"workspace:blue/scope:s""#),
+        "{left}"
+    );
+    assert!(left.contains(r#""buriedAt":9"#), "{left}");
+    let red = Partition {
+        tenant: tenant.clone(),
+        workspace: Some("re/d".into()),
+    };
+    for owner in [red.clone(), tenant.clone().into()] {
+        let found = store.registered(&owner, &"flow".into()).await.unwrap();
+        assert_eq!(found.unwrap().workspace, None);
+    }
+    let held = store.live_run_in_scope(&red, "order-7").await.unwrap();
+    assert_eq!(held, Some("r1".into()));
+    let free = store.live_run_in_scope(&tenant.into(), "order-7").await;
+    assert_eq!(free.unwrap(), None);
 }
 
 #[tokio::test]

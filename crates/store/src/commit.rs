@@ -9,8 +9,8 @@ use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, NodeId, RunId, RunStatus, Seq, StreamId, TenantId,
-    TimerKey, Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, NodeId, Partition, RunId, RunStatus, Seq, StreamId,
+    TenantId, TimerKey, Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 
 /// Everything one decision changes. Several streams may advance together.
@@ -101,18 +101,18 @@ pub enum Guard {
     /// The outbox still holds this entry, leased to `owner`: the result about to be recorded was
     /// not recorded before, and nobody else took over.
     HoldsLease { effect: EffectId, owner: String },
-    /// No live run of the tenant has this scope.
-    ScopeFree { tenant: TenantId, scope: String },
+    /// No live run of the partition has this scope.
+    ScopeFree { owner: Partition, scope: String },
     /// No delivery of the subscription is due before this moment, or none is pending at all: who
     /// goes to sleep until then does not leave one behind that came in meanwhile.
     NoDeliveryBefore {
         webhook: WebhookId,
         due: Option<Timestamp>,
     },
-    /// The id means this document to the tenant itself (`None`: to all), or has no meaning there: who
+    /// The id means this document to the owner itself (`None`: to all), or has no meaning there: who
     /// registers knows whether they were the first.
     Means {
-        tenant: Option<TenantId>,
+        owner: Option<Partition>,
         workflow: WorkflowId,
         hash: Option<DefinitionHash>,
     },
@@ -294,15 +294,15 @@ pub struct StoredResponse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryChange {
     /// Stores the document (once per content) and makes it what the id means.
-    /// `tenant: None` makes it visible to every tenant.
+    /// `owner: None` makes it visible to every tenant.
     Register {
-        tenant: Option<TenantId>,
+        owner: Option<Partition>,
         definition: DefinitionRecord,
         at: Timestamp,
     },
     /// The id means nothing any more; pinned documents stay readable.
     Unregister {
-        tenant: Option<TenantId>,
+        owner: Option<Partition>,
         workflow: WorkflowId,
     },
 }

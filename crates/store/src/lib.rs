@@ -53,8 +53,8 @@ pub use webhooks::{
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WorkflowId,
-    WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, Timestamp,
+    WorkflowId, WorkspaceId,
 };
 
 /// Writes. The only way anything durable changes, apart from leases and keys.
@@ -97,10 +97,10 @@ pub trait ReadRuns: Send + Sync {
         page: &Page,
     ) -> Result<Listing, Fault>;
 
-    /// A live run with this scope, for duplicate suppression.
+    /// A live run of the partition with this scope, for duplicate suppression.
     async fn live_run_in_scope(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         scope: &str,
     ) -> Result<Option<RunId>, Fault>;
 
@@ -188,15 +188,19 @@ pub trait ReadDefinitions: Send + Sync {
     /// A document by content. Stays readable as long as a run pins it.
     async fn definition(&self, hash: &DefinitionHash) -> Result<Option<Arc<str>>, Fault>;
 
-    /// What `workflow` means for `tenant`: its own document, else the shared one.
+    /// What `workflow` means for `owner`: the document of its workspace, else its tenant's, else the
+    /// shared one. Documents of workspaces mean nothing outside of them.
     async fn registered(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<Registered>, Fault>;
 
-    /// Every id visible to the tenant, ascending.
-    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault>;
+    /// Every id that means something to `owner`, ascending, with what it means.
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault>;
+
+    /// Documents of the tenant's workspaces, by workspace and id.
+    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault>;
 }
 
 /// The audit log. Grown by commits, and by changes of keys; sealed by checkpoints. Nothing in it

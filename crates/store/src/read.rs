@@ -130,6 +130,8 @@ pub struct Registered {
     pub document: Arc<str>,
     /// Not of one tenant: loaded by the operator for everyone.
     pub shared: bool,
+    /// Of one workspace; `None` for documents of a whole tenant, and shared ones.
+    pub workspace: Option<WorkspaceId>,
     pub registered_at: Timestamp,
 }
 

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::{Event, InterruptId, RunId, Seq, Timestamp, WebhookId};
+use tandem_record::{Event, InterruptId, RunId, Seq, Timestamp, Webhook, WebhookId};
 use tandem_runtime::{Announcement, Courier, Parcel};
+use tandem_store::Fault;
 
 /// How a target behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +112,10 @@ impl Courier for ScriptedCourier {
 
     fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
         format!("secret-{generation}-of-{webhook}")
+    }
+
+    async fn may_receive(&self, _: &Webhook, _: Timestamp) -> Result<bool, Fault> {
+        Ok(true)
     }
 
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {

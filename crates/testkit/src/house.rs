@@ -173,7 +173,7 @@ impl House {
         let document = flow.document();
         let registered = self
             .runtime
-            .register(Some(&tenant()), &document, Permissions::default())
+            .register(Some(&tenant().into()), &document, Permissions::default())
             .await;
         registered.expect("the workflow is sound");
     }
@@ -195,7 +195,9 @@ impl House {
     }
 
     pub async fn submit(&self, run: &RunId, command: Command) -> Result<Reply, SubmitError> {
-        self.runtime.submit(&tenant(), run, command, None).await
+        self.runtime
+            .submit(&tenant().into(), run, command, None)
+            .await
     }
 
     pub async fn cancel(&self, run: &RunId) -> Result<Reply, SubmitError> {

@@ -1,7 +1,7 @@
 use super::{NOW, keyring, new_key, tenant};
 use crate::{AuthenticateError, KeyError, MAX_CREDENTIAL_BYTES, Scope, Unauthenticated};
 use std::sync::atomic::Ordering;
-use tandem_record::{Actor, TenantId};
+use tandem_record::{Actor, Partition, TenantId};
 
 fn refused(why: Unauthenticated) -> AuthenticateError {
     AuthenticateError::Unauthenticated(why)
@@ -276,4 +276,49 @@ async fn who_listens_hears_of_a_revocation_and_of_nothing_else() {
     let late = keys.listen(&who, secret.expose(), NOW).await;
     let revoked = AuthenticateError::Unauthenticated(Unauthenticated::Revoked);
     assert_eq!(late.unwrap_err(), revoked, "it was too late to listen");
+}
+
+#[tokio::test]
+async fn a_principal_may_read_as_long_as_one_of_its_keys_may() {
+    let (keys, _) = keyring();
+    let of = |tenant: &str, workspace: Option<&str>| Partition {
+        tenant: tenant.into(),
+        workspace: workspace.map(Into::into),
+    };
+    let own = of(tenant().as_str(), None);
+    let red = of(tenant().as_str(), Some("red"));
+    let reads = async |of: &Partition, ms: u64| {
+        keys.may_read_runs(&"ana".into(), of, NOW.plus_ms(ms)).await
+    };
+    assert_eq!(reads(&own, 0).await, Ok(false), "without any key");
+    let make = async |scope: Scope, workspace: Option<&str>, end: Option<u64>, test: bool| {
+        let mut new = new_key("ana");
+        new.scopes = [scope].into_iter().collect();
+        new.principal = Some("ana".into());
+        new.workspace = workspace.map(Into::into);
+        new.expires_at = end.map(|ms| NOW.plus_ms(ms));
+        new.test = test;
+        let (record, _) = keys.mint(new, &Actor::host(), NOW).await.unwrap();
+        record.key_id
+    };
+    make(Scope::WebhooksManage, None, None, false).await;
+    assert_eq!(reads(&own, 0).await, Ok(false), "another scope");
+    make(Scope::RunsRead, Some("red"), None, false).await;
+    assert_eq!(reads(&red, 0).await, Ok(true));
+    assert_eq!(reads(&own, 0).await, Ok(false), "another workspace");
+    make(Scope::RunsRead, None, Some(2_000), false).await;
+    assert_eq!(reads(&own, 1_999).await, Ok(true));
+    assert_eq!(
+        reads(&own, 2_000).await,
+        Ok(false),
+        "it ended, remembered or not"
+    );
+    let test_side = of(&format!("{}~test", tenant()), None);
+    assert_eq!(reads(&test_side, 0).await, Ok(false), "the other side");
+    let tester = make(Scope::RunsRead, None, None, true).await;
+    assert_eq!(reads(&test_side, 0).await, Ok(true));
+    let by = Actor::host();
+    assert_eq!(keys.revoke(&tenant(), &tester, &by, NOW).await, Ok(true));
+    assert_eq!(reads(&test_side, 0).await, Ok(false), "revoked, at once");
+    assert_eq!(reads(&of("rival", None), 0).await, Ok(false));
 }

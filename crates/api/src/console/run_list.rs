@@ -32,7 +32,7 @@ pub(super) async fn show(
     let before = params.get("cursor").map(position).transpose()?;
     let filter = filter(&params)?;
     let mut view = view(&doors, &reader, filter, before).await?;
-    let registered = doors.runtime.workflows(&reader.tenant).await?;
+    let registered = doors.runtime.workflows(&reader.partition()).await?;
     view.workflows = registered.iter().map(|r| r.workflow.to_string()).collect();
     Ok(Html(run_list_page(&chrome(&doors, &reader), &view)))
 }

@@ -73,9 +73,9 @@ pub(super) async fn act(
     let run = RunId::from(run);
     doors.visible(by, &run).await?;
     let back = format!("/console/runs/{run}");
-    let (runtime, tenant) = (doors.runtime_of(by), by.tenant.clone());
+    let (runtime, partition) = (doors.runtime_of(by), by.partition());
     let outcome =
-        to_the_end(async move { runtime.submit(&tenant, &run, command, None).await }).await;
+        to_the_end(async move { runtime.submit(&partition, &run, command, None).await }).await;
     outcome.map_err(Problem::from)?;
     Ok(Redirect::to(&back))
 }

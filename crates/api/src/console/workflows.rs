@@ -25,7 +25,7 @@ pub(super) async fn list(
     reader: SignedIn,
 ) -> Result<Html<String>, Detour> {
     reader.may(Scope::ManifestRead)?;
-    let registered = doors.runtime.workflows(&reader.tenant).await?;
+    let registered = doors.runtime.workflows(&reader.partition()).await?;
     let rows = registered.iter().map(|registered| {
         let document: Value = serde_json::from_str(&registered.document).unwrap_or_default();
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
@@ -50,11 +50,11 @@ pub(super) async fn show(
 ) -> Result<Html<String>, Detour> {
     reader.may(Scope::ManifestRead)?;
     let id = WorkflowId::from(id);
-    let registered = doors.runtime.workflow(&reader.tenant, &id).await?;
+    let registered = doors.runtime.workflow(&reader.partition(), &id).await?;
     let registered = registered.ok_or_else(Problem::workflow_not_found)?;
     let definition = doors
         .runtime
-        .current_definition(&reader.tenant, &id)
+        .current_definition(&reader.partition(), &id)
         .await?;
     let definition = definition.ok_or_else(Problem::workflow_not_found)?;
     let source: Value = serde_json::from_str(&registered.document).unwrap_or_default();

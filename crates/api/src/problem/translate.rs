@@ -225,6 +225,7 @@ impl From<KeyError> for Problem {
             KeyError::NotFound => Self::not_found("key"),
             KeyError::Dead => Self::new(StatusCode::CONFLICT, "conflict", sentence(&error)),
             KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
+            KeyError::Nameless => Self::invalid("/workspace", "must have 1 to 256 characters"),
             KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
             KeyError::Fault(fault) => fault.into(),
         }

@@ -108,9 +108,9 @@ async fn cancel_one(
         by: Some(caller.principal.clone()),
         by_parent: None,
     };
-    let (runtime, tenant) = (doors.runtime_of(caller), caller.tenant.clone());
+    let (runtime, partition) = (doors.runtime_of(caller), caller.partition());
     let outcome =
-        to_the_end(async move { runtime.submit(&tenant, &run, command, None).await }).await;
+        to_the_end(async move { runtime.submit(&partition, &run, command, None).await }).await;
     Ok(match outcome {
         Ok(Reply::Cancel {
             status: status @ (RunStatus::Completed | RunStatus::Failed),

@@ -140,13 +140,7 @@ pub(crate) async fn find_question(
     caller: &Identity,
     id: String,
 ) -> Result<InterruptRow, Problem> {
-    let id = InterruptId::from(id);
-    let found = doors.runtime.question(&caller.tenant, &id).await?;
-    let row = found.ok_or_else(Problem::interrupt_not_found)?;
-    if caller.workspace.is_some() && caller.workspace != row.workspace {
-        return Err(Problem::run_forbidden());
-    }
-    Ok(row)
+    doors.known_question(caller, &InterruptId::from(id)).await
 }
 
 /// What the row keeps of what was shown.

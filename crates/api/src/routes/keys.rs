@@ -2,8 +2,8 @@
 //!
 //! A secret is in exactly one answer. It is never stored, so making a key is the one change an
 //! idempotency key does not cover: a repeated request makes another key, and the first can be
-//! revoked. Nobody hands out more than they hold: not in scopes, not beyond their workspace, and
-//! not from a test key to a live one.
+//! revoked. Nobody hands out more than they hold, nor takes away what is above them: `access` says
+//! what that means.
 
 use crate::api::{Doors, Shared};
 use crate::at::At;
@@ -17,7 +17,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tandem_access::{Identity, KeyRecord, NewKey, Scope, ScopeSet, Secret};
+use tandem_access::{
+    Identity, KeyRecord, NewKey, Scope, Secret, end_of_made, may_make, may_revoke, may_rotate,
+};
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
@@ -41,7 +43,7 @@ pub(super) struct Wanted {
     tenant: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
-    /// RFC 3339; never, when left out.
+    /// RFC 3339, not after the end of the caller's key; when left out, with the caller's key, or never.
     #[serde(default)]
     expires_at: Option<String>,
     #[serde(default)]
@@ -52,6 +54,7 @@ pub(super) struct Wanted {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RotateKey)]
 pub(super) struct Rotation {
+    /// RFC 3339, not after the end of the caller's key; when left out, with the caller's key, or never.
     #[serde(default)]
     expires_at: Option<String>,
 }
@@ -107,6 +110,8 @@ pub(super) async fn read(
 #[utoipa::path(
     delete, path = "/v1/host/tandem/keys/{keyId}", tag = "keys", operation_id = "revokeKey",
     params(("keyId" = String, Path)),
+    description = "Keys that hold a scope the caller lacks, or are of another workspace, are out of reach. The \
+                   tenant's first key is revoked only by another key of the same principal.",
     responses((status = 204, description = "Revoked; sessions opened with it have ended"))
 )]
 pub(super) async fn revoke(
@@ -121,6 +126,8 @@ pub(super) async fn revoke(
     };
     let record = find(&doors, &caller, &key).await?;
     let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
+    let protected = keyring.protected(&record.tenant, now).await?;
+    may_revoke(&caller, &record, protected.as_ref())?;
     let id = record.key_id;
     let (sessions, codes) = (doors.sessions.clone(), doors.codes.clone());
     to_the_end(async move {
@@ -149,9 +156,9 @@ pub(super) async fn rotate(
     let Rotation { expires_at } = request.optional_json()?;
     let expires_at = expires_at.as_deref().map(instant).transpose()?;
     let record = find(&doors, &caller, &key).await?;
-    let old = Identity::of_key(&record);
     // The answer holds a working secret of that key's powers.
-    check_grant(&caller, old.scopes, old.test_key)?;
+    may_rotate(&caller, &record)?;
+    let expires_at = end_of_made(&caller, expires_at)?;
     let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
     let (record, secret) = to_the_end(async move {
         let (tenant, id) = (&record.tenant, &record.key_id);
@@ -170,18 +177,10 @@ impl Wanted {
         if self.tenant.as_ref().is_some_and(|t| t != home.as_str()) {
             return Err(Problem::tenant_membership_required());
         }
-        if let Some(name) = &self.principal {
-            if !(1..=MAX_NAME_CHARS).contains(&name.chars().count()) {
-                return Err(Problem::invalid(
-                    "/principal",
-                    "must have 1 to 128 characters",
-                ));
-            }
-            // A person is one person in every workspace, so a key bound to one does not name them.
-            if caller.workspace.is_some() {
-                let message = "A key bound to a workspace cannot say who acts through another.";
-                return Err(Problem::forbidden(message));
-            }
+        let fits = |name: &String| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+        if !self.principal.as_ref().is_none_or(fits) {
+            let message = "must have 1 to 128 characters";
+            return Err(Problem::invalid("/principal", message));
         }
         let mut scopes = Vec::with_capacity(self.scopes.len());
         for (i, name) in self.scopes.iter().enumerate() {
@@ -189,33 +188,21 @@ impl Wanted {
                 .ok_or_else(|| Problem::invalid(&format!("/scopes/{i}"), "is not a scope"))?;
             scopes.push(scope);
         }
-        let scopes: ScopeSet = scopes.into_iter().collect();
-        check_grant(caller, scopes, self.test)?;
         let workspace = self.workspace.map(WorkspaceId::from);
-        if caller.workspace.is_some() && workspace.is_some() && workspace != caller.workspace {
-            return Err(Problem::forbidden("The key is bound to another workspace."));
-        }
-        Ok(NewKey {
+        let asked = self.expires_at.as_deref().map(instant).transpose()?;
+        let new = NewKey {
             name: self.name,
             tenant: home,
             workspace: workspace.or_else(|| caller.workspace.clone()),
             principal: self.principal.map(Principal::from),
-            scopes,
+            scopes: scopes.into_iter().collect(),
             roles: self.roles,
-            expires_at: self.expires_at.as_deref().map(instant).transpose()?,
+            expires_at: end_of_made(caller, asked)?,
             test: self.test,
-        })
+        };
+        may_make(caller, &new)?;
+        Ok(new)
     }
-}
-
-fn check_grant(caller: &Identity, scopes: ScopeSet, test: bool) -> Result<(), Problem> {
-    if let Some(missing) = scopes.iter().find(|scope| !caller.scopes.contains(*scope)) {
-        return Err(Problem::scope_missing(missing));
-    }
-    if caller.test_key && !test {
-        return Err(Problem::forbidden("A test key can only make test keys."));
-    }
-    Ok(())
 }
 
 /// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.

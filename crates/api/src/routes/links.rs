@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
-use tandem_record::{InterruptView, RunId, Timestamp};
+use tandem_record::{InterruptView, Partition, RunId, Timestamp};
 use tandem_runtime::InterruptRow;
 use tandem_wire::v1::project::Link;
 use tandem_wire::v1::question::asked;
@@ -63,9 +63,13 @@ pub(super) async fn answer(
     request: Mutation,
 ) -> Result<Response, Problem> {
     let (claims, row) = known(&doors, &token).await?;
-    // The link is the credential, and its question's tenant the one keys are kept for. An answer
+    // The link is the credential, and its question's workspace the one keys are kept for. An answer
     // given before comes first: by now the question is decided.
-    let ticket = match request.begin_for(&doors, &row.tenant).await? {
+    let of = Partition {
+        tenant: row.tenant.clone(),
+        workspace: row.workspace.clone(),
+    };
+    let ticket = match request.begin_for(&doors, &of).await? {
         Begun::Now(ticket) => ticket,
         Begun::Before(answer) => return Ok(answer),
     };
@@ -83,7 +87,7 @@ pub(super) async fn answer(
         value: answer.resume_value,
         acting_for: None,
     };
-    decide_by_link(&doors, ticket, row.tenant, row.run_id, given).await
+    decide_by_link(&doors, ticket, of, row.run_id, given).await
 }
 
 /// The question a token stands for.

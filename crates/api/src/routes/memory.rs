@@ -15,7 +15,7 @@ use tandem_wire::v1::time::rfc3339;
     get, path = "/v1/host/tandem/runs/{runId}/memory", tag = "runs", operation_id = "readMemory",
     params(("runId" = String, Path),
            ("atSeq" = Option<u64>, Query, description = "What a fork from this event would read"),
-           ("scope" = Option<String>, Query, description = "Another scope of the tenant")),
+           ("scope" = Option<String>, Query, description = "Another scope of the run's workspace, or of its tenant if it has none")),
     responses((status = 200, description = "Entries, newest first", body = Value))
 )]
 pub(super) async fn read_memory(

@@ -30,7 +30,10 @@ pub(super) async fn list(
     courier(&doors)?;
     let (tenant, workspace) = (&caller.tenant, caller.workspace.as_ref());
     let found = doors.runtime.webhooks(tenant, workspace).await?;
-    let webhooks: Vec<Value> = found.iter().map(|sub| item(&doors, sub)).collect();
+    let mut webhooks = Vec::with_capacity(found.len());
+    for subscription in &found {
+        webhooks.push(item(&doors, subscription).await?);
+    }
     Ok(Json(json!({"webhooks": webhooks})))
 }
 
@@ -45,7 +48,8 @@ pub(super) async fn read(
     At(id): At<String>,
 ) -> Result<Json<Value>, Problem> {
     courier(&doors)?;
-    Ok(Json(item(&doors, &find(&doors, &caller, id).await?)))
+    let found = find(&doors, &caller, id).await?;
+    Ok(Json(item(&doors, &found).await?))
 }
 
 #[utoipa::path(
@@ -101,7 +105,7 @@ pub(super) async fn redeliver(
     let said = Said::accepted(json!({
         "webhookId": subscription.webhook.id, "number": number, "state": "pending",
     }));
-    let runtime = doors.runtime.clone();
+    let runtime = doors.runtime_of(&caller);
     ticket
         .together(&doors, said, |answer| async move {
             done(runtime.redeliver(&subscription, number, answer).await)
@@ -109,7 +113,7 @@ pub(super) async fn redeliver(
         .await
 }
 
-fn item(doors: &Doors, subscription: &Subscription) -> Value {
+async fn item(doors: &Doors, subscription: &Subscription) -> Result<Value, Problem> {
     let (webhook, health) = (&subscription.webhook, &subscription.health);
     let mut item = shown(webhook);
     let now = doors.now();
@@ -126,13 +130,15 @@ fn item(doors: &Doors, subscription: &Subscription) -> Value {
         item["createdBy"] = json!(by);
     }
     if let Some(courier) = doors.runtime.courier() {
+        // Nothing is delivered while whoever registered it may not read.
+        item["suspended"] = json!(!courier.may_receive(webhook, now).await?);
         let secret = courier.secret(&webhook.id, webhook.generation);
         item["secretFingerprint"] = json!(fingerprint(&secret));
     }
     if let Some(until) = webhook.overlap_until.filter(|until| *until > now) {
         item["signsFrom"] = json!(rfc3339(until));
     }
-    item
+    Ok(item)
 }
 
 fn delivery(row: &DeliveryRow) -> Value {

@@ -16,7 +16,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_access::{Identity, fingerprint};
+use tandem_access::{Identity, Scope, fingerprint};
 use tandem_record::{Webhook, WebhookId};
 use tandem_runtime::{Courier, Subscription, WebhookError};
 use tandem_wire::v1::time::rfc3339;
@@ -60,6 +60,8 @@ pub(super) struct Rotation {
 #[utoipa::path(
     post, path = "/v1/webhooks", tag = "webhooks", operation_id = "registerWebhook",
     request_body = Wanted,
+    description = "Takes the scope runs:read besides webhooks:manage. Contents are delivered as long as the \
+                   principal that registered it has a key that may read the runs.",
     responses((status = 201, description = "The subscription and its secret", body = Value))
 )]
 pub(super) async fn register(
@@ -68,6 +70,8 @@ pub(super) async fn register(
     request: Mutation,
 ) -> Result<Response, Problem> {
     let courier = Arc::clone(courier(&doors)?);
+    let may_read = caller.may(Scope::RunsRead);
+    may_read.map_err(|denied| Problem::webhook_takes_reading(denied.scope))?;
     let ticket = match request.begin(&doors, &caller).await? {
         Begun::Now(ticket) => ticket,
         Begun::Before(answer) => return Ok(answer),

@@ -223,14 +223,17 @@ async fn a_session_can_do_what_its_key_can() {
 #[tokio::test]
 async fn a_revoked_key_ends_its_sessions() {
     let stage = Stage::new().await;
-    let cookie = sign_in(&stage).await;
-    let id = stage.identity().await.key_id;
-    let path = format!("/v1/host/tandem/keys/{id}");
+    let made = serde_json::json!({"name": "second", "scopes": ["runs:read"]});
+    let made = stage.post("/v1/host/tandem/keys", made).await.ok(201);
+    let login = format!("key={}", made["secret"].as_str().unwrap());
+    let reply = stage.call_as("", "POST", "/console/login", &[("host", "t")], login);
+    let cookie = reply.await.header("set-cookie").to_owned();
+    let cookie = cookie.split(';').next().unwrap();
+    let seen = async || page(&stage, cookie, "/console/runs").await.status.as_u16();
+    assert_eq!(seen().await, 200);
+    let path = format!("/v1/host/tandem/keys/{}", made["keyId"].as_str().unwrap());
     stage.call_as(&stage.key, "DELETE", &path, &[], "").await;
-    assert_eq!(
-        page(&stage, &cookie, "/console/runs").await.status.as_u16(),
-        303
-    );
+    assert_eq!(seen().await, 303);
 }
 
 #[tokio::test]

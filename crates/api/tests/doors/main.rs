@@ -32,3 +32,5 @@ mod switches;
 mod tenancy;
 mod tools;
 mod webhooks;
+mod workspace_walk;
+mod workspaces;

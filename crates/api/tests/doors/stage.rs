@@ -144,6 +144,7 @@ impl Stage {
         let keyring = Arc::new(Keyring::new(store.clone()));
         let notary = Arc::new(Notary::new(store.clone(), AuditKey::from_seed(&[7; 32])));
         let postman = Arc::new(Postman::default());
+        drop(postman.keyring.set(Arc::clone(&keyring)));
         let config = RuntimeConfig {
             courier: Some(Arc::clone(&postman) as Arc<_>),
             agents: operator.agents,

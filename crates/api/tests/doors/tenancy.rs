@@ -117,14 +117,81 @@ async fn test_keys_and_live_keys_do_not_touch_each_others_data() {
     let shown = ask("GET", &format!("/v1/runs/{tested}"), String::new()).await;
     assert_eq!(shown.ok(200)["owner"]["tenant"], "default~test");
     let across = ask("GET", &format!("/v1/runs/{live}"), String::new()).await;
-    across.refused(404, "not_found");
+    across.refused(403, "run_forbidden");
     let back = stage.get(&format!("/v1/runs/{tested}")).await;
-    back.refused(404, "not_found");
+    back.refused(403, "run_forbidden");
     // Both kinds of key belong to the tenant; only live ones see them all.
     let count = |keys: serde_json::Value| keys["keys"].as_array().map(Vec::len);
     let all = stage.get("/v1/host/tandem/keys").await.ok(200);
     let own = ask("GET", "/v1/host/tandem/keys", String::new()).await;
     assert_eq!((count(all), count(own.ok(200))), (Some(2), Some(1)));
+}
+
+/// Every operation that names a run or a question is walked, so that a new one is not forgotten.
+#[tokio::test]
+async fn a_test_key_is_told_why_it_does_not_see_a_live_run_and_a_stranger_nothing() {
+    let stage = Stage::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
+    let run = stage.start("w", &[gate]).await;
+    let found = stage.get("/v1/host/tandem/interrupts").await.ok(200);
+    let question = found["interrupts"][0]["interruptId"].as_str().unwrap();
+    let mut new = NewKey::new("t", "default".into(), Scope::all().iter().copied());
+    new.test = true;
+    let tester = stage.mint(new).await;
+    let stranger = stage.new_key("tenant2", Scope::all()).await;
+    let described = stage.get("/v1/openapi.json").await.ok(200);
+    let mut walked = 0;
+    for (template, item) in described["paths"].as_object().unwrap() {
+        if !template.contains("{runId}") && !template.contains("{interruptId}") {
+            continue;
+        }
+        let path = template
+            .replace("{runId}", &run)
+            .replace("{interruptId}", question)
+            .replace("{nodeId}", "gate")
+            .replace("{artifactId}", "a");
+        for method in item.as_object().unwrap().keys() {
+            let (path, body) = match template.as_str() {
+                t if t.ends_with(":diff") => (format!("{path}?against={run}"), json!({})),
+                t if t.ends_with(":fork") => (path.clone(), json!({"mode": "replay"})),
+                t if t.contains("/interrupts/") => {
+                    (path.clone(), json!({"resumeValue": {"action": "accept"}}))
+                }
+                t if t.starts_with("/v1/host/tandem/runs") && method == "post" => (
+                    path.clone(),
+                    json!({"eventId": "e", "eventType": "t", "payload": {}}),
+                ),
+                _ => (path.clone(), json!({})),
+            };
+            let body = if method == "get" {
+                String::new()
+            } else {
+                body.to_string()
+            };
+            let method = method.to_uppercase();
+            let ask = async |key: &str| stage.call_as(key, &method, &path, &[], body.clone()).await;
+            let details = ask(&tester).await.refused(403, "run_forbidden");
+            let hint = details["hint"].as_str().unwrap();
+            assert!(hint.contains("default~test"), "{template}: {hint}");
+            assert_eq!(details["actsIn"], "default~test");
+            let reply = ask(&stranger).await;
+            assert_eq!(reply.status.as_u16(), 404, "{template}: {reply:?}");
+            assert!(!reply.text.contains("~test"), "{reply:?}");
+            walked += 1;
+        }
+    }
+    assert!(
+        walked >= 15,
+        "only {walked} operations name a run or a question"
+    );
+    // What it cannot see in another workspace it does not learn of with the other kind of key either.
+    let mut new = NewKey::new("t", "default".into(), Scope::all().iter().copied());
+    (new.test, new.workspace) = (true, Some("blue".into()));
+    let bound = stage.mint(new).await;
+    let path = format!("/v1/runs/{run}");
+    let reply = stage.call_as(&bound, "GET", &path, &[], "").await;
+    reply.refused(404, "not_found");
+    assert_eq!(stage.get(&path).await.ok(200)["status"], "waiting-approval");
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use crate::stage::{Reply, Stage, noop, signer};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tandem_access::{LinkClaims, LinkIntent, NewKey, Scope};
-use tandem_record::{Event, WebhookId};
-use tandem_runtime::{Announcement, Courier, Parcel};
+use std::sync::{Arc, OnceLock};
+use tandem_access::{Keyring, LinkClaims, LinkIntent, NewKey, Scope};
+use tandem_record::{Event, Partition, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, Courier, Fault, Parcel};
 use tandem_wire::v1::announcement::{self, Asked};
 use tandem_wire::v1::project::Link;
 
@@ -20,6 +21,7 @@ pub(crate) struct Postman {
     pub(crate) taken: Mutex<Vec<(WebhookId, String)>>,
     /// Address and body of each announcement.
     pub(crate) announced: Mutex<Vec<(String, Value)>>,
+    pub(crate) keyring: OnceLock<Arc<Keyring>>,
 }
 
 #[async_trait]
@@ -38,6 +40,16 @@ impl Courier for Postman {
 
     fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
         format!("secret {generation} of {webhook}")
+    }
+
+    async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault> {
+        let of = Partition {
+            tenant: webhook.tenant.clone(),
+            workspace: webhook.workspace.clone(),
+        };
+        let by = webhook.created_by.as_ref().expect("routes tell who");
+        let keyring = self.keyring.get().expect("the stage has one");
+        keyring.may_read_runs(by, &of, now).await
     }
 
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {
@@ -313,4 +325,60 @@ async fn discovery_offers_webhooks() {
     let document = stage.get(path).await.ok(200);
     let expected = json!({"supported": true, "signatureAlgorithms": ["v1"], "durable": false});
     assert_eq!(document["webhooks"], expected);
+}
+
+#[tokio::test]
+async fn who_may_not_read_runs_cannot_have_them_delivered() {
+    let stage = Stage::new().await;
+    let manager = stage.new_key("default", &[Scope::WebhooksManage]).await;
+    let body = wanted().to_string();
+    let reply = stage.call_as(&manager, "POST", HOOKS, &[], body).await;
+    let details = reply.refused(403, "forbidden");
+    assert_eq!(details["scopeRequired"], "runs:read");
+    assert!(details["hint"].as_str().unwrap().contains("runs:read"));
+    let listed = stage.call_as(&manager, "GET", OWN, &[], "").await;
+    assert_eq!(listed.ok(200), json!({"webhooks": []}));
+}
+
+#[tokio::test]
+async fn a_webhook_is_told_nothing_once_its_maker_may_not_read_any_more() {
+    let stage = Stage::new().await;
+    let scopes = ["webhooks:manage", "runs:read", "approvals:respond"];
+    let maker = json!({"name": "m", "scopes": scopes});
+    let maker = stage.post("/v1/host/tandem/keys", maker).await.ok(201);
+    let secret = maker["secret"].as_str().unwrap();
+    let made = stage.call_as(secret, "POST", HOOKS, &[], wanted().to_string());
+    let made = made.await.ok(201);
+    let path = format!("{OWN}/{}", id(&made));
+    let told = async || {
+        stage.create("flow").await;
+        stage.advance(0).await;
+        stage.postman.taken.lock().len()
+    };
+    stage.register("flow", &[noop("a")]).await;
+    assert_eq!(told().await, 1);
+    // A rotation is the same principal, so the webhook goes on.
+    let key = format!("/v1/host/tandem/keys/{}", maker["keyId"].as_str().unwrap());
+    let second = stage
+        .post(&format!("{key}:rotate"), json!({}))
+        .await
+        .ok(201);
+    delete(&stage, &stage.key, &key).await;
+    assert_eq!(told().await, 2);
+    assert_eq!(stage.get(&path).await.ok(200)["suspended"], false);
+    let key = format!("/v1/host/tandem/keys/{}", second["keyId"].as_str().unwrap());
+    delete(&stage, &stage.key, &key).await;
+    assert_eq!(told().await, 2, "nothing more");
+    assert_eq!(stage.get(&path).await.ok(200)["suspended"], true);
+    let log = stage.get(&format!("{path}/deliveries")).await.ok(200);
+    assert_eq!(log["deliveries"][0]["state"], "dead-lettered");
+    let why = log["deliveries"][0]["outcome"].as_str().unwrap();
+    assert!(why.contains("may not read"), "{why}");
+    // With a key of that principal it can be sent after all.
+    let again = json!({"name": "m", "scopes": scopes, "principal": maker["principal"]});
+    stage.post("/v1/host/tandem/keys", again).await.ok(201);
+    let resend = format!("{path}/deliveries/3/redeliver");
+    stage.post(&resend, json!({})).await.ok(202);
+    stage.advance(0).await;
+    assert_eq!(stage.postman.taken.lock().len(), 3);
 }

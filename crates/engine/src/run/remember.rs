@@ -100,9 +100,7 @@ impl Turn<'_> {
     }
 
     fn memory_origin(&self) -> MemoryOrigin {
-        let request = self.run.request();
-        let told = request.memory.clone();
-        told.unwrap_or_else(|| MemoryOrigin::of_request(request.scope_id.as_deref(), 0))
+        self.run.request().memory_origin()
     }
 
     /// Makes sure that what a node looks at was looked up. If not, it and everything other nodes

@@ -5,11 +5,14 @@
 use super::links;
 use anyhow::Context as _;
 use async_trait::async_trait;
-use tandem_access::{LinkClaims, LinkIntent, LinkSigner, WebhookKeys, signature, signed_time};
+use std::sync::Arc;
+use tandem_access::{
+    Keyring, LinkClaims, LinkIntent, LinkSigner, WebhookKeys, signature, signed_time,
+};
 use tandem_nodes::{Guard, WebhookCaller};
-use tandem_record::{Event, TraceContext, WebhookId};
+use tandem_record::{Event, Partition, Timestamp, TraceContext, Webhook, WebhookId};
 use tandem_runtime::{Announcement, Courier, Parcel};
-use tandem_store::Settings as _;
+use tandem_store::{Fault, Settings as _};
 use tandem_store_sqlite::SqliteStore;
 use tandem_wire::v1::{announcement, project, webhook};
 
@@ -19,6 +22,7 @@ const KEY: &str = "webhooks.key";
 pub(super) struct WireCourier {
     caller: WebhookCaller,
     keys: WebhookKeys,
+    keyring: Arc<Keyring>,
     links: LinkSigner,
     /// Where this host is reached; without it a link is a path.
     base: String,
@@ -28,6 +32,7 @@ impl WireCourier {
     /// The key is made once and kept, so that secrets outlive a restart.
     pub(super) async fn open(
         store: &SqliteStore,
+        keyring: Arc<Keyring>,
         guard: Guard,
         public_url: Option<&str>,
     ) -> anyhow::Result<Self> {
@@ -36,6 +41,7 @@ impl WireCourier {
         Ok(Self {
             caller: WebhookCaller::new(guard).context("deliveries cannot be made")?,
             keys: keys.context("the stored key of webhooks is unusable")?,
+            keyring,
             links: links::signer(store).await?,
             base: public_url.unwrap_or_default().to_owned(),
         })
@@ -93,6 +99,18 @@ impl Courier for WireCourier {
 
     fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
         self.keys.secret(webhook, generation).expose().to_owned()
+    }
+
+    async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault> {
+        // One registered before its maker was kept has nobody to ask.
+        let Some(by) = &webhook.created_by else {
+            return Ok(true);
+        };
+        let of = Partition {
+            tenant: webhook.tenant.clone(),
+            workspace: webhook.workspace.clone(),
+        };
+        self.keyring.may_read_runs(by, &of, now).await
     }
 
     async fn deliver(&self, parcel: &Parcel<'_>) -> Result<String, String> {

@@ -57,8 +57,14 @@ impl Opened {
         let packs = packs::load(&settings)?;
         let clock = clock(&settings, &store).await?;
         let host_id = host_id::obtain(settings.host_id.as_deref(), &*store).await?;
-        let courier =
-            WireCourier::open(&store, guard(&settings), settings.public_url.as_deref()).await?;
+        let keyring = Arc::new(Keyring::new(store.clone()));
+        let courier = WireCourier::open(
+            &store,
+            Arc::clone(&keyring),
+            guard(&settings),
+            settings.public_url.as_deref(),
+        )
+        .await?;
         let config = RuntimeConfig {
             courier: Some(Arc::new(courier)),
             clock: Arc::new(clock),
@@ -88,7 +94,7 @@ impl Opened {
             host_id,
             connections,
             runtime,
-            keyring: Arc::new(Keyring::new(store)),
+            keyring,
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
             notary: Arc::new(notary),
             packs,

@@ -78,7 +78,7 @@ fn read(directory: &Path) -> Result<Vec<Source>, Failure> {
 /// Registers documents for every tenant.
 pub(crate) async fn register(runtime: &Runtime, sources: Vec<Source>) -> anyhow::Result<Loaded> {
     // No tenant has this name, so what it sees is what everybody sees.
-    let everybody = runtime.workflows(&TenantId::new("")).await?;
+    let everybody = runtime.workflows(&TenantId::new("").into()).await?;
     let known: HashMap<String, DefinitionHash> = everybody
         .into_iter()
         .map(|registered| (registered.workflow.to_string(), registered.hash))

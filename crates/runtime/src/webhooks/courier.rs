@@ -5,7 +5,7 @@ use tandem_record::{
     EffectId, Event, InterruptView, Recorded, RunId, Sensitivity, Timestamp, TraceContext, Webhook,
     WebhookId, WorkflowId,
 };
-use tandem_store::RunRow;
+use tandem_store::{Fault, RunRow};
 
 /// One attempt at one delivery.
 pub struct Parcel<'a> {
@@ -52,6 +52,9 @@ pub trait Courier: Send + Sync {
 
     /// The secret of one generation of a subscription. Shown to its owner once.
     fn secret(&self, webhook: &WebhookId, generation: u32) -> String;
+
+    /// Whether whoever registered the subscription may still read what it would be told.
+    async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault>;
 
     /// Attempts a delivery once, within a bounded time. What came of it, in words that hold no
     /// secret.

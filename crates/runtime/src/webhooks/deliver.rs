@@ -142,11 +142,22 @@ impl Rounds {
         let changes = if given_up {
             let bury = |row| self.bury(row, "the webhook failed too often");
             due.into_iter().map(bury).collect()
+        } else if !self.may_receive(&subscription, now).await? {
+            let bury =
+                |row| self.bury(row, "who registered the webhook may not read runs any more");
+            due.into_iter().map(bury).collect()
         } else {
             self.make(&subscription, due, now).await?
         };
         self.runtime.inner.crash.reach("effect.after");
         self.record(&subscription, changes).await
+    }
+
+    async fn may_receive(&self, to: &Subscription, now: Timestamp) -> Result<bool, Fault> {
+        match self.runtime.courier() {
+            Some(courier) => courier.may_receive(&to.webhook, now).await,
+            None => Ok(false),
+        }
     }
 
     /// Puts the entry off or away. A delivery that came in meanwhile starts another round; an

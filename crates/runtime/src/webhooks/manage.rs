@@ -11,14 +11,16 @@ use tandem_store::{
     OutboxChange, Progress, WebhookChange,
 };
 
-/// Subscriptions a tenant may have at once.
+/// Subscriptions each workspace may have at once, and the tenant itself.
 pub const MAX_WEBHOOKS: usize = 100;
 
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     #[error("there is no such webhook")]
     NotFound,
-    #[error("a tenant has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed")]
+    #[error(
+        "a tenant or workspace has at most {MAX_WEBHOOKS} webhooks; delete one that is not needed"
+    )]
     TooMany,
     #[error("the webhook failed too often; register it anew")]
     Failed,
@@ -41,7 +43,14 @@ impl Runtime {
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
         let _turn = self.inner.webhooks.changing.lock().await;
-        if self.store().list_webhooks(&webhook.tenant).await?.len() >= MAX_WEBHOOKS {
+        let stored = self.store().list_webhooks(&webhook.tenant).await?;
+        let all: Vec<Subscription> = stored
+            .iter()
+            .map(Subscription::read)
+            .collect::<Result<_, _>>()?;
+        // Each workspace has its own share: none keeps the others out.
+        let beside = |sub: &&Subscription| sub.webhook.workspace == webhook.workspace;
+        if all.iter().filter(beside).count() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
         }
         let change = put(webhook);

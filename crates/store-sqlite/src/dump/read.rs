@@ -7,7 +7,7 @@ use super::{Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, 
 use crate::audit::Chain;
 use crate::copy::{Part, Watcher, trouble};
 use crate::lock::Lock;
-use crate::migrations::CURRENT;
+use crate::migrations::{CURRENT, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
 use crate::often::Often;
 use crate::{Options, connection, events, fault, inbox, interrupts, memory, migrations};
 use rusqlite::types::{ToSql, Value as Sql};
@@ -224,6 +224,8 @@ struct Writer<'a> {
     /// Otherwise each run that came is told by an entry of its own.
     whole: bool,
     memory_position: u64,
+    /// Of the store the rows come from.
+    schema: i32,
     stream_no: i64,
     counts: Counts,
 }
@@ -237,6 +239,7 @@ impl<'a> Writer<'a> {
             keep_places: target.query_row(sql, (), |row| row.get(0))?,
             whole: title.whole,
             memory_position: title.memory_position,
+            schema: title.schema,
             stream_no: events::last_stream_no(target)?,
             known,
             target,
@@ -269,6 +272,9 @@ impl<'a> Writer<'a> {
             taken.ok_or_else(|| lines.wrong("does not fit its table"))?;
             self.counts.add(&table);
             pending += 1;
+        }
+        if self.schema < WORKSPACE_MEMORY_SINCE {
+            self.target.execute_batch(WORKSPACE_MEMORY)?;
         }
         self.keep_memory_in_order()?;
         Ok(transaction.commit()?)

@@ -1,11 +1,11 @@
 //! Many callers at once: one winner where there can be only one, nobody lost, nothing half seen.
 
 use super::idempotency::record;
-use super::sample::{NOW, append, commit, head, must, row, started, whole};
+use super::sample::{NOW, append, commit, head, must, partition, row, started, whole};
 use crate::{Commit, Conflict, DefinitionRecord, Error, Guard, RegistryChange, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tandem_record::{StreamId, TenantId};
+use tandem_record::StreamId;
 use tokio::task::JoinSet;
 
 const WRITERS: u64 = 64;
@@ -117,21 +117,21 @@ pub async fn one_live_run_for_a_scope(store: Arc<dyn Store>) {
         run.scope = Some("order-7".into());
         let mut claim = started(run);
         claim.guards.push(Guard::ScopeFree {
-            tenant: TenantId::new("t1"),
+            owner: partition("t1"),
             scope: "order-7".into(),
         });
         claim
     })
     .await;
     assert_eq!(won.len(), 1, "one run took the scope");
-    let holder = store.live_run_in_scope(&"t1".into(), "order-7").await;
+    let holder = store.live_run_in_scope(&partition("t1"), "order-7").await;
     assert_eq!(holder.unwrap(), Some(format!("r{}", won[0]).into()));
 }
 
 pub async fn one_first_registration(store: Arc<dyn Store>) {
     let won = race(&store, |n| Commit {
         registry: vec![RegistryChange::Register {
-            tenant: Some("t1".into()),
+            owner: Some(partition("t1")),
             definition: DefinitionRecord {
                 hash: format!("d{n}").into(),
                 workflow: "flow".into(),
@@ -140,7 +140,7 @@ pub async fn one_first_registration(store: Arc<dyn Store>) {
             at: NOW,
         }],
         guards: vec![Guard::Means {
-            tenant: Some("t1".into()),
+            owner: Some(partition("t1")),
             workflow: "flow".into(),
             hash: None,
         }],
@@ -148,7 +148,7 @@ pub async fn one_first_registration(store: Arc<dyn Store>) {
     })
     .await;
     assert_eq!(won.len(), 1, "one was the first");
-    let found = store.registered(&"t1".into(), &"flow".into()).await;
+    let found = store.registered(&partition("t1"), &"flow".into()).await;
     let hash = found.unwrap().expect("it is registered").hash;
     assert_eq!(hash, format!("d{}", won[0]).into());
 }

@@ -1,13 +1,13 @@
-//! Documents are kept by content; an id is a tenant's own document or the shared one.
+//! Documents are kept by content; an id is the document of a workspace, of a tenant, or the shared one.
 
-use super::sample::{NOW, append, commit, conflict, later, must};
-use crate::{Commit, DefinitionRecord, Guard, RegistryChange, Store};
+use super::sample::{NOW, append, commit, conflict, later, must, partition};
+use crate::{Commit, DefinitionRecord, Guard, Registered, RegistryChange, Store};
 use std::sync::Arc;
-use tandem_record::{DefinitionHash, StreamId, TenantId, Timestamp, WorkflowId};
+use tandem_record::{DefinitionHash, StreamId, Timestamp, WorkflowId};
 
-fn register(tenant: Option<&str>, workflow: &str, hash: &str, at: Timestamp) -> RegistryChange {
+fn register(owner: Option<&str>, workflow: &str, hash: &str, at: Timestamp) -> RegistryChange {
     RegistryChange::Register {
-        tenant: tenant.map(TenantId::new),
+        owner: owner.map(partition),
         definition: DefinitionRecord {
             hash: DefinitionHash::new(hash),
             workflow: WorkflowId::new(workflow),
@@ -17,9 +17,9 @@ fn register(tenant: Option<&str>, workflow: &str, hash: &str, at: Timestamp) -> 
     }
 }
 
-fn unregister(tenant: Option<&str>, workflow: &str) -> RegistryChange {
+fn unregister(owner: Option<&str>, workflow: &str) -> RegistryChange {
     RegistryChange::Unregister {
-        tenant: tenant.map(TenantId::new),
+        owner: owner.map(partition),
         workflow: WorkflowId::new(workflow),
     }
 }
@@ -32,9 +32,9 @@ fn registry(changes: impl IntoIterator<Item = RegistryChange>) -> Commit {
 }
 
 /// The hash an id means and whether it is shared.
-async fn meaning(store: &Arc<dyn Store>, tenant: &str, flow: &str) -> Option<(String, bool)> {
+async fn meaning(store: &Arc<dyn Store>, owner: &str, flow: &str) -> Option<(String, bool)> {
     let found = store
-        .registered(&TenantId::new(tenant), &WorkflowId::new(flow))
+        .registered(&partition(owner), &WorkflowId::new(flow))
         .await
         .unwrap()?;
     let document = format!(r#"{{"content":"{}"}}"#, found.hash);
@@ -54,10 +54,77 @@ pub async fn a_tenant_shadows_the_shared_document(store: Arc<dyn Store>) {
     assert_eq!(meaning(&store, "t1", "flow").await, shared, "uncovered");
 }
 
-pub async fn a_registration_can_depend_on_what_the_id_meant(store: Arc<dyn Store>) {
-    let guarded = |tenant: Option<&str>, hash: Option<&str>| Commit {
+pub async fn a_workspace_shadows_its_tenant_and_nobody_else(store: Arc<dyn Store>) {
+    let changes = [
+        register(None, "flow", "d1", NOW),
+        register(Some("t1"), "flow", "d2", NOW),
+        register(Some("t1/red"), "flow", "d3", NOW),
+        register(Some("t1/blue"), "own", "d4", NOW),
+        register(Some("t2/red"), "flow", "d5", NOW),
+    ];
+    must(&store, registry(changes)).await;
+    for (owner, flow, hash) in [
+        ("t1/red", "flow", Some("d3")),
+        ("t1/blue", "flow", Some("d2")),
+        ("t1", "flow", Some("d2")),
+        ("t2/red", "flow", Some("d5")),
+        ("t2", "flow", Some("d1")),
+        ("t1/blue", "own", Some("d4")),
+        ("t1/red", "own", None),
+        ("t1", "own", None),
+    ] {
+        let meant = meaning(&store, owner, flow).await.map(|(hash, _)| hash);
+        assert_eq!(meant.as_deref(), hash, "{flow} in {owner}");
+    }
+    for (owner, expected) in [
+        (
+            "t1/blue",
+            vec![("flow", "d2", None), ("own", "d4", Some("blue"))],
+        ),
+        ("t1/red", vec![("flow", "d3", Some("red"))]),
+        ("t1", vec![("flow", "d2", None)]),
+    ] {
+        let listed = store.list_registered(&partition(owner)).await.unwrap();
+        assert_eq!(told(&listed), expected, "seen in {owner}");
+    }
+    let listed = store.list_of_workspaces(&"t1".into()).await.unwrap();
+    let expected = [("own", "d4", Some("blue")), ("flow", "d3", Some("red"))];
+    assert_eq!(told(&listed), expected, "by workspace");
+    // What a workspace registers or gives up is its own.
+    let changes = [
+        register(Some("t1/red"), "flow", "d6", NOW),
+        unregister(Some("t2/red"), "flow"),
+    ];
+    must(&store, registry(changes)).await;
+    for (owner, hash) in [("t1/red", "d6"), ("t1", "d2"), ("t2/red", "d1")] {
+        let meant = meaning(&store, owner, "flow").await.map(|(hash, _)| hash);
+        assert_eq!(meant.as_deref(), Some(hash), "afterwards in {owner}");
+    }
+    let guarded = |owner: &str, hash: Option<&str>| Commit {
         guards: vec![Guard::Means {
-            tenant: tenant.map(TenantId::new),
+            owner: Some(partition(owner)),
+            workflow: WorkflowId::new("flow"),
+            hash: hash.map(DefinitionHash::new),
+        }],
+        ..Commit::default()
+    };
+    must(&store, guarded("t1/red", Some("d6"))).await;
+    must(&store, guarded("t1/blue", None)).await;
+    conflict(&store, guarded("t1/blue", Some("d2"))).await;
+}
+
+fn told(listed: &[Registered]) -> Vec<(&str, &str, Option<&str>)> {
+    let told = listed.iter().map(|r| {
+        let workspace = r.workspace.as_ref().map(AsRef::as_ref);
+        (r.workflow.as_str(), r.hash.as_str(), workspace)
+    });
+    told.collect()
+}
+
+pub async fn a_registration_can_depend_on_what_the_id_meant(store: Arc<dyn Store>) {
+    let guarded = |owner: Option<&str>, hash: Option<&str>| Commit {
+        guards: vec![Guard::Means {
+            owner: owner.map(partition),
             workflow: WorkflowId::new("flow"),
             hash: hash.map(DefinitionHash::new),
         }],
@@ -112,7 +179,7 @@ pub async fn registering_again_moves_the_id(store: Arc<dyn Store>) {
         }
     }
     let found = store
-        .registered(&"t1".into(), &"flow".into())
+        .registered(&partition("t1"), &"flow".into())
         .await
         .unwrap();
     assert_eq!(found.unwrap().registered_at, later(3));
@@ -131,7 +198,7 @@ pub async fn lists_what_the_tenant_sees(store: Arc<dyn Store>) {
         register(Some("t2"), "gamma", "d5", NOW),
     ];
     must(&store, registry(changes)).await;
-    let listed = store.list_registered(&"t1".into()).await.unwrap();
+    let listed = store.list_registered(&partition("t1")).await.unwrap();
     let seen: Vec<_> = listed
         .iter()
         .map(|r| (r.workflow.as_str(), r.hash.as_str(), r.shared))

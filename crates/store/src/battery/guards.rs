@@ -1,10 +1,12 @@
 //! Conditions of a commit hold inside its transaction, or nothing is written.
 
 use super::sample::started;
-use super::sample::{NOW, append, commit, conflict, entry, head, later, moved, must, put, row};
+use super::sample::{
+    NOW, append, commit, conflict, entry, head, later, moved, must, partition, put, row,
+};
 use crate::{Commit, Conflict, Guard, LeaseRequest, OutboxChange, Store};
 use std::sync::Arc;
-use tandem_record::{EffectId, RunStatus, StreamId, TenantId};
+use tandem_record::{EffectId, RunStatus, StreamId};
 
 fn holds(effect: &str, owner: &str) -> Guard {
     Guard::HoldsLease {
@@ -13,9 +15,9 @@ fn holds(effect: &str, owner: &str) -> Guard {
     }
 }
 
-fn free(tenant: &str, scope: &str) -> Guard {
+fn free(owner: &str, scope: &str) -> Guard {
     Guard::ScopeFree {
-        tenant: TenantId::new(tenant),
+        owner: partition(owner),
         scope: scope.into(),
     }
 }
@@ -68,6 +70,23 @@ pub async fn scope_guard_sees_live_runs_only(store: Arc<dyn Store>) {
         must(&store, moved(run.clone(), Some(after))).await;
         must(&store, only(free("t1", "order-7"))).await;
     }
+}
+
+pub async fn a_scope_is_taken_in_its_workspace_only(store: Arc<dyn Store>) {
+    let mut run = row("t1", "r1");
+    run.scope = Some("order-7".into());
+    run.workspace = Some("red".into());
+    must(&store, started(run)).await;
+    is_guard(&conflict(&store, only(free("t1/red", "order-7"))).await);
+    for elsewhere in ["t1", "t1/blue", "t2/red"] {
+        must(&store, only(free(elsewhere, "order-7"))).await;
+        let owner = partition(elsewhere);
+        let holder = store.live_run_in_scope(&owner, "order-7").await;
+        assert_eq!(holder.unwrap(), None, "{elsewhere}");
+    }
+    let owner = partition("t1/red");
+    let holder = store.live_run_in_scope(&owner, "order-7").await;
+    assert_eq!(holder.unwrap(), Some("r1".into()));
 }
 
 pub async fn a_failed_guard_leaves_no_trace(store: Arc<dyn Store>) {

@@ -76,6 +76,7 @@ macro_rules! battery {
                 concurrent_commits_make_one_chain, finds_the_entry_of_a_decision,
                 seals_follow_one_another;
             guards: lease_guard_needs_the_holder, scope_guard_sees_live_runs_only,
+                a_scope_is_taken_in_its_workspace_only,
                 a_failed_guard_leaves_no_trace, guards_look_before_the_commit_writes;
             idempotency: answers_what_was_committed, a_used_key_conflicts,
                 a_conflicting_commit_records_no_answer, forgets_the_oldest_first;
@@ -100,6 +101,7 @@ macro_rules! battery {
                 lists_newest_first, filters_combine, pages_stay_stable_while_runs_arrive,
                 scope_finds_live_runs, counts_by_status;
             definitions: a_tenant_shadows_the_shared_document,
+                a_workspace_shadows_its_tenant_and_nobody_else,
                 a_registration_can_depend_on_what_the_id_meant, unregistering_keeps_pinned_content,
                 registering_again_moves_the_id, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;

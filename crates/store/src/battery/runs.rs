@@ -1,6 +1,6 @@
 //! The run listing: bound to tenants, filtered, and steady under a reader's feet.
 
-use super::sample::{later, moved, must, row, started};
+use super::sample::{later, moved, must, partition, row, started};
 use crate::{Listing, Page, RunFilter, RunRow, Store};
 use std::sync::Arc;
 use tandem_record::{RunId, RunStatus, Seq, StreamId, TenantId, WorkflowId, WorkspaceId};
@@ -170,8 +170,8 @@ pub async fn pages_stay_stable_while_runs_arrive(store: Arc<dyn Store>) {
 
 pub async fn scope_finds_live_runs(store: Arc<dyn Store>) {
     let scope = async |tenant: &str| {
-        let tenant = TenantId::new(tenant);
-        store.live_run_in_scope(&tenant, "order-7").await.unwrap()
+        let owner = partition(tenant);
+        store.live_run_in_scope(&owner, "order-7").await.unwrap()
     };
     let mut run = row("t1", "r1");
     run.scope = Some("order-7".into());

@@ -7,7 +7,8 @@ use crate::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, RunId, RunStatus, Seq, StreamId, TenantId, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, Partition, RunId, RunStatus, Seq, StreamId, TenantId, Timestamp,
+    WorkflowId,
 };
 
 /// An arbitrary moment; checks count from here.
@@ -43,6 +44,18 @@ pub fn commit(appends: impl IntoIterator<Item = Append>) -> Commit {
     Commit {
         appends: appends.into_iter().collect(),
         ..Commit::default()
+    }
+}
+
+/// `tenant`, or `tenant/workspace`.
+pub fn partition(text: &str) -> Partition {
+    let (tenant, workspace) = match text.split_once('/') {
+        Some((tenant, workspace)) => (tenant, Some(workspace.into())),
+        None => (text, None),
+    };
+    Partition {
+        tenant: tenant.into(),
+        workspace,
     }
 }
 

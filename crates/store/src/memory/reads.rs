@@ -14,7 +14,8 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, InterruptId, RunId, StreamId, TenantId, Timestamp, WorkflowId, WorkspaceId,
+    DefinitionHash, InterruptId, Partition, RunId, StreamId, TenantId, Timestamp, WorkflowId,
+    WorkspaceId,
 };
 
 fn stored(state: &State, run: &RunId) -> Option<StoredRun> {
@@ -84,12 +85,12 @@ impl ReadRuns for MemoryStore {
 
     async fn live_run_in_scope(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         scope: &str,
     ) -> Result<Option<RunId>, Fault> {
         let state = self.state()?;
         Ok(state
-            .live_in_scope(tenant, scope)
+            .live_in_scope(owner, scope)
             .map(|run| run.run_id.clone()))
     }
 
@@ -215,8 +216,8 @@ fn asked_for(filter: &InterruptFilter, row: &InterruptRow) -> bool {
         && (filter.workspace.is_none() || row.workspace == filter.workspace)
 }
 
-fn meaning(state: &State, tenant: Option<&TenantId>, workflow: &WorkflowId) -> Option<Registered> {
-    let (hash, registered_at) = state.registry.get(&(tenant.cloned(), workflow.clone()))?;
+fn meaning(state: &State, owner: Option<&Partition>, workflow: &WorkflowId) -> Option<Registered> {
+    let (hash, registered_at) = state.registry.get(&(owner.cloned(), workflow.clone()))?;
     let document = state
         .documents
         .get(hash)
@@ -226,9 +227,15 @@ fn meaning(state: &State, tenant: Option<&TenantId>, workflow: &WorkflowId) -> O
         workflow: workflow.clone(),
         hash: hash.clone(),
         document,
-        shared: tenant.is_none(),
+        shared: owner.is_none(),
+        workspace: owner.and_then(|owner| owner.workspace.clone()),
         registered_at: *registered_at,
     })
+}
+
+/// Whether what is registered for `holder` means something to `owner`.
+fn is_above(holder: &Partition, owner: &Partition) -> bool {
+    holder == owner || (holder.tenant == owner.tenant && holder.workspace.is_none())
 }
 
 #[async_trait]
@@ -239,20 +246,25 @@ impl ReadDefinitions for MemoryStore {
 
     async fn registered(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
         let state = self.state()?;
-        Ok(meaning(&state, Some(tenant), workflow).or_else(|| meaning(&state, None, workflow)))
+        let tenant = Partition::from(owner.tenant.clone());
+        let places = [Some(owner), Some(&tenant), None];
+        Ok(places
+            .into_iter()
+            .find_map(|place| meaning(&state, place, workflow)))
     }
 
-    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
         let state = self.state()?;
         let mut visible = BTreeMap::new();
-        // Shared ids sort first, so a tenant's own document takes their place.
-        for (owner, workflow) in state.registry.keys() {
-            if owner.as_ref().is_none_or(|owner| owner == tenant) {
-                let meaning = meaning(&state, owner.as_ref(), workflow);
+        // What is shared sorts first, then what is of a tenant, so that the nearer document takes
+        // the place of the farther.
+        for (holder, workflow) in state.registry.keys() {
+            if holder.as_ref().is_none_or(|holder| is_above(holder, owner)) {
+                let meaning = meaning(&state, holder.as_ref(), workflow);
                 visible.insert(
                     workflow.clone(),
                     meaning.expect("the key is in the registry"),
@@ -260,6 +272,17 @@ impl ReadDefinitions for MemoryStore {
             }
         }
         Ok(visible.into_values().collect())
+    }
+
+    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+        let state = self.state()?;
+        let of_workspaces = state.registry.keys().filter_map(|(holder, workflow)| {
+            let holder = holder
+                .as_ref()
+                .filter(|holder| holder.tenant == *tenant && holder.workspace.is_some())?;
+            meaning(&state, Some(holder), workflow)
+        });
+        Ok(of_workspaces.collect())
     }
 }
 

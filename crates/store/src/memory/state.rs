@@ -15,8 +15,8 @@ use crate::setback::Setback;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, TimerKey, Timestamp,
-    WebhookId, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, TimerKey,
+    Timestamp, WebhookId, WorkflowId,
 };
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ pub(super) struct State {
     pub(super) failed_effects: BTreeMap<EffectId, Setback>,
     pub(super) idempotency: BTreeMap<IdempotencyKey, IdempotencyRecord>,
     pub(super) documents: HashMap<DefinitionHash, Arc<str>>,
-    pub(super) registry: BTreeMap<(Option<TenantId>, WorkflowId), (DefinitionHash, Timestamp)>,
+    pub(super) registry: BTreeMap<(Option<Partition>, WorkflowId), (DefinitionHash, Timestamp)>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) keys: BTreeMap<String, KeyRecord>,
     pub(super) audit: AuditLog,
@@ -105,8 +105,8 @@ impl State {
                     )));
                 }
             }
-            Guard::ScopeFree { tenant, scope } => {
-                if let Some(run) = self.live_in_scope(tenant, scope) {
+            Guard::ScopeFree { owner, scope } => {
+                if let Some(run) = self.live_in_scope(owner, scope) {
                     return Err(Conflict::Guard(format!(
                         "scope {scope} is taken by run {}",
                         run.run_id
@@ -121,11 +121,11 @@ impl State {
                 }
             }
             Guard::Means {
-                tenant,
+                owner,
                 workflow,
                 hash,
             } => {
-                let place = (tenant.clone(), workflow.clone());
+                let place = (owner.clone(), workflow.clone());
                 let meant = self.registry.get(&place).map(|(meant, _)| meant);
                 if meant != hash.as_ref() {
                     let message = format!("workflow {workflow} means something else");
@@ -148,9 +148,10 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn live_in_scope(&self, tenant: &TenantId, scope: &str) -> Option<&RunRow> {
+    pub(super) fn live_in_scope(&self, owner: &Partition, scope: &str) -> Option<&RunRow> {
         self.runs.iter().find(|run| {
-            run.tenant == *tenant
+            run.tenant == owner.tenant
+                && run.workspace == owner.workspace
                 && run.scope.as_deref() == Some(scope)
                 && !run.status.is_terminal()
         })
@@ -274,7 +275,7 @@ impl State {
     fn change_registry(&mut self, change: RegistryChange) {
         match change {
             RegistryChange::Register {
-                tenant,
+                owner,
                 definition,
                 at,
             } => {
@@ -284,10 +285,10 @@ impl State {
                     document,
                 } = definition;
                 self.documents.entry(hash.clone()).or_insert(document);
-                self.registry.insert((tenant, workflow), (hash, at));
+                self.registry.insert((owner, workflow), (hash, at));
             }
-            RegistryChange::Unregister { tenant, workflow } => {
-                self.registry.remove(&(tenant, workflow));
+            RegistryChange::Unregister { owner, workflow } => {
+                self.registry.remove(&(owner, workflow));
             }
         }
     }

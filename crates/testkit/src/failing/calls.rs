@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, RunId, Seq, StreamId, TenantId, Timestamp, WebhookId,
-    WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, Timestamp,
+    WebhookId, WorkflowId, WorkspaceId,
 };
 use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
@@ -193,11 +193,11 @@ impl ReadRuns for FailingStore {
 
     async fn live_run_in_scope(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         scope: &str,
     ) -> Result<Option<RunId>, Fault> {
         self.faults.of_read().await?;
-        self.inner.live_run_in_scope(tenant, scope).await
+        self.inner.live_run_in_scope(owner, scope).await
     }
 
     async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {
@@ -215,16 +215,21 @@ impl ReadDefinitions for FailingStore {
 
     async fn registered(
         &self,
-        tenant: &TenantId,
+        owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
         self.faults.of_read().await?;
-        self.inner.registered(tenant, workflow).await
+        self.inner.registered(owner, workflow).await
     }
 
-    async fn list_registered(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
         self.faults.of_read().await?;
-        self.inner.list_registered(tenant).await
+        self.inner.list_registered(owner).await
+    }
+
+    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.list_of_workspaces(tenant).await
     }
 }
 

@@ -217,7 +217,7 @@ async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     for _ in 0..times {
         let answer = key.clone().map(answering);
         match runtime
-            .submit(&tenant(), &run, command.clone(), answer)
+            .submit(&tenant().into(), &run, command.clone(), answer)
             .await
         {
             Ok(reply) => {
@@ -264,7 +264,11 @@ async fn repeat_delivery(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng
             effect: chosen.effect.clone(),
             outcome,
         };
-        drop(runtime.submit(&tenant(), &chosen.run, command, None).await);
+        drop(
+            runtime
+                .submit(&tenant().into(), &chosen.run, command, None)
+                .await,
+        );
     }
 }
 
@@ -285,7 +289,7 @@ async fn false_alarm(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
         },
     };
     let reply = runtime
-        .submit(&tenant(), &run, Command::TimerFired(key), None)
+        .submit(&tenant().into(), &run, Command::TimerFired(key), None)
         .await;
     if let Ok(reply @ (Reply::Paused { .. } | Reply::Resumed { .. })) = reply {
         let message = format!("a timer was answered {reply:?}");

@@ -215,7 +215,7 @@ impl Simulation {
             };
             let permissions = Permissions::default();
             if runtime
-                .register(Some(&tenant), document, permissions)
+                .register(Some(&tenant.clone().into()), document, permissions)
                 .await
                 .is_ok()
             {
@@ -244,7 +244,7 @@ impl Simulation {
                 // It may have been resumed or ended since it was listed.
                 drop(
                     runtime
-                        .submit(&client::tenant(), &run.run_id, resume, None)
+                        .submit(&client::tenant().into(), &run.run_id, resume, None)
                         .await,
                 );
             }

@@ -73,7 +73,9 @@ async fn decide(
     proposal: Proposal,
     judge: Judge,
 ) {
-    let reply = runtime.decide(&tenant(), run, proposal, judge, None).await;
+    let reply = runtime
+        .decide(&tenant().into(), run, proposal, judge, None)
+        .await;
     if let Ok(reply) = reply {
         sim.knowledge.lock().replies.push((run.clone(), reply));
     }
@@ -98,7 +100,9 @@ pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: 
         by: None,
     };
     for _ in 0..rng.random_range(1..3) {
-        let told = runtime.submit(&tenant(), &run, command.clone(), None).await;
+        let told = runtime
+            .submit(&tenant().into(), &run, command.clone(), None)
+            .await;
         if let Ok(reply) = told {
             sim.knowledge.lock().replies.push((run.clone(), reply));
         }
@@ -121,7 +125,7 @@ pub(super) async fn answer_everything(runtime: &Runtime) -> Result<(), String> {
         };
         let judge: Judge = Arc::new(|_: &DecisionPolicy| Verdict::Granted(Standing::default()));
         let reply = runtime
-            .decide(&tenant(), &row.run_id, proposal, judge, None)
+            .decide(&tenant().into(), &row.run_id, proposal, judge, None)
             .await;
         match reply {
             Ok(Reply::Resolved { .. }) | Err(SubmitError::Refused(_)) => {}
