@@ -22,6 +22,7 @@ mod model;
 mod nesting;
 mod pack;
 mod run;
+mod size;
 mod timer;
 mod tool;
 mod view;
@@ -56,6 +57,7 @@ pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,
 };
+pub use size::Size;
 pub use timer::TimerKey;
 pub use tool::{ToolAsk, ToolRequest, ToolTransport};
 pub use view::{
@@ -75,4 +77,8 @@ where
     D: serde::Deserializer<'de>,
 {
     serde::Deserialize::deserialize(d).map(Some)
+}
+
+pub(crate) fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

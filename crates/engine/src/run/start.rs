@@ -54,7 +54,7 @@ impl Turn<'_> {
             self.fail_node(ix, error, None, None);
             return;
         }
-        let inputs = self.run.port_values(ix);
+        let inputs = self.run.port_values(ix, self.cx.limits);
         let before = &self.run.state.nodes[ix];
         let again = entry.retry || before.cut_off;
         let execution = if again {

@@ -88,11 +88,15 @@ impl Tape<'_, '_> {
         else {
             return false;
         };
-        let call = self.turn.run.port_values(ix).and_then(|inputs| {
-            let then = Some(&**request);
-            let turn = &self.turn;
-            turn.model_call(ix, config, &inputs, *execution, then)
-        });
+        let call = self
+            .turn
+            .run
+            .port_values(ix, self.turn.cx.limits)
+            .and_then(|inputs| {
+                let then = Some(&**request);
+                let turn = &self.turn;
+                turn.model_call(ix, config, &inputs, *execution, then)
+            });
         let Ok(call) = call else {
             return false;
         };
@@ -249,6 +253,7 @@ impl Tape<'_, '_> {
             error: error.clone(),
             attempts: state.attempt + 1,
             child: None,
+            returned: 0,
         };
         let cause = self.turn.emit(failed, Some(cause));
         self.turn.fail_run(error, Some(ix), Some(cause));
