@@ -51,6 +51,8 @@ pub struct RuntimeConfig {
     pub max_effects: usize,
     /// Runs whose state is kept in memory.
     pub cached_runs: usize,
+    /// Bytes of state kept in memory, over all runs.
+    pub cached_bytes: usize,
     /// How long an ended run keeps its log.
     pub retention: Retention,
 }
@@ -73,6 +75,7 @@ impl RuntimeConfig {
             alone: true,
             max_effects: 256,
             cached_runs: 2048,
+            cached_bytes: 256 * 1024 * 1024,
             retention: Retention::default(),
         }
     }

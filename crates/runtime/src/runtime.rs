@@ -65,7 +65,7 @@ impl Runtime {
         }
         let runtime = Self {
             inner: Arc::new(Inner {
-                live: LiveRuns::new(config.cached_runs),
+                live: LiveRuns::new(config.cached_runs, config.cached_bytes),
                 effects: Effects::new(config.max_effects),
                 webhooks: Webhooks::new(config.max_effects, config.alone),
                 config,

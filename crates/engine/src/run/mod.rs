@@ -51,7 +51,7 @@ pub use agents::{AgentPolicy, Escalation, REASONING_TOKEN_LIMIT};
 pub use announce::wanted_announcements;
 pub use birth::Birth;
 pub use compact::sources_at_once;
-pub use decide::{bear, create, decide};
+pub use decide::{abandon, bear, create, decide};
 pub use foresee::Ahead;
 pub use fork::{Source, fork};
 pub use limits::Limits;

@@ -2,7 +2,7 @@
 //! newer one may share the environment.
 
 use super::layer::{Layer, MemoryLayer, OtelLayer};
-use super::{Hidden, LogFormat, OtelProtocol, tools};
+use super::{Hidden, LimitsLayer, LogFormat, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,6 +48,7 @@ impl Environment<'_> {
             retention_seconds: self.seconds("TANDEM_RETENTION_SECONDS")?,
             retention: None,
             memory: self.compaction()?,
+            limits: LimitsLayer::of(self)?,
             confidence_floor: self
                 .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
@@ -97,7 +98,7 @@ impl Environment<'_> {
         }
     }
 
-    fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {
+    pub(super) fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };

@@ -1,6 +1,8 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
-use super::{Hidden, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer};
+use super::{
+    Hidden, LimitsLayer, LogFormat, ModelLayer, OtelProtocol, RetentionLayer, ToolServerLayer,
+};
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,6 +26,7 @@ pub(crate) struct Layer {
     pub(crate) retention_seconds: Option<u64>,
     pub(crate) retention: Option<RetentionLayer>,
     pub(crate) memory: Option<MemoryLayer>,
+    pub(crate) limits: Option<LimitsLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     /// Models nodes may ask, by name.
@@ -73,6 +76,10 @@ impl Layer {
             retention_seconds: self.retention_seconds.or(below.retention_seconds),
             retention: self.retention.or(below.retention),
             memory: self.memory.or(below.memory),
+            limits: match (self.limits, below.limits) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
             groups: self.groups.or(below.groups),
             models: self.models.or(below.models),
             mcp_servers: self.mcp_servers.or(below.mcp_servers),
@@ -103,6 +110,7 @@ impl Layer {
             retention_seconds: None,
             retention: None,
             memory: None,
+            limits: None,
             groups: None,
             models: None,
             mcp_servers: None,

@@ -6,6 +6,7 @@
 mod environment;
 mod file;
 mod layer;
+mod limits;
 mod listen;
 mod models;
 mod retention;
@@ -16,6 +17,7 @@ mod tests;
 
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
+pub(crate) use limits::LimitsLayer;
 pub(crate) use listen::parse_listen;
 pub(crate) use models::{Model, ModelLayer, Reached};
 pub(crate) use retention::RetentionLayer;
@@ -65,8 +67,8 @@ pub(crate) struct Settings {
     pub(crate) otel: Option<Otel>,
     /// How long an ended run keeps its log.
     pub(crate) retention: Retention,
-    /// Notes under one name above which the oldest become one.
-    pub(crate) compact_above: Option<u64>,
+    /// Bounds of every run.
+    pub(crate) limits: Limits,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
     /// Models nodes may ask, by name.
     pub(crate) models: BTreeMap<String, Model>,
@@ -157,6 +159,7 @@ pub(crate) fn resolve(
             )
         })?;
     let secrets = layer.secrets.unwrap_or_default();
+    let limits = layer.limits.unwrap_or_default();
     Ok(Settings {
         agent_policy,
         models: models::models(layer.models.unwrap_or_default(), &secrets)?,
@@ -181,7 +184,10 @@ pub(crate) fn resolve(
             layer.retention_seconds,
             layer.retention.unwrap_or_default(),
         )?,
-        compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
+        limits: Limits {
+            compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
+            ..limits.limits()?
+        },
         groups: groups(layer.groups.unwrap_or_default())?,
     })
 }

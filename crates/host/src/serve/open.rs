@@ -55,10 +55,7 @@ impl Opened {
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
             agents: settings.agent_policy.clone(),
-            limits: tandem_runtime::Limits {
-                compact_above: settings.compact_above,
-                ..tandem_runtime::Limits::default()
-            },
+            limits: settings.limits,
             providers: providers(&settings),
             packs: packs::types(packs.as_deref()),
             tools: tool_servers(&settings),

@@ -14,9 +14,10 @@ use tandem_store::{
     DeliveryRow, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     KeyRecord, Keys, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow, MemoryView,
-    Outbox, OutboxEntry, Page, ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadLog,
-    ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, Room, RunFilter,
-    RunPosition, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    Outbox, OutboxEntry, Page, PageLimit, ReadDefinitions, ReadIdempotency, ReadInterrupts,
+    ReadLog, ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks, Registered, Room,
+    RunFilter, RunPosition, Settings, SnapshotRecord, StoredRun, StoredWebhook, StreamSlice,
+    Upkeep,
 };
 
 #[async_trait]
@@ -49,14 +50,14 @@ impl Log for FailingStore {
 
 #[async_trait]
 impl ReadLog for FailingStore {
-    async fn events(
+    async fn event_page(
         &self,
         stream: &StreamId,
         after: Option<Seq>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<StreamSlice, Fault> {
         self.faults.of_read().await?;
-        self.inner.events(stream, after, limit).await
+        self.inner.event_page(stream, after, limit).await
     }
 
     async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault> {

@@ -19,7 +19,7 @@ mod timer;
 use super::refusal::Undecided;
 use super::state::{Phase, Run};
 use super::turn::{Context, Decision, Turn};
-use tandem_record::{Command, Reply};
+use tandem_record::{Command, ErrorInfo, Reply};
 
 pub(super) use create::check;
 pub use create::{bear, create};
@@ -69,6 +69,16 @@ pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision,
         Command::Continue => go_on(&mut turn),
     };
     turn.decided(reply)
+}
+
+/// Ends a run that cannot go on for a reason of its host's.
+pub fn abandon(run: &Run, error: ErrorInfo, cx: &Context<'_>) -> Decision {
+    let mut turn = Turn::new(run, cx);
+    if !turn.run.state.phase.is_terminal() {
+        let cause = turn.run.state.head;
+        turn.fail_run(error, None, cause);
+    }
+    turn.finish(Reply::Accepted)
 }
 
 fn go_on(turn: &mut Turn<'_>) -> Reply {
