@@ -26,6 +26,7 @@ impl Log for FailingStore {
         match self.faults.of_commit() {
             Mishap::None => self.apply(commit).await,
             Mishap::FailsBefore => Err(trouble().into()),
+            Mishap::NeverFits => Err(Fault::permanent("too_large", "a row is too long").into()),
             Mishap::FailsAfter => {
                 self.apply(commit).await?;
                 Err(trouble().into())

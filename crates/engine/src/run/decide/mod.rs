@@ -68,6 +68,10 @@ pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision,
         } => event::deliver(&mut turn, event_id, event_type, payload, by)?,
         Command::Continue => go_on(&mut turn),
     };
+    // Not every command advances the run; what it brings is kept all the same.
+    if matches!(turn.run.state.phase, Phase::Running | Phase::Paused) {
+        turn.fail_if_too_large();
+    }
     turn.decided(reply)
 }
 

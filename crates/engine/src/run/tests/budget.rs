@@ -68,7 +68,10 @@ fn a_run_whose_state_outgrows_its_budget_fails_and_says_so() {
     let failed = run.log().iter();
     let failed = failed.filter(|r| matches!(r.event, Event::RunFailed { .. }));
     assert_eq!(failed.count(), 1);
-    assert!(run.timers().is_empty() && run.outbox().count() == 0, "nothing is tried again");
+    assert!(
+        run.timers().is_empty() && run.outbox().count() == 0,
+        "nothing is tried again"
+    );
 }
 
 #[test]
@@ -77,7 +80,11 @@ fn open_questions_are_closed_when_the_budget_is_exceeded() {
         .variable("v", json!({}))
         .node("ask", "core.approvalGate", json!({}))
         .node("loop", "core.loop", json!({"times": 100}))
-        .node("write", "core.channelWrite", json!({"channelName": "all", "reducer": "append"}))
+        .node(
+            "write",
+            "core.channelWrite",
+            json!({"channelName": "all", "reducer": "append"}),
+        )
         .port("value", from_variable("v"))
         .path("loop write loop");
     let mut run = Stage::new(grows);
@@ -249,7 +256,11 @@ fn growing(steps: &[Grows], times: u64) -> Flow {
                 .node(&id, "core.setVariable", json!({"name": "v"}))
                 .port("value", expression("variables")),
             Grows::Writes => flow
-                .node(&id, "core.channelWrite", json!({"channelName": "all", "reducer": "append"}))
+                .node(
+                    &id,
+                    "core.channelWrite",
+                    json!({"channelName": "all", "reducer": "append"}),
+                )
                 .port("value", expression("variables")),
             Grows::Calls(names) => {
                 let pairs = (0..*names).map(|n| (format!("m{n}"), json!("v")));
