@@ -55,7 +55,7 @@ class Attacked:
         began = time.monotonic()
         run = self.host.create("neighbour")
         assert self.host.ended(run)["status"] == "completed"
-        assert time.monotonic() - began < 5, "the neighbour waited"
+        assert time.monotonic() - began < 15, "the neighbour waited"
 
     def fails_with(self, run, *codes, timeout=60):
         ended = self.host.ended(run, timeout)
@@ -130,7 +130,7 @@ def check_fifteen_readers_that_do_not_read_cost_little(binary):
         try:
             settled(host)
             grew = (resident(host) - before) / MIB
-            assert grew < 200, f"15 readers cost {grew:.0f} MiB"
+            assert grew < 80, f"15 readers cost {grew:.0f} MiB"
             attacked.neighbour_works()
         finally:
             for reader in readers:
