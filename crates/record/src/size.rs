@@ -91,7 +91,7 @@ impl Counter {
     }
 }
 
-impl<'c> ser::Serializer for &'c mut Counter {
+impl ser::Serializer for &mut Counter {
     type Ok = ();
     type Error = fmt::Error;
     type SerializeSeq = Self;
