@@ -3,12 +3,15 @@
 
 use crate::api::Doors;
 use tandem_record::{Recorded, RunId, Seq};
-use tandem_runtime::{Fault, Runtime, StoredRun};
+use tandem_runtime::{Fault, PageLimit, Runtime, StoredRun};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Events read in one go.
-pub(crate) const PAGE: usize = 512;
+/// What is read in one go. A reader that stops reading holds this much, or one event.
+pub(crate) const PAGE: PageLimit = PageLimit {
+    events: 512,
+    bytes: 256 * 1024,
+};
 
 pub(crate) struct Follower {
     runtime: Runtime,
@@ -51,7 +54,8 @@ impl Follower {
                 return Ok(News::Over);
             }
             self.bell.mark_unchanged();
-            let page = self.runtime.events(&self.run, self.cursor, PAGE).await?;
+            let page = self.runtime.event_page(&self.run, self.cursor, PAGE);
+            let page = page.await?;
             let events = page.map(|page| page.events).unwrap_or_default();
             if let Some(last) = events.last() {
                 self.cursor = Some(last.seq);

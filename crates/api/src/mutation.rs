@@ -136,7 +136,10 @@ impl Mutation {
         caller: &Partition,
     ) -> Result<Begun, Problem> {
         // Only now: a caller who sends slowly must not keep others out.
-        let place = doors.mutations.take(&caller.tenant, self.body.len()).await?;
+        let place = doors
+            .mutations
+            .take(&caller.tenant, self.body.len())
+            .await?;
         self.place.get_or_init(|| place);
         let Some(sent) = &self.key else {
             return Ok(Begun::Now(Ticket(None)));

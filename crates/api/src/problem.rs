@@ -333,6 +333,14 @@ impl Problem {
         .with("lastSequence", last.0)
     }
 
+    pub(crate) fn log_too_large() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "log_too_large",
+            "The run's log is too large for this. Read it in pages instead.",
+        )
+    }
+
     fn snapshot_unavailable(source: &RunId, from_seq: Seq, reason: &str) -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,

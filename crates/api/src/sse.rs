@@ -1,7 +1,8 @@
 //! Server-sent events: frames, keep-alives, batches, and the ends of streams.
 //!
 //! A stream is pulled by the connection: what a slow reader does not take is not even read from
-//! the log.
+//! the log. What was read for it and not yet taken is one page of the log, shown event by event
+//! in chunks of [`CHUNK_BYTES`] or one frame.
 
 use crate::follow::{Follower, News};
 use crate::streams::{StreamGuard, while_allowed};
@@ -16,6 +17,9 @@ use std::time::Duration;
 use tandem_record::{Recorded, Seq};
 use tokio::time::Instant;
 
+/// Bytes handed to the connection at once, unless one frame alone has more.
+const CHUNK_BYTES: usize = 64 * 1024;
+
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// One thing to show.
@@ -28,9 +32,13 @@ pub(crate) struct Frame {
     pub(crate) urgent: bool,
 }
 
-/// What a reader sees of a page of events.
+/// What a reader sees of an event.
 pub(crate) trait Show: Send + 'static {
-    fn show(&mut self, events: &[Recorded]) -> Vec<Frame>;
+    fn show(&mut self, recorded: &Recorded) -> Option<Frame>;
+    /// Shown when all events read so far were.
+    fn page_shown(&mut self) -> Option<Frame> {
+        None
+    }
     /// Said after the terminal event.
     fn farewell(&mut self) -> Option<String> {
         None
@@ -48,6 +56,7 @@ pub(crate) fn stream(
         follower,
         show,
         batch: window.map(Batch::new),
+        unshown: Vec::new().into_iter(),
         over: false,
     };
     let frames = stream::unfold(streaming, |mut streaming| async move {
@@ -97,6 +106,8 @@ struct Streaming<S> {
     follower: Follower,
     show: S,
     batch: Option<Batch>,
+    /// Read from the log and not yet shown.
+    unshown: std::vec::IntoIter<Recorded>,
     over: bool,
 }
 
@@ -106,17 +117,15 @@ impl<S: Show> Streaming<S> {
         let mut out = String::new();
         // Set once: events this reader is not shown must not put the sign of life off.
         let keep_alive = next_keep_alive();
-        while !self.over && out.is_empty() {
+        loop {
+            self.show_some(&mut out);
+            if self.over || !out.is_empty() {
+                break;
+            }
             let flush_at = self.batch.as_ref().and_then(Batch::due);
             let news = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
             match news {
-                Ok(News::Events(events)) => {
-                    let frames = self.show.show(&events);
-                    match &mut self.batch {
-                        Some(batch) => batch.take(frames, &mut out),
-                        None => write_frames(&frames, &mut out),
-                    }
-                }
+                Ok(News::Events(events)) => self.unshown = events.into_iter(),
                 Ok(News::Quiet) => match &mut self.batch {
                     Some(batch) if flush_at.is_some() => batch.flush(&mut out),
                     _ => out.push_str(KEEP_ALIVE_FRAME),
@@ -136,6 +145,30 @@ impl<S: Show> Streaming<S> {
         (!out.is_empty()).then_some(out)
     }
 
+    /// Shows what was read, as far as one chunk goes.
+    fn show_some(&mut self, out: &mut String) {
+        while out.len() < CHUNK_BYTES
+            && let Some(recorded) = self.unshown.next()
+        {
+            let frame = self.show.show(&recorded);
+            self.write(frame, out);
+            if self.unshown.as_slice().is_empty() {
+                let frame = self.show.page_shown();
+                self.write(frame, out);
+            }
+        }
+    }
+
+    fn write(&mut self, frame: Option<Frame>, out: &mut String) {
+        let Some(frame) = frame else {
+            return;
+        };
+        match &mut self.batch {
+            Some(batch) => batch.take(frame, out),
+            None => write_frame(out, Some(frame.seq), &frame.name, &frame.data),
+        }
+    }
+
     fn end(&mut self, out: &mut String) {
         self.over = true;
         if let Some(batch) = &mut self.batch {
@@ -144,16 +177,11 @@ impl<S: Show> Streaming<S> {
     }
 }
 
-fn write_frames(frames: &[Frame], out: &mut String) {
-    for frame in frames {
-        write_frame(out, Some(frame.seq), &frame.name, &frame.data);
-    }
-}
-
 /// Frames held back until their window closes.
 struct Batch {
     window: Duration,
     held: Vec<Frame>,
+    bytes: usize,
     due: Option<Instant>,
 }
 
@@ -162,6 +190,7 @@ impl Batch {
         Self {
             window,
             held: Vec::new(),
+            bytes: 0,
             due: None,
         }
     }
@@ -170,12 +199,13 @@ impl Batch {
         self.due
     }
 
-    fn take(&mut self, frames: Vec<Frame>, out: &mut String) {
-        let urgent = frames.iter().any(|frame| frame.urgent);
-        self.held.extend(frames);
-        if urgent {
+    fn take(&mut self, frame: Frame, out: &mut String) {
+        let urgent = frame.urgent;
+        self.bytes += frame.data.len();
+        self.held.push(frame);
+        if urgent || self.bytes >= CHUNK_BYTES {
             self.flush(out);
-        } else if !self.held.is_empty() && self.due.is_none() {
+        } else if self.due.is_none() {
             self.due = Some(Instant::now() + self.window);
         }
     }
@@ -183,6 +213,7 @@ impl Batch {
     /// Everything held, as one frame named by its newest event.
     fn flush(&mut self, out: &mut String) {
         self.due = None;
+        self.bytes = 0;
         let held = std::mem::take(&mut self.held);
         let Some(newest) = held.last().map(|frame| frame.seq) else {
             return;

@@ -120,6 +120,9 @@ pub enum ChildOutcome {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         untrusted: Vec<String>,
         error: Option<ErrorInfo>,
+        /// Runs it was granted and did not bring about.
+        #[serde(default)]
+        unused: u64,
     },
 }
 

@@ -117,6 +117,9 @@ pub enum Event {
         /// How the node's child run ended, if it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
+        /// Runs the child was granted and did not bring about.
+        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        returned: u64,
         /// The outputs come from a tool server, or from what came from one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
@@ -127,6 +130,9 @@ pub enum Event {
         attempts: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
+        /// Runs the child was granted and did not bring about.
+        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        returned: u64,
     },
     NodeRetried {
         node: NodeId,
@@ -143,11 +149,17 @@ pub enum Event {
         reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
+        /// Runs the child was granted and did not bring about.
+        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        returned: u64,
     },
     NodeDispatched {
         node: NodeId,
         child: RunId,
         workflow_id: WorkflowId,
+        /// Runs the child may bring about itself.
+        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        granted: u64,
     },
     InterruptRequested {
         node: NodeId,

@@ -23,6 +23,7 @@ mod nesting;
 mod pack;
 mod partition;
 mod run;
+mod size;
 mod timer;
 mod tool;
 mod view;
@@ -58,6 +59,7 @@ pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,
 };
+pub use size::Size;
 pub use timer::TimerKey;
 pub use tool::{ToolAsk, ToolRequest, ToolTransport};
 pub use view::{
@@ -77,4 +79,8 @@ where
     D: serde::Deserializer<'de>,
 {
     serde::Deserialize::deserialize(d).map(Some)
+}
+
+pub(crate) fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

@@ -60,6 +60,9 @@ pub struct ParentLink {
     pub harvest: Vec<String>,
     #[serde(default)]
     pub cause: ParentCause,
+    /// Runs it may bring about; absent in logs older than the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descendants: Option<u64>,
 }
 
 /// Which primitive made a run the child of another run of this host.

@@ -60,6 +60,8 @@ pub struct RuntimeConfig {
     pub park_after: u32,
     /// Runs whose state is kept in memory.
     pub cached_runs: usize,
+    /// Bytes of state kept in memory, over all runs.
+    pub cached_bytes: usize,
     /// How long an ended run keeps its log.
     pub retention: Retention,
 }
@@ -86,6 +88,7 @@ impl RuntimeConfig {
             max_calls_per_target: None,
             park_after: 10,
             cached_runs: 2048,
+            cached_bytes: 256 * 1024 * 1024,
             retention: Retention::default(),
         }
     }

@@ -13,8 +13,8 @@ use crate::webhooks::Subscription;
 use tandem_engine::run::{self, Birth, Decision, Run, SchemaMeter, TimerWish, wanted_timers};
 use tandem_record::{EffectId, Recorded, Seq, StreamId, TimerKey, Timestamp};
 use tandem_store::{
-    Append, Commit, Error, Guard, IdempotencyRecord, OutboxChange, RunRow, SnapshotRecord,
-    TimerChange,
+    Append, Commit, Error, Guard, IdempotencyRecord, MAX_BODY_BYTES, OutboxChange, RunRow,
+    SnapshotRecord, TimerChange,
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -195,6 +195,7 @@ impl Runtime {
         }
         let ended = decision.run.status().is_terminal();
         let run_id = decision.run.id().clone();
+        self.inner.live.weigh(&run_id, decision.run.size().memory);
         slot.run = Some(decision.run);
         if ended {
             self.inner.live.forget(&run_id);
@@ -288,6 +289,10 @@ fn due_snapshot(run: &Run, last: Option<Seq>) -> Option<SnapshotRecord> {
     }
     // Folding state into JSON cannot fail: it is plain data with text keys.
     let body = serde_json::to_string(run.state()).ok()?;
+    // A cache: without it the log is read. The bound on a run's state makes this rare.
+    if body.len() > MAX_BODY_BYTES {
+        return None;
+    }
     Some(SnapshotRecord {
         seq: head,
         format: SNAPSHOT_FORMAT,

@@ -5,6 +5,7 @@ use crate::codec;
 use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
 use crate::found::Founding;
+use crate::query::FOLD_PAGE;
 use crate::runtime::Runtime;
 use crate::submit::{Answering, SubmitError};
 use std::borrow::Cow;
@@ -13,10 +14,10 @@ use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Partition, Recorded, RunId,
     RunOptions, RunRequest, Seq, StreamId, TraceContext,
 };
-use tandem_store::{Fault, StoredEvent, StoredRun};
+use tandem_store::{StoredEvent, StoredRun};
 
-/// Events read from the store in one go.
-const PAGE: usize = 1024;
+/// Bytes of a log that can be forked: a fork is made of all of it, in one commit.
+const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A fork as somebody asks for it.
 pub struct ForkRequest {
@@ -34,6 +35,8 @@ pub struct ForkRequest {
 pub enum Unforkable {
     #[error("the run has no event {from_seq}; its last one is {last}")]
     BeyondEnd { from_seq: Seq, last: Seq },
+    #[error("the run's log has more than {MAX_SOURCE_BYTES} bytes, too many for a fork")]
+    TooLarge,
     #[error("what the run remembered at event {from_seq} is not kept any more")]
     NotKept {
         source_run: RunId,
@@ -105,15 +108,19 @@ impl Runtime {
         &self,
         source: &StoredRun,
         fork: &RunId,
-    ) -> Result<(Vec<Recorded>, Option<RunRequest>), Fault> {
+    ) -> Result<(Vec<Recorded>, Option<RunRequest>), SubmitError> {
         let own = source.row.run_id.as_str();
         let stream = StreamId::of_run(&source.row.run_id);
         let mut log: Vec<Recorded> = Vec::new();
-        let mut request = None;
+        let (mut request, mut bytes) = (None, 0);
         loop {
             let after = log.last().map(|recorded| recorded.seq);
-            let page = self.store().events(&stream, after, PAGE).await?;
-            let full = page.events.len() == PAGE;
+            let page = self.store().event_page(&stream, after, FOLD_PAGE).await?;
+            let last = page.events.last().map(|event| event.seq);
+            bytes += page.events.iter().map(|e| e.body.len()).sum::<usize>();
+            if bytes > MAX_SOURCE_BYTES {
+                return Err(Unforkable::TooLarge.into());
+            }
             // Whatever the run does meanwhile is not part of it.
             for event in page.events.into_iter().filter(|e| e.seq <= source.head) {
                 if log.is_empty()
@@ -131,7 +138,7 @@ impl Runtime {
                 };
                 log.push(codec::decode(&renamed)?);
             }
-            if !full {
+            if last.is_none() || last >= page.head {
                 return Ok((log, request));
             }
         }

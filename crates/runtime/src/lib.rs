@@ -90,6 +90,6 @@ pub use tandem_store::audit;
 pub use tandem_store::{
     AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
     IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, ParkedWork,
-    Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, PageLimit,
+    ParkedWork, Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
 };

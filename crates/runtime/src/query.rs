@@ -10,10 +10,13 @@ use tandem_record::{
     ArtifactView, Event, NodeId, Recorded, RunId, RunRequest, RunStatus, RunView, Sensitivity, Seq,
     StreamId, TenantId, TraceContext,
 };
-use tandem_store::{Fault, Listing, Page, RunFilter, StoredRun};
+use tandem_store::{Fault, Listing, Page, PageLimit, RunFilter, StoredRun};
 
-/// Events read from the store in one go while folding.
-const FOLD_PAGE: usize = 1024;
+/// What is read from the store in one go while folding.
+pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
+    events: 1024,
+    bytes: 1024 * 1024,
+};
 
 /// A run as it stood at `view.head`, with the definition it runs and what is sensitive in it.
 pub struct Observed {
@@ -28,6 +31,8 @@ pub struct Observed {
 pub struct EventPage {
     pub events: Vec<Recorded>,
     pub head: Seq,
+    /// Bytes they have in the store.
+    pub bytes: usize,
 }
 
 /// A run before its first event, to be folded step by step by a reader.
@@ -101,10 +106,20 @@ impl Runtime {
         after: Option<Seq>,
         limit: usize,
     ) -> Result<Option<EventPage>, Fault> {
-        let slice = self
-            .store()
-            .events(&StreamId::of_run(run), after, limit)
-            .await?;
+        let limit = PageLimit::of_events(limit);
+        self.event_page(run, after, limit).await
+    }
+
+    /// The same, as far as the limit goes, but always one event when there is one. Who has reached
+    /// the page's head has read everything.
+    pub async fn event_page(
+        &self,
+        run: &RunId,
+        after: Option<Seq>,
+        limit: PageLimit,
+    ) -> Result<Option<EventPage>, Fault> {
+        let stream = StreamId::of_run(run);
+        let slice = self.store().event_page(&stream, after, limit).await?;
         let Some(head) = slice.head else {
             return Ok(None);
         };
@@ -113,7 +128,12 @@ impl Runtime {
             .iter()
             .map(codec::decode)
             .collect::<Result<_, _>>()?;
-        Ok(Some(EventPage { events, head }))
+        let bytes = slice.events.iter().map(|event| event.body.len()).sum();
+        Ok(Some(EventPage {
+            events,
+            head,
+            bytes,
+        }))
     }
 
     /// The definition a run is pinned to.
@@ -202,13 +222,14 @@ impl Runtime {
             None => (Run::new(run_id.clone(), definition), None),
         };
         loop {
-            let page = self.store().events(&stream, run.head(), FOLD_PAGE).await?;
+            let page = self.store().event_page(&stream, run.head(), FOLD_PAGE);
+            let page = page.await?;
             let wanted = |seq: Seq| last.is_none_or(|last| seq <= last);
             for stored in page.events.iter().take_while(|e| wanted(e.seq)) {
                 run.evolve(&codec::decode(stored)?);
             }
             let past = page.events.last().is_some_and(|e| !wanted(e.seq.next()));
-            if past || page.events.len() < FOLD_PAGE {
+            if past || page.events.is_empty() || run.head() >= page.head {
                 return Ok((run, snapshot_at));
             }
         }

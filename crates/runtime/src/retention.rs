@@ -15,13 +15,16 @@ use std::time::Duration;
 use tandem_record::{
     Actor, Object, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp, WorkflowId,
 };
-use tandem_store::{AuditDraft, Fault, ListedRun, Room, RunPosition, RunRow, StoredRun};
+use tandem_store::{AuditDraft, Fault, ListedRun, PageLimit, Room, RunPosition, RunRow, StoredRun};
 
 /// Runs looked at before others may write again for a while.
 const BATCH: usize = 64;
 const EVERY: Duration = Duration::from_secs(60);
 /// Events hashed at once.
-const PAGE: usize = 256;
+const PAGE: PageLimit = PageLimit {
+    events: 256,
+    bytes: 1024 * 1024,
+};
 /// Walks begin again after this many rounds: a clock set back may have ended runs behind them.
 const ROUNDS: u32 = 60;
 
@@ -165,14 +168,14 @@ impl Runtime {
         let (mut hash, mut count) = (Sha256::new(), 0);
         let mut after: Option<Seq> = None;
         loop {
-            let slice = self.store().events(&stream, after, PAGE).await?;
+            let slice = self.store().event_page(&stream, after, PAGE).await?;
             for event in &slice.events {
                 let line = format!("{}\t{}\t{}\n", event.seq.0, event.at.0, event.body);
                 hash.update(line.as_bytes());
             }
             count += slice.events.len() as u64;
             match slice.events.last() {
-                Some(last) if slice.events.len() == PAGE => after = Some(last.seq),
+                Some(last) if Some(last.seq) < slice.head => after = Some(last.seq),
                 _ => break,
             }
         }

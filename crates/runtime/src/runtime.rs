@@ -70,7 +70,7 @@ impl Runtime {
         }
         let runtime = Self {
             inner: Arc::new(Inner {
-                live: LiveRuns::new(config.cached_runs),
+                live: LiveRuns::new(config.cached_runs, config.cached_bytes),
                 effects: Effects::new(&config),
                 webhooks: Webhooks::new(config.alone),
                 definitions: CompiledDefinitions::new(config.conformance),

@@ -3,16 +3,17 @@
 
 use crate::decision_input::DecisionInput;
 use crate::deeds::Deed;
+use crate::definitions::Seen;
 use crate::fork::Unforkable;
 use crate::found::Founding;
 use crate::live::Slot;
 use crate::runtime::Runtime;
 use std::borrow::Cow;
 use std::sync::Arc;
-use tandem_engine::run::{Refusal, Run};
+use tandem_engine::run::{self, Refusal, Run, SchemaMeter};
 use tandem_record::{
-    Cause, Command, Denial, EffectId, Partition, Principal, Reply, RunId, RunRequest, TenantId,
-    TimerKey, WorkflowId,
+    Cause, Command, Denial, EffectId, ErrorInfo, Partition, Principal, Reply, RunId, RunRequest,
+    TenantId, TimerKey, WorkflowId,
 };
 use tandem_store::{
     Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -235,10 +236,26 @@ impl Runtime {
                 .as_ref()
                 .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
             let result = self
-                .make_durable(&mut held, Some(current), decision, stored, delivery, None)
+                .make_durable(
+                    &mut held,
+                    Some(current),
+                    decision,
+                    stored,
+                    delivery.clone(),
+                    None,
+                )
                 .await;
             match result {
                 Ok(_) => return Ok(reply),
+                Err(Error::Fault(fault)) if fault.code == "too_large" => {
+                    self.fail_unstorable(run, &mut held, delivery, &fault)
+                        .await?;
+                    // Whoever asked did not get it; the runtime itself need not try again.
+                    return match caller {
+                        Some(_) => Err(fault.into()),
+                        None => Ok(reply),
+                    };
+                }
                 Err(Error::Fault(fault)) => return Err(fault.into()),
                 Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
                 Err(Error::Conflict(conflict)) => {
@@ -252,6 +269,30 @@ impl Runtime {
         Err(contended(run).into())
     }
 
+    /// What a run decided can never be stored: tried again it would be decided again. The run fails
+    /// instead, in a commit that is small.
+    async fn fail_unstorable(
+        &self,
+        run: &RunId,
+        held: &mut Slot,
+        delivery: Delivery,
+        why: &Fault,
+    ) -> Result<(), SubmitError> {
+        tracing::error!(run = %run, error = %why, "a run fails: it cannot be stored any more");
+        held.run = None;
+        let current = self.take_up(run, held).await?;
+        let error = ErrorInfo::new("run_too_large_to_store", why.message.clone());
+        let (nothing, no_schemas) = (Seen::default(), SchemaMeter::up_to(0));
+        let context = self.context(self.clock().now(), &nothing, &no_schemas);
+        let decision = run::abandon(&current, error, &context);
+        let made = self.make_durable(held, Some(current), decision, None, delivery, None);
+        match Box::pin(made).await {
+            Ok(()) => Ok(()),
+            Err(Error::Fault(fault)) => Err(fault.into()),
+            Err(Error::Conflict(_)) => Err(contended(run).into()),
+        }
+    }
+
     /// The run as of its last event: from memory, else from snapshot and log.
     pub(crate) async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
         if let Some(cached) = slot.run.take() {
@@ -260,6 +301,7 @@ impl Runtime {
         let folded = Box::pin(self.fold(run)).await?;
         let (folded, snapshot_at) = folded.ok_or(SubmitError::NotFound)?;
         slot.snapshot_at = snapshot_at;
+        self.inner.live.weigh(run, folded.size().memory);
         Ok(folded)
     }
 

@@ -10,7 +10,9 @@ use crate::often::Often;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use tandem_record::{Seq, StreamId, Timestamp};
-use tandem_store::{Append, Fault, NewEvent, ReadLog, SnapshotRecord, StoredEvent, StreamSlice};
+use tandem_store::{
+    Append, Fault, NewEvent, PageLimit, ReadLog, SnapshotRecord, StoredEvent, StreamSlice,
+};
 
 /// Between the bodies of a row. JSON escapes control characters, so no body has it.
 const PARTING: char = '\u{1e}';
@@ -189,11 +191,11 @@ pub(crate) fn remove(connection: &Connection, stream: &StreamId) -> Result<()> {
 
 #[async_trait]
 impl ReadLog for SqliteStore {
-    async fn events(
+    async fn event_page(
         &self,
         stream: &StreamId,
         after: Option<Seq>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<StreamSlice, Fault> {
         let stream = stream.clone();
         self.readers
@@ -215,22 +217,27 @@ pub(crate) fn slice(
     connection: &Connection,
     stream: &StreamId,
     after: Option<Seq>,
-    limit: usize,
+    limit: PageLimit,
 ) -> Result<StreamSlice> {
     let Some(Place { stream_no, head }) = find(connection, stream)? else {
         return Ok(StreamSlice::default());
     };
     let first = after.map_or(0, |after| after.0.saturating_add(1));
-    let Some(last) = head.filter(|head| first <= head.0 && limit > 0) else {
+    let Some(last) = head.filter(|head| first <= head.0 && limit.events > 0) else {
         return Ok(StreamSlice {
             events: Vec::new(),
             head,
         });
     };
-    let mut events = Vec::new();
+    let (mut events, mut bytes) = (Vec::new(), 0);
     read(connection, stream_no, first, last, |event| {
+        if !limit.admits(events.len(), bytes, event.body.len()) {
+            return false;
+        }
+        bytes += event.body.len();
         events.push(event);
-        events.len() < limit
+        // The next row may be long: it is not looked at when nothing more can be taken.
+        limit.admits(events.len(), bytes, 0)
     })?;
     Ok(StreamSlice { events, head })
 }

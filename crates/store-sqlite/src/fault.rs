@@ -41,6 +41,10 @@ fn from_code(code: ErrorCode, said: String) -> Fault {
             "busy",
             format!("another program holds the database ({said})"),
         ),
+        ErrorCode::TooBig => Fault::permanent(
+            "too_large",
+            format!("a row is too long to be stored ({said}); nothing was written"),
+        ),
         ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => Fault::retryable("io", said),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Fault::permanent(
             "corrupt",

@@ -90,6 +90,7 @@ impl Commit {
                     ),
                 ));
             }
+            append.check_size()?;
         }
         Ok(())
     }
@@ -137,6 +138,26 @@ pub struct Append {
     pub run: Option<RunRow>,
     /// Replaces the stream's snapshot.
     pub snapshot: Option<SnapshotRecord>,
+}
+
+/// Bytes one event or snapshot may have. Far above what a run may build, far below what any
+/// database keeps in a row.
+pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+
+impl Append {
+    /// Refuses what is too long to be stored, whenever it may be tried again.
+    fn check_size(&self) -> Result<(), Fault> {
+        let events = self.events.iter().map(|event| event.body.len());
+        let snapshot = self.snapshot.iter().map(|snapshot| snapshot.body.len());
+        let Some(longest) = events.chain(snapshot).max().filter(|n| *n > MAX_BODY_BYTES) else {
+            return Ok(());
+        };
+        let stream = &self.stream;
+        let message = format!(
+            "{longest} bytes for stream {stream} are too many; a row has at most {MAX_BODY_BYTES}"
+        );
+        Err(Fault::permanent("too_large", message))
+    }
 }
 
 /// An event to append. Its sequence follows from its place in the append.

@@ -40,7 +40,8 @@ pub struct Fault {
     /// Whether the same call may succeed later without anyone stepping in.
     pub retryable: bool,
     /// What kind of trouble, for error codes: `disk_full`, `corrupt`, `closed`, `newer_schema`,
-    /// `locked` (another process has the store), `busy`, `io`, and `invalid` for what no correct
+    /// `locked` (another process has the store), `busy`, `io`, `too_large` (what was to be written
+    /// never fits), and `invalid` for what no correct
     /// caller asks for.
     pub code: &'static str,
 }

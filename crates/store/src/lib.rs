@@ -27,9 +27,9 @@ pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
-    MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
-    StoredResponse, TimerChange,
+    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
+    MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
+    SnapshotRecord, StoredResponse, TimerChange,
 };
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
@@ -38,8 +38,8 @@ pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
-    MemorySegment, MemoryView, Page, Registered, RunFilter, RunPosition, StoredEvent, StoredRun,
-    StreamSlice,
+    MemorySegment, MemoryView, Page, PageLimit, Registered, RunFilter, RunPosition, StoredEvent,
+    StoredRun, StreamSlice,
 };
 pub use room::{
     ROOM_NAMED, ROOM_RUNS, ROOM_WRITES, Room, RunCounts, RunSize, ScopeSize, WorkflowSize,
@@ -68,13 +68,26 @@ pub trait Log: Send + Sync {
 /// Reads of streams. Never waits for a writer.
 #[async_trait]
 pub trait ReadLog: Send + Sync {
-    /// Events with `seq > after` (all from the start when `None`), ascending, at most `limit`.
+    /// Events with `seq > after` (all from the start when `None`), ascending, as far as the limit
+    /// goes. The first one is given whatever its length, so a reader always gets on; who has
+    /// reached the slice's head has read everything.
+    async fn event_page(
+        &self,
+        stream: &StreamId,
+        after: Option<Seq>,
+        limit: PageLimit,
+    ) -> Result<StreamSlice, Fault>;
+
+    /// The same, at most `limit` events of any length.
     async fn events(
         &self,
         stream: &StreamId,
         after: Option<Seq>,
         limit: usize,
-    ) -> Result<StreamSlice, Fault>;
+    ) -> Result<StreamSlice, Fault> {
+        let limit = PageLimit::of_events(limit);
+        self.event_page(stream, after, limit).await
+    }
 
     /// The newest usable snapshot of a stream's folded state. A cache: `None` is always correct.
     async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault>;

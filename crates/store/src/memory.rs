@@ -21,9 +21,9 @@ mod webhooks;
 #[cfg(test)]
 mod tests;
 
-use crate::commit::{Commit, SnapshotRecord};
+use crate::commit::{Commit, NewEvent, SnapshotRecord};
 use crate::fault::{Error, Fault};
-use crate::read::{ListedRun, RunPosition, StoredEvent, StreamSlice};
+use crate::read::{ListedRun, PageLimit, RunPosition, StoredEvent, StreamSlice};
 use crate::{AuditDraft, Log, ReadLog, Room, Upkeep};
 use async_trait::async_trait;
 use state::State;
@@ -76,20 +76,27 @@ impl Log for MemoryStore {
 
 #[async_trait]
 impl ReadLog for MemoryStore {
-    async fn events(
+    async fn event_page(
         &self,
         stream: &StreamId,
         after: Option<Seq>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<StreamSlice, Fault> {
         let state = self.state()?;
         let Some(log) = state.streams.get(stream) else {
             return Ok(StreamSlice::default());
         };
         let first = after.map_or(0, |seq| seq.next().0);
+        let (mut count, mut bytes) = (0, 0);
+        let fits = |(_, event): &(u64, &NewEvent)| {
+            let admitted = limit.admits(count, bytes, event.body.len());
+            count += 1;
+            bytes += event.body.len();
+            admitted
+        };
         let events = (first..)
             .zip(log.events.iter().skip(first as usize))
-            .take(limit)
+            .take_while(fits)
             .map(|(seq, event)| StoredEvent {
                 seq: Seq(seq),
                 at: event.at,

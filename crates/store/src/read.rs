@@ -15,6 +15,29 @@ pub struct StoredEvent {
     pub body: String,
 }
 
+/// How much of a stream is read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageLimit {
+    pub events: usize,
+    /// Bytes of bodies, unless the first one alone has more.
+    pub bytes: usize,
+}
+
+impl PageLimit {
+    pub const fn of_events(events: usize) -> Self {
+        Self {
+            events,
+            bytes: usize::MAX,
+        }
+    }
+
+    /// Whether another event fits after these many events and bytes.
+    pub fn admits(self, events: usize, bytes: usize, another: usize) -> bool {
+        let fits = events == 0 || bytes.saturating_add(another) <= self.bytes;
+        events < self.events && fits
+    }
+}
+
 /// Part of a stream, and where the stream ended when it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StreamSlice {

@@ -16,12 +16,13 @@ use tandem_console::{
     moment_fragment, moment_page,
 };
 use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Sensitivity, Seq};
-use tandem_runtime::StoredRun;
+use tandem_runtime::{PageLimit, StoredRun};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 
 /// Events shown on either side of the chosen one.
 const AROUND: u64 = 7;
+const AROUND_BYTES: usize = 8 * 1024 * 1024;
 const SHOWN_NODES: usize = 200;
 const SHOWN_ENTRIES: usize = 100;
 
@@ -108,7 +109,11 @@ async fn around(
     let first = seq.0.saturating_sub(AROUND);
     let count = usize::try_from(seq.0 - first + 1 + AROUND).unwrap_or(1);
     let after = first.checked_sub(1).map(Seq);
-    let page = doors.runtime.events(run, after, count).await?;
+    let limit = PageLimit {
+        events: count,
+        bytes: AROUND_BYTES,
+    };
+    let page = doors.runtime.event_page(run, after, limit).await?;
     let events = page.map(|page| page.events).unwrap_or_default();
     let events = events.iter().filter(|e| e.seq <= stored.head);
     Ok(events

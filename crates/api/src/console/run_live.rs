@@ -37,6 +37,7 @@ pub(super) async fn live(
         definition: doors.runtime.pinned(&stored).await?,
         after: seen.and_then(|text| text.parse().ok()).map(Seq),
         crew: Crew::new(doors.runtime.agent_policy().floor()),
+        newest: None,
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
     };
@@ -49,42 +50,44 @@ struct Page {
     definition: Arc<Definition>,
     after: Option<Seq>,
     crew: Crew,
+    /// The last event shown whose state was not.
+    newest: Option<Seq>,
     reader: Identity,
     csrf: String,
 }
 
 impl Show for Page {
-    fn show(&mut self, events: &[Recorded]) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        for recorded in events {
-            self.run.0.evolve(recorded);
-            self.crew.take(recorded);
-            if Some(recorded.seq) > self.after {
-                let run = &self.run.0;
-                let row = run_view::event(run.id(), recorded, &run.sensitivity());
-                frames.push(Frame {
-                    seq: recorded.seq,
-                    name: "event".to_owned(),
-                    data: event_json(&row),
-                    urgent: false,
-                });
-            }
+    fn show(&mut self, recorded: &Recorded) -> Option<Frame> {
+        self.run.0.evolve(recorded);
+        self.crew.take(recorded);
+        if Some(recorded.seq) <= self.after {
+            return None;
         }
-        if let Some(newest) = frames.last().map(|frame| frame.seq) {
-            let (view, extras) = (self.run.0.view(), SnapshotExtras::default());
-            let sensitivity = self.run.0.sensitivity();
-            let rules = (&*self.definition, &*sensitivity);
-            let csrf = self.csrf.clone();
-            let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf);
-            state.crew = self.crew.view();
-            frames.push(Frame {
-                seq: newest,
-                name: "state".to_owned(),
-                data: state_json(&state),
-                urgent: false,
-            });
-        }
-        frames
+        self.newest = Some(recorded.seq);
+        let run = &self.run.0;
+        let row = run_view::event(run.id(), recorded, &run.sensitivity());
+        Some(Frame {
+            seq: recorded.seq,
+            name: "event".to_owned(),
+            data: event_json(&row),
+            urgent: false,
+        })
+    }
+
+    fn page_shown(&mut self) -> Option<Frame> {
+        let newest = self.newest.take()?;
+        let (view, extras) = (self.run.0.view(), SnapshotExtras::default());
+        let sensitivity = self.run.0.sensitivity();
+        let rules = (&*self.definition, &*sensitivity);
+        let csrf = self.csrf.clone();
+        let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf);
+        state.crew = self.crew.view();
+        Some(Frame {
+            seq: newest,
+            name: "state".to_owned(),
+            data: state_json(&state),
+            urgent: false,
+        })
     }
 
     fn farewell(&mut self) -> Option<String> {

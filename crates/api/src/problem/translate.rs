@@ -165,6 +165,7 @@ impl From<Unforkable> for Problem {
     fn from(why: Unforkable) -> Self {
         match why {
             Unforkable::BeyondEnd { from_seq, last } => Self::beyond_end(from_seq, last),
+            Unforkable::TooLarge => Self::log_too_large(),
             Unforkable::NotKept {
                 source_run,
                 from_seq,

@@ -51,6 +51,9 @@ impl Seen {
         let extras = snapshot_extras(doors, caller, &observed).await?;
         let sensitivity = &observed.sensitivity;
         let log = events_up_to(doors, run, None, observed.view.head).await?;
+        if log.last().is_none_or(|last| last.seq < observed.view.head) {
+            return Err(Problem::log_too_large());
+        }
         let events = log.iter().map(|r| project::event(run, r, sensitivity));
         Ok(Self {
             run: run.clone(),

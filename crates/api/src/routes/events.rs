@@ -104,28 +104,26 @@ struct Events {
 }
 
 impl Show for Events {
-    fn show(&mut self, events: &[Recorded]) -> Vec<Frame> {
-        let shown = events.iter().filter(|e| self.modes.shows(&e.event));
-        shown
-            .map(|recorded| {
-                let sensitivity = &self.sensitivity;
-                if !self.batched && self.modes.shows_as_message(&recorded.event) {
-                    return Frame {
-                        seq: recorded.seq,
-                        name: MESSAGE.to_owned(),
-                        data: project::message(&self.run, recorded, sensitivity).to_string(),
-                        urgent: false,
-                    };
-                }
-                let doc = project::event(&self.run, recorded, sensitivity);
-                Frame {
-                    seq: recorded.seq,
-                    name: doc["type"].as_str().unwrap_or("message").to_owned(),
-                    data: doc.to_string(),
-                    urgent: is_urgent(&recorded.event),
-                }
-            })
-            .collect()
+    fn show(&mut self, recorded: &Recorded) -> Option<Frame> {
+        if !self.modes.shows(&recorded.event) {
+            return None;
+        }
+        let sensitivity = &self.sensitivity;
+        if !self.batched && self.modes.shows_as_message(&recorded.event) {
+            return Some(Frame {
+                seq: recorded.seq,
+                name: MESSAGE.to_owned(),
+                data: project::message(&self.run, recorded, sensitivity).to_string(),
+                urgent: false,
+            });
+        }
+        let doc = project::event(&self.run, recorded, sensitivity);
+        Some(Frame {
+            seq: recorded.seq,
+            name: doc["type"].as_str().unwrap_or("message").to_owned(),
+            data: doc.to_string(),
+            urgent: is_urgent(&recorded.event),
+        })
     }
 }
 
@@ -148,22 +146,16 @@ impl Values {
 }
 
 impl Show for Values {
-    fn show(&mut self, events: &[Recorded]) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        for recorded in events {
-            self.run.0.evolve(recorded);
-            let seq = Some(recorded.seq);
-            let shown =
-                seq == self.after || (seq > self.after && Modes::values_trigger(&recorded.event));
-            if shown {
-                frames.push(Frame {
-                    seq: recorded.seq,
-                    name: "state.snapshot".to_owned(),
-                    data: self.snapshot().to_string(),
-                    urgent: is_urgent(&recorded.event),
-                });
-            }
-        }
-        frames
+    fn show(&mut self, recorded: &Recorded) -> Option<Frame> {
+        self.run.0.evolve(recorded);
+        let seq = Some(recorded.seq);
+        let shown =
+            seq == self.after || (seq > self.after && Modes::values_trigger(&recorded.event));
+        shown.then(|| Frame {
+            seq: recorded.seq,
+            name: "state.snapshot".to_owned(),
+            data: self.snapshot().to_string(),
+            urgent: is_urgent(&recorded.event),
+        })
     }
 }

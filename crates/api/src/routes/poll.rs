@@ -1,7 +1,8 @@
 //! `GET /v1/runs/{runId}/events/poll`, and the log at once.
 //!
 //! A page shows the log exactly up to the row it was read with, so its status never runs ahead of
-//! its events.
+//! its events. A log that is too long for one answer is cut: `isComplete` is false then, and
+//! `lastEventSeq` is where the next page begins.
 
 use crate::api::{Doors, Shared};
 use crate::at::At;
@@ -14,8 +15,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tandem_record::{Recorded, RunId, Seq};
-use tandem_runtime::{Fault, StoredRun};
+use tandem_record::{Recorded, RunId, RunStatus, Seq};
+use tandem_runtime::{Fault, PageLimit, StoredRun};
 use tandem_wire::v1::project;
 use tokio::time::Instant;
 
@@ -74,7 +75,7 @@ pub(super) async fn poll_events(
     Ok(Json(whole_log(&doors, &stored, after).await?))
 }
 
-/// Everything after the cursor, in the poll shape.
+/// Everything after the cursor that fits into one answer, in the poll shape.
 pub(super) async fn whole_log(
     doors: &Doors,
     stored: &StoredRun,
@@ -82,23 +83,33 @@ pub(super) async fn whole_log(
 ) -> Result<Value, Fault> {
     let sensitivity = doors.runtime.sensitivity(stored).await?;
     let run = &stored.row.run_id;
-    let events: Vec<Value> = events_up_to(doors, run, after, stored.head)
-        .await?
+    let events = events_up_to(doors, run, after, stored.head).await?;
+    let last = events.last().map(|recorded| recorded.seq);
+    let cut = last.is_some_and(|last| last < stored.head);
+    let events: Vec<Value> = events
         .iter()
         .map(|recorded| project::event(run, recorded, &sensitivity))
         .collect();
-    let ended = stored.row.status.is_terminal();
+    // The status belongs to the row's head. Before it, the run had not ended.
+    let status = match stored.row.status {
+        ended if cut && ended.is_terminal() => RunStatus::Running,
+        status => status,
+    };
+    let ended = status.is_terminal();
     Ok(json!({
         "runId": run,
         "events": events,
         "isComplete": ended,
-        "lastEventSeq": stored.head,
-        "runStatus": stored.row.status.as_str(),
+        "lastEventSeq": last.filter(|_| cut).unwrap_or(stored.head),
+        "runStatus": status.as_str(),
         "isTerminal": ended,
     }))
 }
 
-/// Events after the cursor and not beyond `head`.
+/// Bytes of a log that are read into one answer, unless one event alone has more.
+const ANSWER_BYTES: usize = 8 * 1024 * 1024;
+
+/// Events after the cursor and not beyond `head`, as far as one answer goes.
 pub(crate) async fn events_up_to(
     doors: &Doors,
     run: &RunId,
@@ -107,10 +118,19 @@ pub(crate) async fn events_up_to(
 ) -> Result<Vec<Recorded>, Fault> {
     let mut events: Vec<Recorded> = Vec::new();
     let mut after = after;
-    while after < Some(head) {
-        let Some(page) = doors.runtime.events(run, after, PAGE).await? else {
+    let mut room = ANSWER_BYTES;
+    while after < Some(head) && room > 0 {
+        let limit = PageLimit {
+            bytes: PAGE.bytes.min(room),
+            ..PAGE
+        };
+        let Some(page) = doors.runtime.event_page(run, after, limit).await? else {
             break;
         };
+        if page.bytes > room && !events.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(page.bytes);
         let Some(last) = page.events.last() else {
             break;
         };

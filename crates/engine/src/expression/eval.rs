@@ -1,6 +1,6 @@
 //! A tree and a scope to a value.
 
-use super::{Node, Operator, Scope, Step};
+use super::{Kept, Node, Operator, Scope, Step};
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -17,20 +17,29 @@ fn follow(steps: &[Step], scope: &dyn Scope) -> Value {
     let Some((Step::Key(root), rest)) = steps.split_first() else {
         return Value::Null;
     };
-    let Some(mut current) = scope.root(root) else {
-        return Value::Null;
-    };
-    for step in rest {
-        let inner = match step {
-            Step::Key(key) => current.get_mut(key.as_str()),
-            Step::Index(index) => current.get_mut(*index),
-        };
-        current = match inner {
-            Some(value) => value.take(),
-            None => return Value::Null,
-        };
+    match scope.kept(root, rest) {
+        Kept::At(value, steps) => walk(value, &rest[steps..]),
+        Kept::Nowhere => Value::Null,
+        Kept::Elsewhere => match scope.root(root) {
+            Some(value) => walk(&value, rest),
+            None => Value::Null,
+        },
     }
-    current
+}
+
+fn walk(value: &Value, steps: &[Step]) -> Value {
+    let mut current = value;
+    for step in steps {
+        let inner = match step {
+            Step::Key(key) => current.get(key.as_str()),
+            Step::Index(index) => current.get(*index),
+        };
+        match inner {
+            Some(value) => current = value,
+            None => return Value::Null,
+        }
+    }
+    current.clone()
 }
 
 fn binary(operator: Operator, left: &Node, right: &Node, scope: &dyn Scope) -> Value {

@@ -49,7 +49,7 @@ enum Node {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+pub(crate) enum Step {
     Key(String),
     Index(usize),
 }
@@ -77,6 +77,20 @@ pub(crate) struct SyntaxError {
 /// What the roots of a path mean. `None` stands for null.
 pub(crate) trait Scope {
     fn root(&self, name: &str) -> Option<Value>;
+
+    /// A value below a root, found where it is kept: the whole root is not copied for it.
+    fn kept(&self, _root: &str, _path: &[Step]) -> Kept<'_> {
+        Kept::Elsewhere
+    }
+}
+
+/// Where a value below a root is.
+pub(crate) enum Kept<'a> {
+    /// Reached after so many steps.
+    At(&'a Value, usize),
+    Nowhere,
+    /// The root has to be put together first.
+    Elsewhere,
 }
 
 impl Expression {

@@ -3,10 +3,10 @@
 use super::channel::{Side, check_access};
 use super::readiness::{EdgeState, edge_state};
 use crate::definition::document::PortValue;
-use crate::expression::Scope;
-use crate::run::Run;
+use crate::expression::{Kept, Scope, Step};
+use crate::run::{Limits, Run};
 use serde_json::Value;
-use tandem_record::{ErrorInfo, NodeStatus, Object};
+use tandem_record::{ErrorInfo, NodeId, NodeStatus, Object, Size};
 use tandem_schema::Meter;
 
 impl Run {
@@ -33,9 +33,27 @@ impl Run {
     }
 
     /// Port values for a node about to start: run inputs at a root, then edges, then bindings.
-    pub(crate) fn port_values(&self, ix: usize, meter: &Meter) -> Result<Object, ErrorInfo> {
+    /// Refused as soon as they are more than an event may carry: many ports may show one value.
+    pub(crate) fn port_values(
+        &self,
+        ix: usize,
+        limits: &Limits,
+        meter: &Meter,
+    ) -> Result<Object, ErrorInfo> {
         let node = &self.def.nodes[ix];
         let mut ports = Object::new();
+        let mut text = 0;
+        // A port shows something the run holds, or what the document says.
+        let many = node.incoming.len() + self.def.doc_node(ix).inputs.len();
+        let small = self.size().text.saturating_mul(many) <= limits.max_event_bytes;
+        let mut admit = |value: &Value| match small {
+            true => Ok(()),
+            false => {
+                text += Size::of(value).text;
+                let what = format!("what node {:?} is given", node.id.as_str());
+                limits.admit(&what, text)
+            }
+        };
         if node.incoming.is_empty() {
             ports.extend(self.request().inputs.clone());
         }
@@ -50,6 +68,7 @@ impl Run {
                 .as_ref()
                 .and_then(|o| o.get(&edge.source_output))
             {
+                admit(value)?;
                 ports.insert(edge.target_input.clone(), value.clone());
             }
         }
@@ -59,7 +78,10 @@ impl Run {
         }
         for (port, binding) in &self.def.doc_node(ix).inputs {
             match self.bound(ix, port, binding)? {
-                Some(value) => ports.insert(port.clone(), value),
+                Some(value) => {
+                    admit(&value)?;
+                    ports.insert(port.clone(), value)
+                }
                 None => ports.remove(port),
             };
         }
@@ -181,6 +203,33 @@ impl Scope for RunScope<'_> {
                 Some(Value::Object(outputs.collect()))
             }
             _ => None,
+        }
+    }
+
+    fn kept(&self, root: &str, path: &[Step]) -> Kept<'_> {
+        let run = self.run;
+        let (object, key, steps) = match (root, path) {
+            ("inputs", [Step::Key(key), ..]) => (Some(&run.request().inputs), key, 1),
+            ("variables", [Step::Key(key), ..]) => (Some(&run.state.variables), key, 1),
+            ("output", [Step::Key(key), ..]) => (self.output, key, 1),
+            ("nodes", [Step::Key(node), Step::Key(outputs), Step::Key(key), ..])
+                if outputs == "outputs" =>
+            {
+                let ix = run.def.index(&NodeId::from(node.as_str()));
+                let outputs = ix.and_then(|ix| run.state.nodes[ix].outputs.as_deref());
+                (outputs, key, 3)
+            }
+            ("channels", [Step::Key(key), ..]) => {
+                return match run.state.channels.get(key) {
+                    Some(channel) => Kept::At(&channel.value, 1),
+                    None => Kept::Elsewhere,
+                };
+            }
+            _ => return Kept::Elsewhere,
+        };
+        match object.and_then(|object| object.get(key)) {
+            Some(value) => Kept::At(value, steps),
+            None => Kept::Nowhere,
         }
     }
 }

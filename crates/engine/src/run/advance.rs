@@ -18,7 +18,10 @@ impl Turn<'_> {
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
             self.go_on_with_workers();
-            if self.run.state.phase != Phase::Running || self.fail_if_too_deep() {
+            if self.run.state.phase != Phase::Running
+                || self.fail_if_too_deep()
+                || self.fail_if_too_large()
+            {
                 return;
             }
             if self.run.state.draining.is_some() {
@@ -45,7 +48,8 @@ impl Turn<'_> {
                 self.settle_run();
                 return;
             };
-            if self.starts >= self.cx.limits.max_starts_per_decision || self.checked_enough() {
+            let started = self.starts >= self.cx.limits.max_starts_per_decision;
+            if started || self.is_full() || self.checked_enough() {
                 self.go_on_later();
                 return;
             }
@@ -78,6 +82,10 @@ impl Turn<'_> {
 
     /// Leaves the rest to a decision of its own.
     pub(super) fn go_on_later(&mut self) {
+        if self.continues {
+            return;
+        }
+        self.continues = true;
         let id = format!("continue:{}:{}", self.run.id(), self.run.next_seq());
         self.once(id, EffectKind::Continue);
     }

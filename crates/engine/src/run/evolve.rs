@@ -1,20 +1,20 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
 use super::state::{
-    Artifact, Cancelling, ChannelState, Child, Decided, Draining, NodeState, Phase, Run, State,
-    Suspension,
+    Artifact, Cancelling, ChannelState, Decided, Draining, NodeState, Phase, Run, State, Suspension,
 };
 use crate::definition::ChannelTrigger;
 use crate::graph::channel;
 use crate::node::Kind;
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, Recorded, RunId, RunStatus, Timestamp,
+    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, Recorded, RunId, RunStatus, Size,
+    Timestamp,
 };
 
 impl Run {
-    /// Applies the next fact of the log.
-    pub fn evolve(&mut self, recorded: &Recorded) {
+    /// Applies the next fact of the log; how large it is.
+    pub fn evolve(&mut self, recorded: &Recorded) -> Size {
         debug_assert_eq!(
             recorded.seq,
             self.next_seq(),
@@ -28,6 +28,7 @@ impl Run {
         {
             self.state.nodes[ix].last = Some(recorded.seq);
         }
+        self.grow(&recorded.event)
     }
 
     fn apply(&mut self, recorded: &Recorded) {
@@ -152,9 +153,11 @@ impl Run {
                 cost,
                 child,
                 untrusted,
+                returned,
                 ..
             } => {
                 self.note_child(node, *child);
+                self.take_back(*returned);
                 self.settle(node, NodeStatus::Completed, at);
                 self.with_node(node, |n| {
                     n.outputs = Some(Arc::new(outputs.clone()));
@@ -165,9 +168,14 @@ impl Run {
                 }
             }
             Event::NodeFailed {
-                node, error, child, ..
+                node,
+                error,
+                child,
+                returned,
+                ..
             } => {
                 self.note_child(node, *child);
+                self.take_back(*returned);
                 self.with_triggers_of(node, |state, trigger| {
                     // Refused before it started: that was the trigger's turn.
                     if state.nodes[trigger.node].status == NodeStatus::Pending {
@@ -195,8 +203,14 @@ impl Run {
                 self.settle(node, NodeStatus::Skipped, at);
                 self.with_node(node, |n| n.skipped = Some(reason.clone()));
             }
-            Event::NodeCancelled { node, child, .. } => {
+            Event::NodeCancelled {
+                node,
+                child,
+                returned,
+                ..
+            } => {
                 self.note_child(node, *child);
+                self.take_back(*returned);
                 self.close_open_question(node, at);
                 self.settle(node, NodeStatus::Cancelled, at);
             }
@@ -204,18 +218,10 @@ impl Run {
                 node,
                 child,
                 workflow_id,
+                granted,
             } => {
-                let request = self.state.request.as_ref();
-                let replay = request.is_some_and(|r| r.is_replay());
-                let inherited = replay || recorded.seq < self.fork_point();
-                self.state.children.push(Child {
-                    run_id: child.clone(),
-                    workflow_id: workflow_id.clone(),
-                    node: node.clone(),
-                    status: RunStatus::Running,
-                    ended: None,
-                    inherited,
-                });
+                let named = (child.clone(), workflow_id.clone());
+                self.name_child(node.clone(), named, *granted, recorded.seq);
             }
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
                 n.suspended = Some(Suspension::new((**interrupt).clone(), recorded.seq));

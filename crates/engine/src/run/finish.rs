@@ -40,6 +40,7 @@ impl Turn<'_> {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
         let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.schema_work);
+        let returned = std::mem::take(&mut self.returned);
         self.emit(
             Event::NodeCompleted {
                 node,
@@ -47,6 +48,7 @@ impl Turn<'_> {
                 duration_ms: self.now.ms_since(started),
                 cost: done.cost,
                 child: done.child,
+                returned,
                 untrusted,
             },
             Some(cause),
@@ -115,12 +117,14 @@ impl Turn<'_> {
             self.complete_node(ix, done, cause);
             return;
         }
+        let returned = std::mem::take(&mut self.returned);
         self.emit(
             Event::NodeFailed {
                 node,
                 error,
                 attempts,
                 child,
+                returned,
             },
             cause,
         );
@@ -135,11 +139,13 @@ impl Turn<'_> {
     ) {
         let node = self.run.def.nodes[ix].id.clone();
         let reason = reason.to_owned();
+        let returned = std::mem::take(&mut self.returned);
         self.emit(
             Event::NodeCancelled {
                 node,
                 reason,
                 child,
+                returned,
             },
             cause,
         );
@@ -239,6 +245,10 @@ impl Turn<'_> {
     pub(super) fn complete_run(&mut self) {
         let outputs = self.run_outputs();
         let cause = self.run.state.head;
+        if let Err(error) = self.admit_outputs(&outputs) {
+            self.fail_run(error, None, cause);
+            return;
+        }
         self.emit(
             Event::RunCompleted {
                 outputs,
@@ -289,13 +299,16 @@ impl Turn<'_> {
             _ => Object::new(),
         };
         let marked = |name: &&String| self.run.state.untrusted.contains(*name);
-        let outcome = ChildOutcome::Ended {
+        let untrusted = variables.keys().filter(marked).cloned().collect();
+        let mut outcome = ChildOutcome::Ended {
             child: self.run.id().clone(),
             status: self.run.status(),
-            untrusted: variables.keys().filter(marked).cloned().collect(),
+            untrusted,
             variables,
             error: self.run.state.error.clone(),
+            unused: self.run.descendants_left(self.cx.limits),
         };
+        self.withhold_too_large(&mut outcome);
         let id = format!("ended:{}", self.run.id());
         let kind = EffectKind::NotifyParent {
             parent: parent.run_id,

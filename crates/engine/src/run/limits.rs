@@ -4,6 +4,8 @@ use super::state::Run;
 use serde_json::Value;
 use tandem_record::Timestamp;
 
+const MIB: usize = 1024 * 1024;
+
 /// The host's ceilings. Advertised, so they must be what the engine enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -17,6 +19,14 @@ pub struct Limits {
     pub max_depth: usize,
     /// Node starts in one decision; the rest follows in the next, so that commits stay small.
     pub max_starts_per_decision: u32,
+    /// Bytes of text one event may have.
+    pub max_event_bytes: usize,
+    /// Bytes of text drafted by one decision; the rest follows in the next.
+    pub max_decision_bytes: usize,
+    /// Bytes of memory the state of one run may take.
+    pub max_state_bytes: usize,
+    /// Runs one run may bring about, its children's children included.
+    pub max_descendants: u64,
     /// Refuse a run that lacks an input its workflow marks as required. Off by default: hosts in
     /// the wild accept such runs, and clients rely on it.
     pub require_inputs: bool,
@@ -34,6 +44,10 @@ impl Default for Limits {
             max_in_flight: 8,
             max_depth: 32,
             max_starts_per_decision: 256,
+            max_event_bytes: 8 * MIB,
+            max_decision_bytes: 8 * MIB,
+            max_state_bytes: 64 * MIB,
+            max_descendants: 10_000,
             require_inputs: false,
             compact_above: Some(1_000),
         }

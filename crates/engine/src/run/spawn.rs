@@ -10,7 +10,7 @@ use crate::node::{Kind, SubWorkflow};
 use std::sync::Arc;
 use tandem_record::{
     Cause, ChildOutcome, EffectKind, ErrorInfo, Event, Masking, Object, ParentCause, ParentLink,
-    RunId, RunRequest, RunStatus, Seq, Work, WorkflowId,
+    RunId, RunRequest, RunStatus, Seq, Size, Work, WorkflowId,
 };
 
 /// A child to be created in the name of a node.
@@ -27,6 +27,8 @@ pub(super) struct NewChild<'c> {
     pub(super) cause: ParentCause,
     /// The event that named the child.
     pub(super) dispatched: Seq,
+    /// Runs it may bring about.
+    pub(super) granted: u64,
     pub(super) isolated_memory: bool,
 }
 
@@ -91,6 +93,7 @@ impl Turn<'_> {
                 ),
             ));
         }
+        self.admit_descendant()?;
         Ok(child_def)
     }
 
@@ -139,11 +142,13 @@ impl Turn<'_> {
         let Lookup::Known(child_def) = self.cx.definitions.current(&workflow_id) else {
             unreachable!("prepare_child saw the definition in this turn");
         };
+        let granted = self.grant(&child_def);
         let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node.id.clone(),
                 child: child.clone(),
                 workflow_id,
+                granted,
             },
             Some(started),
         );
@@ -156,6 +161,7 @@ impl Turn<'_> {
             outputs: &config.output_mapping,
             cause: ParentCause::SubWorkflow,
             dispatched,
+            granted,
             isolated_memory: config.isolated_memory,
         });
     }
@@ -172,9 +178,15 @@ impl Turn<'_> {
         if hides && names.any(|name| !self.run.def.is_marked(name)) {
             sensitive_inputs.extend(inputs.keys().cloned());
         }
+        let mut size = Size::of(&inputs);
         for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {
                 Some(value) => {
+                    size += Size::of(&value);
+                    if self.admit_inputs(size).is_err() {
+                        // Refused below; many inputs may show one value.
+                        break;
+                    }
                     inputs.insert(theirs.clone(), value);
                     if self.run.state.untrusted.contains(ours) {
                         untrusted_inputs.push(theirs.clone());
@@ -214,6 +226,7 @@ impl Turn<'_> {
                     lineage: self.lineage(),
                     harvest: new.outputs.iter().map(|(_, child)| child.clone()).collect(),
                     cause: new.cause,
+                    descendants: Some(new.granted),
                 }),
                 claimed_parent: None,
                 conformance_role: request.conformance_role,
@@ -225,8 +238,14 @@ impl Turn<'_> {
                 forked_from: None,
             },
         };
-        match check(&birth.definition, &birth.request, self.cx) {
-            Ok(()) => self.children.push(birth),
+        let admitted = self.admit_inputs(size);
+        let checked = admitted.and_then(|()| check(&birth.definition, &birth.request, self.cx));
+        match checked {
+            Ok(()) => {
+                // In its request, in its variables, and once more in its state.
+                self.note_carried(size + size + size);
+                self.children.push(birth);
+            }
             Err(refusal) => self.report_unborn(new.ix, birth.child, &refusal),
         }
     }
@@ -242,6 +261,7 @@ impl Turn<'_> {
                 variables: Object::new(),
                 untrusted: Vec::new(),
                 error: Some(ErrorInfo::new("child_refused", refusal.to_string())),
+                unused: 0,
             },
         };
         self.once(format!("unborn:{child}"), told);

@@ -55,7 +55,9 @@ impl Turn<'_> {
             self.fail_node(ix, error, None, None);
             return;
         }
-        let inputs = self.run.port_values(ix, self.cx.schema_work);
+        let inputs = self
+            .run
+            .port_values(ix, self.cx.limits, self.cx.schema_work);
         let before = &self.run.state.nodes[ix];
         let again = entry.retry || before.cut_off;
         let execution = if again {

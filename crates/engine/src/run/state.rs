@@ -1,5 +1,6 @@
 //! What a run is at one moment: the fold of its log. Plain data; only [`super::evolve`] changes it.
 
+use super::budget::StateSize;
 pub(crate) use super::workers::{Dispatching, Verifying, WorkerState, WorkerStep};
 use crate::definition::Definition;
 use crate::node::Kind;
@@ -18,6 +19,7 @@ pub struct Run {
     pub(crate) def: Arc<Definition>,
     /// Boxed: a run is handed on many times between a command and its commit.
     pub(crate) state: Box<State>,
+    pub(super) size: StateSize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,9 @@ pub struct State {
     /// Transitions into started, the counter of the node-execution bound.
     pub(crate) executions: u64,
     pub(crate) children: Vec<Child>,
+    /// Runs brought about or granted to children, and not given back.
+    #[serde(default)]
+    pub(crate) descendants: u64,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) error: Option<ErrorInfo>,
     pub(crate) outputs: Option<Object>,
@@ -344,6 +349,7 @@ impl Run {
     pub fn new(run_id: RunId, def: Arc<Definition>) -> Self {
         let nodes = vec![NodeState::new(); def.nodes.len()];
         Self {
+            size: StateSize::of_new(def.nodes.len()),
             def,
             state: Box::new(State {
                 run_id,
@@ -362,6 +368,7 @@ impl Run {
                 nodes,
                 executions: 0,
                 children: Vec::new(),
+                descendants: 0,
                 artifacts: Vec::new(),
                 error: None,
                 outputs: None,
@@ -381,8 +388,16 @@ impl Run {
 
     /// Takes up a folded state again, from a snapshot.
     pub fn restore(def: Arc<Definition>, state: State) -> Option<Self> {
-        let state = Box::new(state);
-        (state.nodes.len() == def.nodes.len()).then_some(Self { def, state })
+        if state.nodes.len() != def.nodes.len() {
+            return None;
+        }
+        let mut run = Self {
+            size: StateSize::of_new(0),
+            def,
+            state: Box::new(state),
+        };
+        run.count();
+        Some(run)
     }
 
     pub fn state(&self) -> &State {

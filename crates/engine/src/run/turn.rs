@@ -4,6 +4,7 @@
 use super::agents::AgentPolicy;
 use super::announce::wanted_announcements;
 use super::birth::Birth;
+use super::budget::Spent;
 use super::limits::Limits;
 use super::model::Asked;
 use super::nesting;
@@ -112,6 +113,11 @@ pub(crate) struct Turn<'a> {
     pub(crate) turn_view: Option<Seq>,
     /// A fact whose value nests too deep to be built upon.
     pub(crate) too_deep: Option<Seq>,
+    pub(super) spent: Spent,
+    /// Runs the child whose end is told was granted and did not bring about.
+    pub(super) returned: u64,
+    /// The rest is left to a decision of its own.
+    pub(super) continues: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -138,6 +144,9 @@ impl<'a> Turn<'a> {
             read_at: Seq(0),
             turn_view: None,
             too_deep: None,
+            spent: Spent::default(),
+            returned: 0,
+            continues: false,
         }
     }
 
@@ -163,8 +172,9 @@ impl<'a> Turn<'a> {
 
     /// Takes a fact as it is and folds it.
     pub(crate) fn adopt(&mut self, recorded: Recorded) -> Seq {
-        self.run.evolve(&recorded);
+        let size = self.run.evolve(&recorded);
         let seq = recorded.seq;
+        self.note_drafted(size, &recorded.event, seq);
         if nesting::too_deep(&recorded.event) {
             self.too_deep = Some(seq);
         }

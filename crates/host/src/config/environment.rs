@@ -2,7 +2,7 @@
 //! newer one may share the environment.
 
 use super::layer::{CallsLayer, Layer, MemoryLayer, Switch};
-use super::{ConnectionsLayer, Hidden, LogFormat, OtelLayer, OtelProtocol, tools};
+use super::{ConnectionsLayer, Hidden, LimitsLayer, LogFormat, OtelLayer, OtelProtocol, tools};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,6 +49,7 @@ impl Environment<'_> {
             retention: None,
             memory: self.compaction()?,
             calls: Some(self.calls()?),
+            limits: LimitsLayer::of(self)?,
             confidence_floor: self
                 .number("TANDEM_CONFIDENCE_FLOOR", "Give a number, for example 0.7.")?,
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
@@ -130,7 +131,7 @@ impl Environment<'_> {
         Ok(self.switch(name)?.map(Switch::Flag))
     }
 
-    fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {
+    pub(super) fn number<T: FromStr>(&self, name: &str, hint: &str) -> Result<Option<T>, Failure> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };

@@ -1,7 +1,8 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
 use super::{
-    ConnectionsLayer, Hidden, LogFormat, ModelLayer, OtelLayer, RetentionLayer, ToolServerLayer,
+    ConnectionsLayer, Hidden, LimitsLayer, LogFormat, ModelLayer, OtelLayer, RetentionLayer,
+    ToolServerLayer,
 };
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
@@ -27,6 +28,7 @@ pub(crate) struct Layer {
     pub(crate) retention: Option<RetentionLayer>,
     pub(crate) memory: Option<MemoryLayer>,
     pub(crate) calls: Option<CallsLayer>,
+    pub(crate) limits: Option<LimitsLayer>,
     /// Groups of approvers every tenant has, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
     /// Models nodes may ask, by name.
@@ -116,6 +118,10 @@ impl Layer {
                 (Some(above), Some(below)) => Some(above.over(below)),
                 (above, below) => above.or(below),
             },
+            limits: match (self.limits, below.limits) {
+                (Some(above), Some(below)) => Some(above.over(below)),
+                (above, below) => above.or(below),
+            },
             groups: self.groups.or(below.groups),
             models: self.models.or(below.models),
             mcp_servers: self.mcp_servers.or(below.mcp_servers),
@@ -155,6 +161,7 @@ impl Layer {
             retention: None,
             memory: None,
             calls: None,
+            limits: None,
             groups: None,
             models: None,
             mcp_servers: None,

@@ -9,6 +9,7 @@ mod environment;
 mod file;
 mod host_id;
 mod layer;
+mod limits;
 mod listen;
 mod models;
 mod otel;
@@ -22,6 +23,7 @@ pub(crate) use calls::Calls;
 pub(crate) use connections::{Connections, ConnectionsLayer};
 pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
+pub(crate) use limits::LimitsLayer;
 pub(crate) use listen::parse_listen;
 pub(crate) use models::{Model, ModelLayer, Reached};
 pub(crate) use otel::{Otel, OtelLayer, OtelProtocol};
@@ -71,8 +73,8 @@ pub(crate) struct Settings {
     pub(crate) otel: Option<Otel>,
     /// How long an ended run keeps its log.
     pub(crate) retention: Retention,
-    /// Notes under one name above which the oldest become one.
-    pub(crate) compact_above: Option<u64>,
+    /// Bounds of every run.
+    pub(crate) limits: Limits,
     /// Calls to the outside under way at once.
     pub(crate) calls: Calls,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
@@ -148,6 +150,7 @@ pub(crate) fn resolve(
         })?;
     let is_on = |switch: Option<Switch>, default| switch.map_or(default, Switch::is_on);
     let secrets = layer.secrets.unwrap_or_default();
+    let limits = layer.limits.unwrap_or_default();
     Ok(Settings {
         agent_policy: agent_policy.switched(is_on(layer.multi_agent, true)),
         conformance: is_on(layer.conformance, test_seams),
@@ -174,7 +177,10 @@ pub(crate) fn resolve(
             layer.retention_seconds,
             layer.retention.unwrap_or_default(),
         )?,
-        compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
+        limits: Limits {
+            compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
+            ..limits.limits()?
+        },
         groups: groups(layer.groups.unwrap_or_default())?,
         connections: layer.connections.unwrap_or_default(),
         print_login_link: layer.print_login_link.unwrap_or(false),

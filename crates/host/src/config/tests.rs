@@ -235,10 +235,34 @@ fn agent_settings_out_of_range_stop_the_start() {
 }
 
 #[test]
+fn bounds_of_runs_come_from_environment_or_file_and_are_checked() {
+    let settings = |env: &[(&str, &str)], file| resolved(Layer::default(), env, file);
+    let standard = settings(&[], None).unwrap();
+    assert_eq!(standard.limits.max_descendants, 10_000);
+    let file = Some("[limits]\nmax_descendants = 5\nmax_state_bytes = 2000000");
+    let set = settings(&[("TANDEM_MAX_DESCENDANTS", "7")], file).unwrap();
+    assert_eq!(set.limits.max_descendants, 7, "the environment wins");
+    assert_eq!(set.limits.max_state_bytes, 2_000_000);
+    let set = settings(&[("TANDEM_MAX_EVENT_BYTES", "70000")], None).unwrap();
+    assert_eq!(set.limits.max_event_bytes, 70_000);
+    for (name, wrong) in [
+        ("TANDEM_MAX_STATE_BYTES", "1"),
+        ("TANDEM_MAX_EVENT_BYTES", "99999999"),
+        ("TANDEM_MAX_DESCENDANTS", "0"),
+        ("TANDEM_MAX_DESCENDANTS", "many"),
+    ] {
+        let refused = settings(&[(name, wrong)], None).unwrap_err().to_string();
+        assert!(
+            refused.contains(&name["TANDEM_".len()..].to_lowercase()) || refused.contains(name)
+        );
+    }
+}
+
+#[test]
 fn notes_are_collapsed_above_a_number_or_never() {
     let above = |env: &[(&str, &str)], file| {
         let settings = resolved(Layer::default(), env, file).unwrap();
-        settings.compact_above
+        settings.limits.compact_above
     };
     let file = Some("[memory]\ncompact_above = 50");
     assert_eq!(above(&[], None), Some(1_000));

@@ -72,10 +72,7 @@ impl Opened {
             retention: settings.retention.clone(),
             agents: settings.agent_policy.clone().on_host(&host_id),
             conformance: settings.conformance,
-            limits: tandem_runtime::Limits {
-                compact_above: settings.compact_above,
-                ..tandem_runtime::Limits::default()
-            },
+            limits: settings.limits,
             providers: providers(&settings),
             packs: packs::types(packs.as_deref()),
             tools: tool_servers(&settings),

@@ -10,7 +10,7 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use std::time::Duration;
 use tandem_record::{Event, Recorded, RunId, Seq};
-use tandem_runtime::{Fault, Runtime};
+use tandem_runtime::{Fault, PageLimit, Runtime};
 use tandem_wire::v1::spans::spans;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
@@ -23,7 +23,12 @@ const BATCH: usize = 512;
 const LINGER: Duration = Duration::from_secs(1);
 /// Events of one run that are read for its spans.
 const MAX_EVENTS: usize = 50_000;
-const PAGE: usize = 1024;
+/// Bytes of a log that spans are made of; what is beyond is not traced.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+const PAGE: PageLimit = PageLimit {
+    events: 1024,
+    bytes: 1024 * 1024,
+};
 /// Trouble is logged once per this time, not once per batch.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
@@ -119,13 +124,14 @@ impl Export {
 
     async fn spans_of(&self, run: &RunId) -> Result<Vec<SpanData>, Fault> {
         let mut events: Vec<Recorded> = Vec::new();
-        let mut after: Option<Seq> = None;
+        let (mut after, mut bytes): (Option<Seq>, usize) = (None, 0);
         while events.len() < MAX_EVENTS {
-            let Some(page) = self.runtime.events(run, after, PAGE).await? else {
+            let Some(page) = self.runtime.event_page(run, after, PAGE).await? else {
                 break;
             };
             after = page.events.last().map(|recorded| recorded.seq);
-            let last = page.events.len() < PAGE;
+            bytes += page.bytes;
+            let last = after.is_none() || after >= Some(page.head) || bytes > MAX_BYTES;
             events.extend(page.events);
             if last {
                 break;

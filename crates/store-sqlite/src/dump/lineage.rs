@@ -9,6 +9,7 @@ use crate::events;
 use rusqlite::{Connection, OptionalExtension, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::{MemoryOrigin, RunId, StreamId};
+use tandem_store::PageLimit;
 
 /// What is stored of the beginning of a run.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ pub(super) fn origin(
     if let Some(left) = text("SELECT tombstone FROM runs WHERE run_id = ?1")? {
         return Ok(read(Kept::Tombstone(&left)));
     }
-    let slice = events::slice(view, &StreamId::of_run(run), None, 1)?;
+    let slice = events::slice(view, &StreamId::of_run(run), None, PageLimit::of_events(1))?;
     let first = slice.events.first();
     Ok(first.and_then(|event| read(Kept::FirstEvent(&event.body))))
 }

@@ -1,7 +1,9 @@
 //! Streams grow at an expected position, without gaps, and a commit is all or nothing.
 
 use super::sample::{NOW, append, body, commit, conflict, head, later, must, row, whole};
-use crate::{Conflict, Error, NewEvent, Store, StoredEvent, TimerChange};
+use crate::{
+    Conflict, Error, MAX_BODY_BYTES, NewEvent, PageLimit, Store, StoredEvent, TimerChange,
+};
 use std::sync::Arc;
 use tandem_record::{Seq, StreamId, TimerKey};
 
@@ -43,6 +45,49 @@ pub async fn reads_in_pages(store: Arc<dyn Store>) {
     let none = store.events(&stream, None, 0).await.unwrap();
     assert!(none.events.is_empty(), "a limit of nothing gives nothing");
     assert_eq!(none.head, Some(Seq(9)));
+}
+
+/// A page ends before the bytes it may have are exceeded, and every page brings the reader on.
+pub async fn reads_in_pages_of_bytes(store: Arc<dyn Store>) {
+    let stream = StreamId::new("run:a");
+    let lengths = [10, 2_000, 10, 50_000, 4_000, 10, 10];
+    let mut one = append(&stream, None, lengths.len() as u64);
+    for (event, length) in one.events.iter_mut().zip(lengths) {
+        event.body = format!("\"{}\"", "x".repeat(length - 2));
+    }
+    must(&store, commit([one])).await;
+    let mut pages = Vec::new();
+    let mut after = None;
+    loop {
+        let limit = PageLimit {
+            events: 3,
+            bytes: 5_000,
+        };
+        let page = store.event_page(&stream, after, limit).await.unwrap();
+        assert_eq!(page.head, Some(Seq(6)), "the head is the stream's");
+        let Some(last) = page.events.last() else {
+            break;
+        };
+        after = Some(last.seq);
+        let read: Vec<usize> = page.events.iter().map(|event| event.body.len()).collect();
+        pages.push(read);
+    }
+    let expected: [&[usize]; 3] = [&[10, 2_000, 10], &[50_000], &[4_000, 10, 10]];
+    assert_eq!(pages, expected, "one long event is a page of its own");
+}
+
+/// What never fits is refused for good, and nothing of its commit is written.
+pub async fn refuses_what_is_too_long(store: Arc<dyn Store>) {
+    let stream = StreamId::new("run:a");
+    must(&store, commit([append(&stream, None, 1)])).await;
+    let mut long = append(&stream, Some(0), 1);
+    long.events[0].body = format!("\"{}\"", "x".repeat(MAX_BODY_BYTES));
+    match store.commit(commit([long])).await {
+        Err(Error::Fault(fault)) => assert_eq!((fault.code, fault.retryable), ("too_large", false)),
+        other => panic!("expected a fault, got {other:?}"),
+    }
+    assert_eq!(head(&store, &stream).await, Some(0), "nothing was written");
+    must(&store, commit([append(&stream, Some(0), 1)])).await;
 }
 
 /// However a store lays them down, events of one moment, of different moments, short and long ones

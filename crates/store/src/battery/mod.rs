@@ -67,7 +67,8 @@ where
 macro_rules! battery {
     ($mode:ident $open:ident) => {
         $crate::battery! { @$mode $open;
-            append: begins_at_zero, continues_without_gaps, reads_in_pages, reads_from_any_place,
+            append: begins_at_zero, continues_without_gaps, reads_in_pages, reads_in_pages_of_bytes,
+                refuses_what_is_too_long, reads_from_any_place,
                 refuses_a_stale_position,
                 refuses_to_begin_twice, several_streams_advance_together,
                 one_conflict_undoes_the_whole_commit, appends_of_one_commit_build_on_each_other,

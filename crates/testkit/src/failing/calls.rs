@@ -14,7 +14,7 @@ use tandem_store::{
     DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow,
-    MemoryView, Outbox, OutboxEntry, Page, ParkedWork, ReadDefinitions, ReadIdempotency,
+    MemoryView, Outbox, OutboxEntry, Page, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency,
     ReadInterrupts, ReadLog, ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks,
     Registered, Room, RunFilter, RunPosition, Setback, Setbacks, Settings, SnapshotRecord,
     StoredRun, StoredWebhook, StreamSlice, Upkeep,
@@ -26,6 +26,7 @@ impl Log for FailingStore {
         match self.faults.of_commit() {
             Mishap::None => self.apply(commit).await,
             Mishap::FailsBefore => Err(trouble().into()),
+            Mishap::NeverFits => Err(Fault::permanent("too_large", "a row is too long").into()),
             Mishap::FailsAfter => {
                 self.apply(commit).await?;
                 Err(trouble().into())
@@ -50,14 +51,14 @@ impl Log for FailingStore {
 
 #[async_trait]
 impl ReadLog for FailingStore {
-    async fn events(
+    async fn event_page(
         &self,
         stream: &StreamId,
         after: Option<Seq>,
-        limit: usize,
+        limit: PageLimit,
     ) -> Result<StreamSlice, Fault> {
         self.faults.of_read().await?;
-        self.inner.events(stream, after, limit).await
+        self.inner.event_page(stream, after, limit).await
     }
 
     async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault> {

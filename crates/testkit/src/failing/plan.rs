@@ -15,6 +15,8 @@ pub enum Mishap {
     None,
     /// Refused before anything was written.
     FailsBefore,
+    /// Refused for good: what was to be written never fits.
+    NeverFits,
     /// Durable, but the caller is told it failed.
     FailsAfter,
     /// The process dies before the commit reached the disk.

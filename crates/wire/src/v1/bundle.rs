@@ -76,6 +76,10 @@ pub fn debug_bundle(
         }
         shown.push(event);
     }
+    let total = view.head.0 + 1;
+    if truncated.is_none() && (events.len() as u64) < total {
+        truncated = Some("events_truncated_to_size_cap");
+    }
     let nodes: HashSet<_> = events.iter().filter_map(|e| e.event.node()).collect();
     let mut bundle = json!({
         "bundleVersion": "1.0",
@@ -84,7 +88,7 @@ pub fn debug_bundle(
         "run": run,
         "metrics": {
             "eventCount": shown.len(),
-            "totalEventCount": events.len(),
+            "totalEventCount": total,
             "nodeCount": nodes.len(),
             "openwopCost": null,
         },

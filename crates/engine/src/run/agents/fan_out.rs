@@ -56,6 +56,10 @@ impl Turn<'_> {
         let pending = dispatching.workers.iter().enumerate();
         let pending = pending.filter(|(_, w)| w.step == WorkerStep::Pending);
         for (index, worker) in pending.take(bound.saturating_sub(live)) {
+            if self.is_full() {
+                self.go_on_later();
+                return;
+            }
             self.hand_over(ix, index, &worker.workflow, dispatching.decided);
             let node = &self.run.state.nodes[ix];
             if self.needs.is_some() || node.status.is_settled() {
@@ -119,6 +123,9 @@ impl Turn<'_> {
         for (index, worker) in &ended {
             if !worker.is_refused() {
                 self.harvest_worker(ix, config, *index, worker);
+            }
+            if self.run.state.nodes[ix].status.is_settled() {
+                return;
             }
         }
         let children: Vec<Value> = dispatching.workers.iter().filter_map(report).collect();

@@ -100,6 +100,7 @@ impl Run {
     }
 
     pub(in crate::run) fn hand_off(&mut self, handoff: &Handoff, seq: Seq) {
+        self.take_back(handoff.returned);
         let node = self.def.index(&handoff.node);
         if node.is_some_and(|ix| self.state.nodes[ix].dispatching.is_none()) {
             self.begin_dispatching(&handoff.node);

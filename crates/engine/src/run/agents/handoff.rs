@@ -126,11 +126,13 @@ impl Turn<'_> {
         let place = node.attempt * MAX_FAN_OUT + u32::try_from(index).unwrap_or(u32::MAX);
         let node_id = &def.nodes[ix].id;
         let child = child_run_id(self.run.id(), node_id, node.execution - 1, place);
+        let granted = self.grant(&child_def);
         let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node_id.clone(),
                 child: child.clone(),
                 workflow_id: worker.clone(),
+                granted,
             },
             Some(decided),
         );
@@ -148,6 +150,7 @@ impl Turn<'_> {
             outputs: config.outputs(worker),
             cause: ParentCause::Dispatch,
             dispatched,
+            granted,
             isolated_memory: config.isolated_memory,
         });
     }
@@ -184,6 +187,7 @@ impl Turn<'_> {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             worker: worker.clone(),
             step,
+            returned: std::mem::take(&mut self.returned),
         };
         self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
     }
@@ -276,6 +280,10 @@ impl Turn<'_> {
         mapping: &[(String, String)],
         completed: Seq,
     ) {
+        if let Err(error) = self.admit_merge(mapping, variables) {
+            self.fail_node(ix, error, Some(completed), None);
+            return;
+        }
         let node = self.run.def.nodes[ix].id.clone();
         // A fork may begin in the middle: what its source had merged is told already.
         let by_this = Some(Cause::Event(completed));

@@ -175,10 +175,12 @@ impl Turn<'_> {
             Err(_) if self.needs.is_some() => return,
             Err(error) => return self.critic_failed(ix, &error, None, cause),
         };
+        let granted = self.grant(&definition);
         let event = Event::NodeDispatched {
             node: def.nodes[ix].id.clone(),
             child: child.clone(),
             workflow_id: id.clone(),
+            granted,
         };
         let dispatched = self.emit(event, Some(cause));
         let subject = self.subject(ix, verifier, &judged);
@@ -191,6 +193,7 @@ impl Turn<'_> {
             outputs: &[(String::new(), verdict.clone())],
             cause: ParentCause::Dispatch,
             dispatched,
+            granted,
             isolated_memory: false,
         });
     }

@@ -55,7 +55,9 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             variables,
             untrusted,
             error,
+            unused,
         } => {
+            turn.returned = unused;
             let checks = turn.run.awaits_verdict(ix);
             let dispatches = turn.run.state.nodes[ix].dispatching.is_some() && !checks;
             if turn.run.state.phase == Phase::Cancelling && dispatches {
@@ -149,6 +151,10 @@ fn ended(
     };
     match status {
         RunStatus::Completed => {
+            if let Err(error) = turn.admit_merge(&outputs, &variables) {
+                turn.fail_node(ix, error, Some(cause), Some(status));
+                return;
+            }
             let mut cause = cause;
             for (ours, theirs) in &outputs {
                 // A variable the child never set leaves the parent's alone.

@@ -19,7 +19,7 @@ mod timer;
 use super::refusal::Undecided;
 use super::state::{Phase, Run};
 use super::turn::{Context, Decision, Turn};
-use tandem_record::{Command, Reply};
+use tandem_record::{Command, ErrorInfo, Reply};
 
 pub use create::{bear, create};
 pub(super) use create::{check, check_served, may_test};
@@ -72,7 +72,21 @@ fn decide_here(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision
         } => event::deliver(&mut turn, event_id, event_type, payload, by)?,
         Command::Continue => go_on(&mut turn),
     };
+    // Not every command advances the run; what it brings is kept all the same.
+    if matches!(turn.run.state.phase, Phase::Running | Phase::Paused) {
+        turn.fail_if_too_large();
+    }
     turn.decided(reply)
+}
+
+/// Ends a run that cannot go on for a reason of its host's.
+pub fn abandon(run: &Run, error: ErrorInfo, cx: &Context<'_>) -> Decision {
+    let mut turn = Turn::new(run, cx);
+    if !turn.run.state.phase.is_terminal() {
+        let cause = turn.run.state.head;
+        turn.fail_run(error, None, cause);
+    }
+    turn.finish(Reply::Accepted)
 }
 
 fn go_on(turn: &mut Turn<'_>) -> Reply {

@@ -31,6 +31,7 @@ pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) 
     for recorded in log {
         turn.adopt(recorded);
     }
+    turn.forget_copied();
     turn.floor = from;
     turn.now = turn.now.max(turn.run.state.last_at);
     if turn.run.state.phase == Phase::Cancelling {
@@ -273,10 +274,8 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
             turn.start_child_again(ix, child, workflow_id, cause);
         }
         (None, NodeStatus::Running | NodeStatus::Suspended) if asks_no_more(turn, ix) => {
-            let inputs = turn
-                .run
-                .port_values(ix, turn.cx.schema_work)
-                .unwrap_or_default();
+            let (limits, meter) = (turn.cx.limits, turn.cx.schema_work);
+            let inputs = turn.run.port_values(ix, limits, meter).unwrap_or_default();
             if let Step::Ask(question) = turn.perform(ix, inputs, cause) {
                 turn.ask(ix, *question, cause);
             }

@@ -77,6 +77,7 @@ impl Stage {
                 variables: object(variables),
                 untrusted: Vec::new(),
                 error: failed.then(|| ErrorInfo::new("boom", "it broke")),
+                unused: 0,
             },
         )
     }

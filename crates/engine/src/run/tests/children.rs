@@ -140,6 +140,7 @@ fn a_report_is_taken_once_and_only_from_the_child() {
         variables: Default::default(),
         untrusted: Vec::new(),
         error: None,
+        unused: 0,
     };
     assert_eq!(run.child_reports("call", stranger), Reply::Unchanged);
     let child = run.child_of("call");
@@ -149,6 +150,7 @@ fn a_report_is_taken_once_and_only_from_the_child() {
         variables: Default::default(),
         untrusted: Vec::new(),
         error: None,
+        unused: 0,
     };
     assert_eq!(run.child_reports("call", ended.clone()), Reply::Accepted);
     assert_eq!(run.child_reports("call", ended), Reply::Unchanged);
@@ -279,6 +281,7 @@ fn trying_again_after_a_timeout_is_another_child() {
         variables: Default::default(),
         untrusted: Vec::new(),
         error: None,
+        unused: 0,
     };
     assert_eq!(run.child_reports("call", late), Reply::Unchanged);
     run.child_ended("call", RunStatus::Completed, json!({}));

@@ -36,6 +36,7 @@ fn ends(run: &mut Stage, child: &RunId, status: RunStatus, variables: Value) {
         variables: super::stage::object(variables),
         untrusted: Vec::new(),
         error: (status == FAILED).then(|| ErrorInfo::new("boom", "it broke")),
+        unused: 0,
     };
     run.child_reports("send", outcome);
 }

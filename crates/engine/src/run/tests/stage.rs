@@ -171,6 +171,7 @@ impl Stage {
     /// The run is a child at node `call` of another run.
     pub(super) fn child_under(mut self, lineage: &[&str], harvest: &[&str]) -> Self {
         self.request.parent = Some(ParentLink {
+            descendants: None,
             run_id: RunId::new("run-parent"),
             node_id: NodeId::new("call"),
             dispatched_at: Seq(2),
@@ -318,6 +319,7 @@ impl Stage {
             variables: Object::new(),
             untrusted: Vec::new(),
             error: None,
+            unused: 0,
         };
         self.child_reports(parent.node_id.as_str(), outcome);
     }

@@ -123,6 +123,7 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
                     variables: Default::default(),
                     untrusted: Vec::new(),
                     error: None,
+                    unused: 0,
                 },
             },
         ),

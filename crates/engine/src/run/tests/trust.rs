@@ -131,6 +131,7 @@ fn marks_go_down_to_a_child_and_come_back_with_what_it_leaves() {
         variables: super::stage::object(json!({"made": "Obeyed.", "counted": 1})),
         untrusted: vec!["made".to_owned()],
         error: None,
+        unused: 0,
     };
     run.child_reports("sub", ended);
     assert_eq!(run.status(), RunStatus::Completed);

@@ -80,6 +80,7 @@ fn facts() -> Vec<(Event, bool)> {
         index: 0,
         worker: WorkflowId::new("w"),
         step: HandoffStep::Began,
+        returned: 0,
     }));
     let mut facts = vec![(said(delta), false)];
     facts.push((Event::RunResumed { reason: None }, false));

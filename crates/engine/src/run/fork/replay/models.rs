@@ -91,7 +91,7 @@ impl Tape<'_, '_> {
         let call = self
             .turn
             .run
-            .port_values(ix, self.turn.cx.schema_work)
+            .port_values(ix, self.turn.cx.limits, self.turn.cx.schema_work)
             .and_then(|inputs| {
                 let then = Some(&**request);
                 let turn = &self.turn;
@@ -253,6 +253,7 @@ impl Tape<'_, '_> {
             error: error.clone(),
             attempts: state.attempt + 1,
             child: None,
+            returned: 0,
         };
         let cause = self.turn.emit(failed, Some(cause));
         self.turn.fail_run(error, Some(ix), Some(cause));

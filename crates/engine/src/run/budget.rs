@@ -1,0 +1,241 @@
+//! Bytes: how much one event, one decision and one run may hold.
+//!
+//! Values are copied wherever a workflow passes them on: into a node's outputs, into variables, into
+//! children. A small document can therefore multiply a small input without end. What each fact adds is
+//! counted as it is drafted ([`tandem_record::Size`]), and a run that has outgrown its budget fails:
+//!
+//! - **An event** has at most `max_event_bytes` of text (`event_too_large`). What nodes are given and what
+//!   children leave is checked before it is copied (`value_too_large`). Only the start of a run is exempt:
+//!   its size is bounded where requests and documents are accepted.
+//! - **A decision** that drafted `max_decision_bytes` leaves the rest to the next one, like one with
+//!   many node starts. A single step that drafts several times that fails the run (`decision_too_large`).
+//! - **A run** keeps at most `max_state_bytes` in memory (`run_state_too_large`). That bounds its
+//!   snapshots too.
+//!
+//! A replay is not held to these: it repeats what its source was allowed, and its length is bounded
+//! where the source's log is read.
+
+use super::limits::Limits;
+use super::refusal::Refusal;
+use super::state::Run;
+use super::turn::Turn;
+use crate::definition::Problem;
+use tandem_record::{ChildOutcome, ErrorInfo, Event, Object, RunStatus, Seq, Size};
+
+/// Drafted bytes after which the state is looked at again.
+const LOOK_AGAIN: usize = 256 * 1024;
+/// Growth that is not worth counting the whole state for.
+const SMALL: usize = 1024 * 1024;
+/// A node's place in the state, and its index.
+const NODE: Size = Size {
+    text: 600,
+    memory: 1024,
+};
+/// What folding any event may add beside its values: times, sequences, names.
+const FACT: Size = Size {
+    text: 300,
+    memory: 512,
+};
+
+/// The size of a run's state: an exact count, and at most what was added since.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StateSize {
+    counted: Size,
+    since: Size,
+}
+
+impl StateSize {
+    pub(super) fn of_new(nodes: usize) -> Self {
+        let counted = Size {
+            text: NODE.text.saturating_mul(nodes),
+            memory: NODE.memory.saturating_mul(nodes),
+        };
+        Self {
+            counted,
+            since: Size::default(),
+        }
+    }
+
+    fn at_most(self) -> Size {
+        self.counted + self.since
+    }
+}
+
+/// What a turn has drafted so far.
+#[derive(Default)]
+pub(super) struct Spent {
+    size: Size,
+    /// Memory drafted when the state was last looked at; `None` before the first look.
+    looked_at: Option<usize>,
+    /// An event larger than any may be.
+    oversized: Option<Seq>,
+}
+
+impl Run {
+    /// At most how large the state is. Never less than it really is.
+    pub fn size(&self) -> Size {
+        self.size.at_most()
+    }
+
+    /// Notes what a folded event may have added.
+    pub(super) fn grow(&mut self, event: &Event) -> Size {
+        let size = Size::of(event);
+        // A few facts are kept in two places, such as a vote and the changes it asks for.
+        self.size.since += size + size + FACT;
+        let grown = self.size.since.memory;
+        if grown > self.size.counted.memory.saturating_add(SMALL) {
+            self.count();
+        }
+        size
+    }
+
+    /// Counts the state exactly.
+    pub(super) fn count(&mut self) -> Size {
+        let counted = Size::of(&*self.state);
+        self.size = StateSize {
+            counted,
+            since: Size::default(),
+        };
+        counted
+    }
+}
+
+impl Limits {
+    /// Text a decision never exceeds by more than one event.
+    fn decision_ceiling(&self) -> usize {
+        let events = self.max_event_bytes.saturating_mul(3);
+        self.max_decision_bytes.saturating_add(events)
+    }
+
+    /// Whether values fit into one event, as far as the engine copies them.
+    pub(crate) fn admit(&self, what: &str, text: usize) -> Result<(), ErrorInfo> {
+        if text <= self.max_event_bytes {
+            return Ok(());
+        }
+        let limit = self.max_event_bytes;
+        Err(ErrorInfo::new(
+            "value_too_large",
+            format!("{what} would be {text} bytes; at most {limit} are allowed"),
+        ))
+    }
+}
+
+impl Turn<'_> {
+    /// Notes a drafted event.
+    pub(super) fn note_drafted(&mut self, size: Size, event: &Event, seq: Seq) {
+        self.spent.size += size;
+        let exempt = matches!(event, Event::RunStarted { .. });
+        if size.text > self.cx.limits.max_event_bytes && !exempt {
+            self.spent.oversized.get_or_insert(seq);
+        }
+    }
+
+    /// Notes what the commit carries besides events.
+    pub(super) fn note_carried(&mut self, size: Size) {
+        self.spent.size += size;
+    }
+
+    /// Whether the rest should be left to the next decision.
+    pub(super) fn is_full(&self) -> bool {
+        let limits = self.cx.limits;
+        let size = self.spent.size;
+        let full =
+            size.text >= limits.max_decision_bytes || size.memory >= limits.max_state_bytes / 2;
+        full && !self.replaying
+    }
+
+    /// What a fork copied is its source's, not what this decision does.
+    pub(super) fn forget_copied(&mut self) {
+        self.spent = Spent::default();
+    }
+
+    /// Whether children's variables can become the run's own, under these names.
+    pub(super) fn admit_merge(
+        &self,
+        mapping: &[(String, String)],
+        variables: &Object,
+    ) -> Result<(), ErrorInfo> {
+        let text = |value: Option<_>| value.map_or(0, |value| Size::of(value).text);
+        let changed = mapping.iter().map(|(ours, theirs)| {
+            let next = variables.get(theirs);
+            let previous = next.and_then(|_| self.run.state.variables.get(ours));
+            text(next) + text(previous)
+        });
+        let total = changed.sum();
+        self.cx.limits.admit("what the child leaves", total)
+    }
+
+    /// Whether a child can begin with inputs of this size: its first event tells them twice.
+    pub(super) fn admit_inputs(&self, size: Size) -> Result<(), Refusal> {
+        let told = size.text.saturating_mul(2);
+        let admitted = self.cx.limits.admit("the start of the child", told);
+        admitted.map_err(|error| Refusal::Invalid(vec![Problem::new("/inputs", error.message)]))
+    }
+
+    /// Whether the run can end with these outputs.
+    pub(super) fn admit_outputs(&self, outputs: &Object) -> Result<(), ErrorInfo> {
+        if self.replaying || self.run.size().text <= self.cx.limits.max_event_bytes {
+            return Ok(());
+        }
+        let text = Size::of(outputs).text;
+        self.cx.limits.admit("what the run puts out", text)
+    }
+
+    /// A child that completed but leaves more than its parent can take has failed for its parent.
+    pub(super) fn withhold_too_large(&self, outcome: &mut ChildOutcome) {
+        let ChildOutcome::Ended {
+            status,
+            variables,
+            untrusted,
+            error,
+            ..
+        } = outcome
+        else {
+            return;
+        };
+        let text = match self.run.size().text <= self.cx.limits.max_event_bytes {
+            true => return,
+            false => Size::of(variables).text,
+        };
+        if let Err(too_large) = self.cx.limits.admit("what the run leaves", text) {
+            *status = RunStatus::Failed;
+            *error = Some(too_large);
+            variables.clear();
+            untrusted.clear();
+        }
+    }
+
+    /// Ends a run that outgrew a budget, before anything is built upon what it holds.
+    pub(super) fn fail_if_too_large(&mut self) -> bool {
+        if self.replaying {
+            return false;
+        }
+        let limits = self.cx.limits;
+        if let Some(seq) = self.spent.oversized.take() {
+            let limit = limits.max_event_bytes;
+            let message = format!("an event of the run is larger than {limit} bytes");
+            self.fail_run(ErrorInfo::new("event_too_large", message), None, Some(seq));
+            return true;
+        }
+        let head = self.run.state.head;
+        let ceiling = limits.decision_ceiling();
+        if self.spent.size.text > ceiling {
+            let message = format!("one step of the run produced more than {ceiling} bytes");
+            self.fail_run(ErrorInfo::new("decision_too_large", message), None, head);
+            return true;
+        }
+        let drafted = self.spent.size.memory;
+        let due = |at: usize| drafted.saturating_sub(at) >= LOOK_AGAIN;
+        if !self.spent.looked_at.is_none_or(due) {
+            return false;
+        }
+        self.spent.looked_at = Some(drafted);
+        let limit = limits.max_state_bytes;
+        if self.run.size().memory <= limit || self.run.count().memory <= limit {
+            return false;
+        }
+        let message = format!("the run holds more than {limit} bytes");
+        self.fail_run(ErrorInfo::new("run_state_too_large", message), None, head);
+        true
+    }
+}

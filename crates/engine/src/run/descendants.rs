@@ -1,0 +1,108 @@
+//! How many runs one run may bring about, its children's children included.
+//!
+//! Depth alone bounds nothing: each level may start many. So every run has an allowance. A root has
+//! the host's limit; a child gets a part of what its parent has left, told with its creation
+//! (`ParentLink::descendants`) and taken off the parent's allowance by the event that names the child
+//! (`NodeDispatched::granted`). When the child ends, what it did not use comes back with the event that
+//! records its end. No run can give away more than it has, so all descendants of a root together stay
+//! within the root's allowance, and each decision needs only the run it is about.
+//!
+//! A child whose workflow starts no children gets nothing besides its own place. Otherwise what is left
+//! is divided by the nodes and workers of the parent that may still start children beside it, less a
+//! quarter kept back: what a child holds that is never heard of again must not use up everything.
+
+use super::limits::Limits;
+use super::state::{Child, Run, WorkerStep};
+use super::turn::Turn;
+use crate::definition::Definition;
+use crate::node::{Critic, Kind};
+use tandem_record::{ErrorInfo, NodeId, RunId, RunStatus, Seq, WorkflowId};
+
+impl Kind {
+    fn starts_children(&self) -> bool {
+        match self {
+            Self::SubWorkflow(_) | Self::Dispatch(_) => true,
+            Self::Supervisor(config) => {
+                let critic = config.verifier.as_ref().map(|verifier| &verifier.critic);
+                matches!(critic, Some(Critic::Workflow { .. }))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Run {
+    /// Descendants this run may still bring about.
+    pub(super) fn descendants_left(&self, limits: &Limits) -> u64 {
+        let request = self.state.request.as_ref();
+        let parent = request.and_then(|request| request.parent.as_ref());
+        let allowed = parent.and_then(|parent| parent.descendants);
+        let allowed = allowed.map_or(limits.max_descendants, |n| n.min(limits.max_descendants));
+        allowed.saturating_sub(self.state.descendants)
+    }
+
+    /// A child was named, and takes its part of the allowance.
+    pub(super) fn name_child(
+        &mut self,
+        node: NodeId,
+        (run_id, workflow_id): (RunId, WorkflowId),
+        granted: u64,
+        seq: Seq,
+    ) {
+        let spent = granted.saturating_add(1);
+        self.state.descendants = self.state.descendants.saturating_add(spent);
+        let request = self.state.request.as_ref();
+        let replay = request.is_some_and(|r| r.is_replay());
+        self.state.children.push(Child {
+            run_id,
+            workflow_id,
+            node,
+            status: RunStatus::Running,
+            ended: None,
+            inherited: replay || seq < self.fork_point(),
+        });
+    }
+
+    pub(super) fn take_back(&mut self, returned: u64) {
+        self.state.descendants = self.state.descendants.saturating_sub(returned);
+    }
+
+    /// Nodes and workers that may start children while another child is there.
+    fn starters(&self) -> u64 {
+        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        let open =
+            nodes.filter(|(node, state)| node.kind.starts_children() && !state.status.is_settled());
+        open.map(|(_, state)| match &state.dispatching {
+            Some(dispatching) => {
+                let workers = dispatching.workers.iter();
+                let waiting = workers.filter(|w| w.step == WorkerStep::Pending).count();
+                waiting as u64 + 1
+            }
+            None => 1,
+        })
+        .sum()
+    }
+}
+
+impl Turn<'_> {
+    /// Whether one more run may be brought about.
+    pub(super) fn admit_descendant(&self) -> Result<(), ErrorInfo> {
+        if self.run.descendants_left(self.cx.limits) > 0 {
+            return Ok(());
+        }
+        let limit = self.cx.limits.max_descendants;
+        Err(ErrorInfo::new(
+            "descendants_exceeded",
+            format!("a run and its children bring about at most {limit} runs"),
+        ))
+    }
+
+    /// What a child about to be named may bring about itself.
+    pub(super) fn grant(&self, child: &Definition) -> u64 {
+        if !child.nodes.iter().any(|node| node.kind.starts_children()) {
+            return 0;
+        }
+        let left = self.run.descendants_left(self.cx.limits).saturating_sub(1);
+        (left - left / 4) / self.run.starters().max(1)
+    }
+}

@@ -1,0 +1,296 @@
+//! Bytes: what one event, one decision and one run may hold, and how a run ends that wants more.
+
+use super::flow::{Flow, flow};
+use super::stage::Stage;
+use crate::run::Limits;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tandem_record::{ChildOutcome, Command, Event, Object, RunStatus, Size};
+
+const KIB: usize = 1024;
+
+fn from_variable(name: &str) -> Value {
+    json!({"type": "variable", "variableName": name})
+}
+
+fn expression(text: &str) -> Value {
+    json!({"type": "expression", "expression": text})
+}
+
+/// Nodes one after the other, each of which shows the input again.
+fn passed_on(nodes: usize) -> Flow {
+    let ids: Vec<String> = (0..nodes).map(|n| format!("n{n}")).collect();
+    let flow = flow("passed-on").variable("v", json!({}));
+    let flow = ids.iter().fold(flow, |flow, id| {
+        let flow = flow.node(id, "core.noop", json!({}));
+        flow.port("v", from_variable("v"))
+    });
+    flow.path(&ids.join(" "))
+}
+
+/// Goes on until the run waits or ends; the text each decision drafted, the first one's without the
+/// start.
+fn drafts(run: &mut Stage, inputs: Value) -> Vec<usize> {
+    let mut drafts = Vec::new();
+    let mut told = 1;
+    run.create(inputs);
+    loop {
+        let new = &run.log()[told..];
+        drafts.push(new.iter().map(|r| Size::of(&r.event).text).sum());
+        told = run.log().len();
+        let mut waiting = run.outbox().map(|effect| effect.id.clone());
+        let next = waiting.find(|id| id.as_str().starts_with("continue:"));
+        drop(waiting);
+        let Some(next) = next.filter(|_| !run.status().is_terminal()) else {
+            return drafts;
+        };
+        run.performed(&next);
+        run.when(Command::Continue);
+    }
+}
+
+fn code(run: &Stage) -> Option<&str> {
+    run.run().error().map(|error| error.code.as_str())
+}
+
+#[test]
+fn a_run_whose_state_outgrows_its_budget_fails_and_says_so() {
+    let mut run = Stage::new(passed_on(200));
+    run.limits.max_state_bytes = 2 * KIB * KIB;
+    drafts(&mut run, json!({"v": "x".repeat(100 * KIB)}));
+    assert_eq!(run.status(), RunStatus::Failed);
+    assert_eq!(code(&run), Some("run_state_too_large"));
+    let held = Size::of(run.run().state()).memory;
+    // Up to what is drafted between two looks, and a node's worth.
+    assert!(held < (2 * KIB + 512) * KIB, "{held}");
+    let failed = run.log().iter();
+    let failed = failed.filter(|r| matches!(r.event, Event::RunFailed { .. }));
+    assert_eq!(failed.count(), 1);
+    assert!(
+        run.timers().is_empty() && run.outbox().count() == 0,
+        "nothing is left to be tried again"
+    );
+}
+
+#[test]
+fn open_questions_are_closed_when_the_budget_is_exceeded() {
+    let grows = flow("grows")
+        .variable("v", json!({}))
+        .node("ask", "core.approvalGate", json!({}))
+        .node("loop", "core.loop", json!({"times": 100}))
+        .node(
+            "write",
+            "core.channelWrite",
+            json!({"channelName": "all", "reducer": "append"}),
+        )
+        .port("value", from_variable("v"))
+        .path("loop write loop");
+    let mut run = Stage::new(grows);
+    run.limits.max_state_bytes = KIB * KIB;
+    drafts(&mut run, json!({"v": "x".repeat(40 * KIB)}));
+    assert_eq!(code(&run), Some("run_state_too_large"));
+    assert!(run.run().open_questions().is_empty());
+    let cancelled =
+        |e: &Event| matches!(e, Event::NodeCancelled { node, .. } if node.as_str() == "ask");
+    assert!(run.log().iter().any(|r| cancelled(&r.event)));
+}
+
+#[test]
+fn a_large_decision_is_made_in_parts() {
+    let mut run = Stage::new(passed_on(20));
+    run.limits.max_decision_bytes = 300 * KIB;
+    let drafts = drafts(&mut run, json!({"v": "x".repeat(100 * KIB)}));
+    assert_eq!(run.status(), RunStatus::Completed);
+    assert!(drafts.len() >= 6, "{drafts:?}");
+    let largest = drafts.into_iter().max().unwrap();
+    assert!(largest <= 420 * KIB, "{largest}");
+}
+
+#[test]
+fn many_ports_that_show_one_value_are_refused_before_it_is_copied() {
+    let ports = flow("ports").variable("v", json!({})).noops("wide");
+    let ports = (0..40).fold(ports, |flow, n| {
+        flow.port(&format!("p{n}"), from_variable("v"))
+    });
+    let mut run = Stage::new(ports);
+    run.limits.max_event_bytes = 256 * KIB;
+    run.create(json!({"v": "x".repeat(10 * KIB)}));
+    assert_eq!(code(&run), Some("value_too_large"));
+}
+
+#[test]
+fn a_value_wrapped_round_after_round_ends_at_the_size_of_an_event() {
+    let doubling = flow("doubling")
+        .variable("a", json!({}))
+        .variable("b", json!({}))
+        .node("loop", "core.loop", json!({"times": 60}))
+        .node("one", "core.setVariable", json!({"name": "a"}))
+        .port("value", expression("variables"))
+        .node("two", "core.setVariable", json!({"name": "b"}))
+        .port("value", expression("variables"))
+        .path("loop one two loop");
+    let mut run = Stage::new(doubling);
+    run.limits.max_event_bytes = 64 * KIB;
+    let drafts = drafts(&mut run, json!({"a": "x".repeat(KIB)}));
+    assert!(
+        matches!(code(&run), Some("value_too_large" | "event_too_large")),
+        "{:?}",
+        code(&run)
+    );
+    assert!(drafts.into_iter().max().unwrap() <= ceiling(&run.limits));
+}
+
+#[test]
+fn outputs_of_many_ends_that_fit_into_no_event_fail_the_run() {
+    let wide = flow("wide").variable("v", json!({}));
+    let wide = (0..10).fold(wide, |flow, n| {
+        let flow = flow.node(&format!("end{n}"), "core.noop", json!({}));
+        flow.port("v", from_variable("v"))
+    });
+    let mut run = Stage::new(wide);
+    run.limits.max_event_bytes = 64 * KIB;
+    drafts(&mut run, json!({"v": "x".repeat(8 * KIB)}));
+    assert_eq!(code(&run), Some("value_too_large"));
+    assert_eq!(run.status(), RunStatus::Failed);
+}
+
+fn calling(inputs: usize, outputs: usize) -> Stage {
+    let mapping = |n: usize, from: &str| {
+        let pairs = (0..n).map(|n| (format!("m{n}"), json!(from)));
+        Value::Object(Object::from_iter(pairs))
+    };
+    let config = json!({
+        "inputMapping": mapping(inputs, "v"), "outputMapping": mapping(outputs, "left"),
+    });
+    let parent = flow("parent")
+        .variable("v", json!({}))
+        .call("call", "child", config);
+    let mut run = Stage::new(parent).knows(flow("child").noops("n"));
+    run.limits.max_event_bytes = 64 * KIB;
+    run.create(json!({"v": "x".repeat(8 * KIB)}));
+    run
+}
+
+#[test]
+fn a_child_given_one_value_under_many_names_is_refused() {
+    let run = calling(40, 0);
+    assert_eq!(run.born().count(), 0);
+    let told = run.outbox().find(|e| e.id.as_str().starts_with("unborn:"));
+    assert!(told.is_some(), "its node hears that there is no child");
+    assert_eq!(calling(2, 0).born().count(), 1);
+}
+
+#[test]
+fn what_a_child_leaves_under_many_names_is_refused_before_it_is_copied() {
+    let mut run = calling(0, 40);
+    let child = run.born().next().unwrap().child.clone();
+    let left = json!({"left": "x".repeat(8 * KIB)});
+    let ended = ChildOutcome::Ended {
+        child,
+        status: RunStatus::Completed,
+        variables: super::stage::object(left),
+        untrusted: Vec::new(),
+        error: None,
+        unused: 0,
+    };
+    run.child_reports("call", ended);
+    assert_eq!(code(&run), Some("value_too_large"));
+}
+
+#[test]
+fn the_size_kept_with_a_run_is_never_less_than_its_state() {
+    let mut run = Stage::new(passed_on(12));
+    run.create(json!({"v": "x".repeat(5 * KIB)}));
+    let (kept, real) = (run.run().size(), Size::of(run.run().state()));
+    assert!(
+        kept.memory >= real.memory && kept.text >= real.text,
+        "{kept:?} {real:?}"
+    );
+}
+
+/// What no decision may exceed: the part that may be drafted, and what one more step may add.
+fn ceiling(limits: &Limits) -> usize {
+    limits.max_decision_bytes + 8 * limits.max_event_bytes
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Grows {
+    Passes(usize),
+    Sets,
+    Wraps,
+    Writes,
+    Calls(usize),
+}
+
+fn grows() -> impl Strategy<Value = Grows> {
+    prop_oneof![
+        (1_usize..40).prop_map(Grows::Passes),
+        Just(Grows::Sets),
+        Just(Grows::Wraps),
+        Just(Grows::Writes),
+        (1_usize..40).prop_map(Grows::Calls),
+    ]
+}
+
+fn growing(steps: &[Grows], times: u64) -> Flow {
+    let mut flow = flow("growing")
+        .variable("v", json!({}))
+        .variable("w", json!({}))
+        .node("loop", "core.loop", json!({"times": times}));
+    let mut path = "loop".to_owned();
+    for (n, step) in steps.iter().enumerate() {
+        let id = format!("s{n}");
+        flow = match step {
+            Grows::Passes(ports) => {
+                let flow = flow.node(&id, "core.noop", json!({}));
+                (0..*ports).fold(flow, |flow, n| {
+                    flow.port(&format!("p{n}"), from_variable("v"))
+                })
+            }
+            Grows::Sets => flow
+                .node(&id, "core.setVariable", json!({"name": "w"}))
+                .port("value", from_variable("v")),
+            Grows::Wraps => flow
+                .node(&id, "core.setVariable", json!({"name": "v"}))
+                .port("value", expression("variables")),
+            Grows::Writes => flow
+                .node(
+                    &id,
+                    "core.channelWrite",
+                    json!({"channelName": "all", "reducer": "append"}),
+                )
+                .port("value", expression("variables")),
+            Grows::Calls(names) => {
+                let pairs = (0..*names).map(|n| (format!("m{n}"), json!("v")));
+                let mapping = Value::Object(Object::from_iter(pairs));
+                flow.call(&id, "child", json!({"inputMapping": mapping}))
+            }
+        };
+        path = format!("{path} {id}");
+    }
+    flow.path(&format!("{path} loop"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever a document does with an input of bounded size.
+    #[test]
+    fn no_decision_drafts_and_no_run_holds_more_than_its_budget(
+        steps in proptest::collection::vec(grows(), 1..6),
+        times in 1_u64..60,
+        length in 0_usize..40_000,
+    ) {
+        let mut run = Stage::new(growing(&steps, times)).knows(flow("child").noops("n"));
+        run.limits.max_event_bytes = 64 * KIB;
+        run.limits.max_decision_bytes = 64 * KIB;
+        run.limits.max_state_bytes = 512 * KIB;
+        let drafts = drafts(&mut run, json!({"v": "x".repeat(length)}));
+        let largest = drafts.into_iter().max().unwrap_or(0);
+        prop_assert!(largest <= ceiling(&run.limits), "{largest}");
+        let held = Size::of(run.run().state()).memory;
+        prop_assert!(held <= (512 + 256 + 512) * KIB, "{held}");
+        let born: usize = run.born().map(|b| Size::of(&b.request.inputs).text).max().unwrap_or(0);
+        prop_assert!(born <= run.limits.max_event_bytes, "{born}");
+    }
+}

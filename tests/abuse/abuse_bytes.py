@@ -1,0 +1,192 @@
+"""Bytes: one caller's values cannot fill the host's memory or store, whatever is done with them.
+
+Memory is the resident set of the process as the kernel counts it. Bounds are for a debug build too.
+"""
+import json
+import os
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+from host import KEY, Host, chain, eventually, node, workflow
+
+MIB = 1024 * 1024
+INPUT = "x" * 900_000
+# A quarter of the default, so that a check takes seconds in any build.
+STATE = str(16 * MIB)
+
+
+def resident(host, what="VmRSS"):
+    """Bytes the process takes now, or at most took (`VmHWM`)."""
+    for line in Path(f"/proc/{host.process.pid}/status").read_text().splitlines():
+        if line.startswith(what + ":"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no {what}")
+
+
+class Attacked:
+    """A host with these workflows and settings, and a neighbour's workflow that does nothing large."""
+
+    def __init__(self, binary, *documents, **settings):
+        self.settings = settings
+        folder = tempfile.mkdtemp(prefix="tandem-abuse-")
+        for document in (*documents, chain("neighbour", node("n", "core.noop"))):
+            Path(folder, f"{document['id']}.json").write_text(json.dumps(document))
+        self.host = Host(binary, [folder], options=())
+
+    def __enter__(self):
+        os.environ.update(self.settings)
+        try:
+            self.host.start()
+        finally:
+            for name in self.settings:
+                del os.environ[name]
+        self.before = resident(self.host)
+        return self
+
+    def __exit__(self, *_):
+        self.host.close()
+
+    def grew(self):
+        return (resident(self.host, "VmHWM") - self.before) / MIB
+
+    def neighbour_works(self):
+        began = time.monotonic()
+        run = self.host.create("neighbour")
+        assert self.host.ended(run)["status"] == "completed"
+        assert time.monotonic() - began < 15, "the neighbour waited"
+
+    def fails_with(self, run, *codes, timeout=60):
+        ended = self.host.ended(run, timeout)
+        assert ended["status"] == "failed", ended["status"]
+        code = ended["error"]["code"]
+        assert code in codes, code
+        kinds = [event["type"] for event in self.page(run)]
+        assert kinds[-1] == "run.failed", kinds[-3:]
+
+    def page(self, run):
+        """Every event, page by page; no answer is much larger than a page may be."""
+        events, cursor = [], ""
+        while True:
+            reply = self.host.call("GET", f"/v1/runs/{run}/events/poll?timeout=1{cursor}", timeout=60)
+            assert reply.status == 200, reply
+            assert len(reply.raw) < 24 * MIB, len(reply.raw)
+            events += reply.json["events"]
+            if reply.json["isComplete"]:
+                return events
+            assert reply.json["events"], "a page brings the reader on"
+            cursor = f"&lastSequence={reply.json['lastEventSeq']}"
+
+
+def bound(name):
+    return {"type": "variable", "variableName": name}
+
+
+def check_one_input_passed_on_by_many_nodes_fails_its_run_and_nobody_else(binary):
+    nodes = [node("start", "core.delay", ms=1)] + [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(256)]
+    wide = workflow("wide", nodes, [("start", f"n{i}") for i in range(256)], [{"name": "v", "type": "string"}])
+    with Attacked(binary, wide, TANDEM_MAX_STATE_BYTES=STATE) as attacked:
+        run = attacked.host.create("wide", {"v": INPUT})
+        attacked.neighbour_works()
+        attacked.fails_with(run, "run_state_too_large")
+        attacked.neighbour_works()
+        assert attacked.grew() < 300, f"{attacked.grew():.0f} MiB"
+
+
+def check_a_loop_that_collects_its_input_fails_its_run(binary):
+    nodes = [node("loop", "core.loop", times=400),
+             node("write", "core.channelWrite", {"value": bound("v")}, channelName="all", reducer="append")]
+    loop = workflow("loop", nodes, [("loop", "write"), ("write", "loop")], [{"name": "v", "type": "string"}])
+    with Attacked(binary, loop, TANDEM_MAX_STATE_BYTES=STATE) as attacked:
+        run = attacked.host.create("loop", {"v": INPUT})
+        attacked.fails_with(run, "run_state_too_large")
+        attacked.neighbour_works()
+        assert attacked.grew() < 300, f"{attacked.grew():.0f} MiB"
+        stored = os.path.getsize(attacked.host.directory / "tandem.db") / MIB
+        assert stored < 150, f"{stored:.0f} MiB in the store"
+
+
+def check_many_ports_that_show_one_value_fail_their_node(binary):
+    wide = chain("ports", node("n", "core.noop", {f"p{i}": bound("v") for i in range(2_000)}),
+                 variables=[{"name": "v", "type": "string"}])
+    with Attacked(binary, wide) as attacked:
+        run = attacked.host.create("ports", {"v": INPUT})
+        attacked.fails_with(run, "value_too_large")
+        attacked.neighbour_works()
+        assert attacked.grew() < 200, f"{attacked.grew():.0f} MiB"
+
+
+def check_fifteen_readers_that_do_not_read_cost_little(binary):
+    nodes = [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(12)]
+    long = chain("long", *nodes, variables=[{"name": "v", "type": "string"}])
+    with Attacked(binary, long) as attacked:
+        host = attacked.host
+        run = host.create("long", {"v": INPUT})
+        host.ended(run, 60)
+        attacked.neighbour_works()
+        before = eventually(lambda: resident(host), what="a size")
+        readers = [stalled(host, run, mode) for mode in ["updates"] * 5 + ["values"] * 5 + ["debug"] * 5]
+        try:
+            settled(host)
+            grew = (resident(host) - before) / MIB
+            assert grew < 80, f"15 readers cost {grew:.0f} MiB"
+            attacked.neighbour_works()
+        finally:
+            for reader in readers:
+                reader.close()
+
+
+def stalled(host, run, mode):
+    """A connection that asks for a stream and then takes nothing of it."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.connect(("127.0.0.1", host.port))
+    reader.sendall((f"GET /v1/runs/{run}/events?streamMode={mode} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+                    f"Authorization: Bearer {KEY}\r\n\r\n").encode())
+    return reader
+
+
+def settled(host, for_seconds=2.0):
+    """Waits until memory has not grown for a while."""
+    highest, since, end = 0, time.monotonic(), time.monotonic() + 20
+    while time.monotonic() - since < for_seconds and time.monotonic() < end:
+        now = resident(host)
+        if now > highest + MIB:
+            highest, since = now, time.monotonic()
+        time.sleep(0.1)
+
+
+def check_a_stream_gives_all_of_a_large_log_to_who_reads_it(binary):
+    nodes = [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(10)]
+    long = chain("long", *nodes, variables=[{"name": "v", "type": "string"}])
+    with Attacked(binary, long) as attacked:
+        run = attacked.host.create("long", {"v": INPUT})
+        attacked.host.ended(run, 60)
+        polled = [event["sequence"] for event in attacked.page(run)]
+        assert polled == list(range(len(polled))), polled[:5]
+        raw = attacked.host.call("GET", f"/v1/runs/{run}/events?streamMode=debug", timeout=60,
+                                 headers={"Accept": "text/event-stream"}).raw
+        ids = [int(line[4:]) for line in raw.decode().split("\n") if line.startswith("id: ")]
+        assert ids == polled, (len(ids), len(polled))
+
+
+def check_a_family_of_sub_workflows_is_bounded(binary):
+    levels = [chain("level0", node("n", "core.noop"))]
+    for level in range(1, 7):
+        nodes = [node(f"c{i}", "core.subWorkflow", workflowId=f"level{level - 1}", onChildFailure="absorb")
+                 for i in range(8)]
+        levels.append(workflow(f"level{level}", nodes))
+    with Attacked(binary, *levels, TANDEM_MAX_DESCENDANTS="300") as attacked:
+        # Without a bound 8 + 64 + ... + 262,144 runs.
+        run = attacked.host.create("level6")
+        attacked.host.ended(run, 60)
+        attacked.neighbour_works()
+        eventually(lambda: not attacked.host.listed("status=running"), 60, "the family ended")
+        rows = [row for status in ("completed", "failed", "cancelled")
+                for row in attacked.host.listed(f"status={status}")]
+        family = [row for row in rows if row["workflowId"].startswith("level")]
+        assert 8 < len(family) <= 301, len(family)
+        failed = [row["runId"] for row in family if row["status"] == "failed"]
+        codes = {attacked.host.run(run)["error"]["code"] for run in failed}
+        assert "descendants_exceeded" in codes, codes
