@@ -53,6 +53,8 @@ pub struct RuntimeConfig {
     pub cached_runs: usize,
     /// How long an ended run keeps its log.
     pub retention: Retention,
+    /// Unknown settings of nodes make a document refused; told as warnings otherwise.
+    pub strict_documents: bool,
 }
 
 impl RuntimeConfig {
@@ -74,6 +76,7 @@ impl RuntimeConfig {
             max_effects: 256,
             cached_runs: 2048,
             retention: Retention::default(),
+            strict_documents: true,
         }
     }
 }

@@ -71,6 +71,7 @@ impl CompiledDefinitions {
         // It was checked when it came in; who registered it no longer matters.
         let trusted = Permissions {
             conformance_role: true,
+            unknown_settings: true,
             packs: Brought::Once,
         };
         let definition = Definition::compile(&parsed, trusted)

@@ -49,10 +49,10 @@ pub use crash::CrashPoints;
 pub use deciding::{Judge, Proposal};
 pub use fork::{ForkRequest, Unforkable};
 pub use metrics::Metrics;
-pub use query::{EventPage, Observed, Unfolded};
-pub use questions::digest;
+pub use query::{EventPage, Foreseen, Observed, Unfolded};
+pub use questions::{accepted_edit, digest};
 pub use redact::Redactor;
-pub use registry::{RegisterError, Registration};
+pub use registry::{RegisterError, Registration, Told};
 pub use remember::{Remembered, origin_in_event, origin_in_tombstone};
 pub use retention::Retention;
 pub use runtime::Runtime;
@@ -63,14 +63,16 @@ pub use webhooks::{
 };
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
-pub use tandem_engine::definition::{Permissions, document};
+pub use tandem_engine::definition::{
+    ChildReference, Permissions, child_references, document, nearest,
+};
 pub use tandem_engine::model::{
     BUDGET_MULTIPLIER, MAX_ATTEMPTS, MOCK_PROVIDER, MOCK_PROVIDER_KEY, MOCK_PROVIDERS,
     NODE_TYPES as MODEL_NODE_TYPES, Provider, Providers, content_key,
 };
 pub use tandem_engine::pack::{Brought, PackType, PackTypes};
 pub use tandem_engine::run::{
-    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run,
+    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, REASONING_TOKEN_LIMIT, Refusal, Run, count_vote,
     sources_at_once,
 };
 pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};

@@ -4,7 +4,7 @@ use crate::runtime::Runtime;
 use crate::submit::MAX_CONFLICTS;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_engine::definition::Permissions;
+use tandem_engine::definition::{ChildReference, Permissions, child_references};
 use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
 use tandem_record::{Object, TenantId, WorkflowId};
@@ -19,8 +19,18 @@ pub enum Registration {
     Unchanged,
 }
 
+/// A registration, and what the document's author should know about it.
+#[derive(Debug)]
+pub struct Told {
+    pub registration: Registration,
+    pub warnings: Vec<Problem>,
+    /// Workflows it starts that nobody registered yet.
+    pub unknown_children: Vec<ChildReference>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
+    /// Errors first, then warnings.
     #[error("the document has {} problems", .0.len())]
     Invalid(Vec<Problem>),
     #[error(transparent)]
@@ -35,13 +45,50 @@ impl Runtime {
         document: &Value,
         permissions: Permissions<'_>,
     ) -> Result<Registration, RegisterError> {
+        let told = self
+            .register_and_tell(tenant, document, permissions)
+            .await?;
+        Ok(told.registration)
+    }
+
+    /// The same, with what its author should know.
+    pub async fn register_and_tell(
+        &self,
+        tenant: Option<&TenantId>,
+        document: &Value,
+        permissions: Permissions<'_>,
+    ) -> Result<Told, RegisterError> {
         let permissions = Permissions {
             packs: Brought::By(self.packs()),
+            unknown_settings: !self.inner.config.strict_documents,
             ..permissions
         };
-        let definition = Definition::admit(document, permissions)
-            .map(Arc::new)
-            .map_err(RegisterError::Invalid)?;
+        let mut unknown_children = Vec::new();
+        for child in child_references(document) {
+            if self.meant(tenant, &child.workflow).await?.is_none() {
+                unknown_children.push(child);
+            }
+        }
+        let definition = Definition::admit(document, permissions).map_err(|mut problems| {
+            problems.extend(unknown_children.iter().map(ChildReference::unknown));
+            RegisterError::Invalid(problems)
+        })?;
+        let warnings = definition.warnings.clone();
+        let registration = self.put_in_use(tenant, document, definition).await?;
+        Ok(Told {
+            registration,
+            warnings,
+            unknown_children,
+        })
+    }
+
+    async fn put_in_use(
+        &self,
+        tenant: Option<&TenantId>,
+        document: &Value,
+        definition: Definition,
+    ) -> Result<Registration, RegisterError> {
+        let definition = Arc::new(definition);
         let problems = self.providers().check(&definition);
         if !problems.is_empty() {
             return Err(RegisterError::Invalid(problems));
@@ -126,13 +173,19 @@ impl Runtime {
         tenant: Option<&TenantId>,
         id: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
+        let found = self.meant(tenant, id).await?;
+        Ok(found.filter(|r| r.shared == tenant.is_none()))
+    }
+
+    /// What an id means for a tenant, its own document or the shared one.
+    async fn meant(
+        &self,
+        tenant: Option<&TenantId>,
+        id: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault> {
         // Nobody is called this, so the shared document is what this tenant would see.
         let nobody = TenantId::new("");
-        let found = self
-            .store()
-            .registered(tenant.unwrap_or(&nobody), id)
-            .await?;
-        Ok(found.filter(|r| r.shared == tenant.is_none()))
+        self.store().registered(tenant.unwrap_or(&nobody), id).await
     }
 
     fn told_registry(

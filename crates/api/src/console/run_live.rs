@@ -2,6 +2,7 @@
 
 use super::crew_view::Crew;
 use super::page::Detour;
+use super::people_view::People;
 use super::run_view;
 use super::session::SignedIn;
 use crate::api::Shared;
@@ -37,6 +38,7 @@ pub(super) async fn live(
         definition: doors.runtime.pinned(&stored).await?,
         after: seen.and_then(|text| text.parse().ok()).map(Seq),
         crew: Crew::new(doors.runtime.agent_policy().floor()),
+        people: People::default(),
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
     };
@@ -48,6 +50,7 @@ struct Page {
     definition: Arc<Definition>,
     after: Option<Seq>,
     crew: Crew,
+    people: People,
     reader: Identity,
     csrf: String,
 }
@@ -58,6 +61,7 @@ impl Show for Page {
         for recorded in events {
             self.run.0.evolve(recorded);
             self.crew.take(recorded);
+            self.people.take(recorded);
             if Some(recorded.seq) > self.after {
                 let run = &self.run.0;
                 let row = run_view::event(run.id(), recorded, &run.sensitivity());
@@ -76,6 +80,7 @@ impl Show for Page {
             let csrf = self.csrf.clone();
             let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf);
             state.crew = self.crew.view();
+            state.answered = self.people.view();
             frames.push(Frame {
                 seq: newest,
                 name: "state".to_owned(),

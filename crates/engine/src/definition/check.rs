@@ -1,6 +1,6 @@
 //! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
 
-use super::document::{Document, PortValue};
+use super::document::{Document, Edge, PortValue};
 use super::topology::{self, Topology};
 use super::{
     ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
@@ -15,21 +15,43 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::NodeId;
 
-/// Nodes a single document may have before quadratic checks would hurt.
+/// A document as far as it could be understood, and everything that is wrong with it.
+pub(super) struct Examined {
+    /// Absent when the graph could not be built. With problems it is only good for finding more.
+    pub(super) definition: Option<Definition>,
+    pub(super) problems: Vec<Problem>,
+}
+
 pub(super) fn compile(
     source: &Value,
     permissions: Permissions<'_>,
 ) -> Result<Definition, Vec<Problem>> {
-    let problems = schema::check(source);
-    if !problems.is_empty() {
-        return Err(problems);
+    let examined = examine(source, permissions);
+    match examined.definition {
+        Some(definition) if examined.problems.is_empty() => Ok(definition),
+        _ => Err(examined.problems),
     }
-    let document: Document = serde_json::from_value(source.clone())
-        .map_err(|e| vec![Problem::new("", format!("unreadable document: {e}"))])?;
+}
 
-    let mut problems = Vec::new();
+/// Finds every problem there is, not only the first kind: an author mends a document in one round.
+pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined {
+    let mut problems = schema::check(source);
+    let document: Document = match serde_json::from_value(source.clone()) {
+        Ok(document) => document,
+        Err(e) => {
+            if problems.is_empty() {
+                problems.push(Problem::new("", format!("unreadable document: {e}")));
+            }
+            return Examined {
+                definition: None,
+                problems,
+            };
+        }
+    };
     unique_names(&document, &mut problems);
+    let before = problems.len();
     references(&document, &mut problems);
+    let connected = problems.len() == before;
     if document.settings.compensation.is_some() {
         problems.push(Problem {
             capability: Some("compensation"),
@@ -39,15 +61,15 @@ pub(super) fn compile(
             )
         });
     }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-
-    let topology = match topology::sort(&document) {
-        Ok(topology) => topology,
-        Err(cycle) => {
+    let channels = channels(&document, &mut problems);
+    let configurable = configurable(&document, &mut problems);
+    let parts = Parts::compile(&document, permissions, &mut problems);
+    supervision::check(&document, &parts.nodes, &mut problems);
+    let topology = match connected.then(|| topology::sort(&document)) {
+        Some(Ok(topology)) => topology,
+        Some(Err(cycle)) => {
             let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
-            return Err(vec![
+            problems.push(
                 Problem::new(
                     "/edges",
                     format!(
@@ -56,17 +78,21 @@ pub(super) fn compile(
                     ),
                 )
                 .because("cycle_detected"),
-            ]);
+            );
+            return Examined {
+                definition: None,
+                problems,
+            };
+        }
+        None => {
+            return Examined {
+                definition: None,
+                problems,
+            };
         }
     };
-    let channels = channels(&document, &mut problems);
-    let configurable = configurable(&document, &mut problems);
-    let built = build(&document, &topology, permissions, &mut problems);
+    let built = build(&document, &topology, parts);
     let triggers = triggers(&document, &built, &mut problems);
-    supervision::check(&document, &built.nodes, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
 
     let mut nodes = built.nodes;
     for trigger in &triggers {
@@ -76,6 +102,7 @@ pub(super) fn compile(
     }
     let mut definition = Definition {
         hash: definition_hash(source),
+        warnings: Vec::new(),
         sensitivity: Arc::default(),
         dispatchers: supervision::dispatchers(&nodes),
         by_id: nodes.iter().map(|n| n.id.clone()).zip(0..).collect(),
@@ -87,7 +114,10 @@ pub(super) fn compile(
         document,
     };
     definition.sensitivity = Arc::new(definition.sensitivity_given(&[]));
-    Ok(definition)
+    Examined {
+        definition: Some(definition),
+        problems,
+    }
 }
 
 fn unique_names(doc: &Document, problems: &mut Vec<Problem>) {
@@ -206,12 +236,36 @@ struct Built {
     edges: Vec<CompiledEdge>,
 }
 
-fn build(
-    doc: &Document,
-    topology: &Topology,
-    permissions: Permissions<'_>,
-    problems: &mut Vec<Problem>,
-) -> Built {
+/// Nodes and conditions understood one by one, in the document's order.
+struct Parts {
+    nodes: Vec<CompiledNode>,
+    conditions: Vec<Option<CompiledCondition>>,
+}
+
+impl Parts {
+    fn compile(doc: &Document, permissions: Permissions<'_>, problems: &mut Vec<Problem>) -> Self {
+        let nodes = (0..doc.nodes.len())
+            .map(|d| compile_node(doc, d, permissions, problems))
+            .collect();
+        let mut condition = |(e, edge): (usize, &Edge)| {
+            let compiled = CompiledCondition::new(edge.condition.as_ref()?);
+            compiled
+                .map_err(|(key, message)| {
+                    problems.push(
+                        Problem::new(format!("/edges/{e}/condition/{key}"), message)
+                            .because("expression_invalid"),
+                    );
+                })
+                .ok()
+        };
+        Self {
+            nodes,
+            conditions: doc.edges.iter().enumerate().map(&mut condition).collect(),
+        }
+    }
+}
+
+fn build(doc: &Document, topology: &Topology, parts: Parts) -> Built {
     let mut place = vec![0_usize; doc.nodes.len()];
     for (ix, &d) in topology.order.iter().enumerate() {
         place[d] = ix;
@@ -228,10 +282,9 @@ fn build(
         .map(|e| (by_id[&e.source_node_id], by_id[&e.target_node_id]))
         .collect();
 
-    let mut nodes: Vec<CompiledNode> = Vec::with_capacity(doc.nodes.len());
-    for &d in &topology.order {
-        nodes.push(compile_node(doc, d, permissions, problems));
-    }
+    let mut nodes = parts.nodes;
+    nodes.sort_by_key(|node| place[node.doc]);
+    let mut conditions = parts.conditions;
     let mut edges = Vec::new();
     // The rule sits on edges but belongs to the target: the smallest edge id wins.
     let mut rule_from: HashMap<usize, &str> = HashMap::new();
@@ -240,16 +293,7 @@ fn build(
         if topology.back_edges.contains(&e) {
             continue;
         }
-        let condition = edge.condition.as_ref().and_then(|c| {
-            CompiledCondition::new(c)
-                .map_err(|(key, message)| {
-                    problems.push(
-                        Problem::new(format!("/edges/{e}/condition/{key}"), message)
-                            .because("expression_invalid"),
-                    );
-                })
-                .ok()
-        });
+        let condition = conditions[e].take();
         let ix = edges.len();
         edges.push(CompiledEdge {
             source,

@@ -53,6 +53,7 @@ impl Environment<'_> {
             escalation_interrupt_kind: self.get("TANDEM_ESCALATION_INTERRUPT_KIND"),
             execution_model_version: self
                 .number("TANDEM_EXECUTION_MODEL_VERSION", "Give a rung, 3 to 6.")?,
+            strict_documents: self.switch("TANDEM_STRICT_DOCUMENTS")?,
         })
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct Layer {
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
+    /// Whether unknown settings of nodes are errors.
+    pub(crate) strict_documents: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -83,6 +85,7 @@ impl Layer {
             execution_model_version: self
                 .execution_model_version
                 .or(below.execution_model_version),
+            strict_documents: self.strict_documents.or(below.strict_documents),
         }
     }
 
@@ -110,6 +113,7 @@ impl Layer {
             confidence_floor: None,
             escalation_interrupt_kind: None,
             execution_model_version: None,
+            strict_documents: None,
         }
     }
 

@@ -74,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) tools: BTreeMap<String, ToolServer>,
     /// When a supervisor's decision is put to a person, and how.
     pub(crate) agent_policy: AgentPolicy,
+    /// Unknown settings of nodes are errors, not warnings.
+    pub(crate) strict_documents: bool,
 }
 
 /// Where spans go.
@@ -183,6 +185,7 @@ pub(crate) fn resolve(
         )?,
         compact_above: compact_above(layer.memory.unwrap_or_default().compact_above)?,
         groups: groups(layer.groups.unwrap_or_default())?,
+        strict_documents: layer.strict_documents.unwrap_or(true),
     })
 }
 
@@ -236,6 +239,13 @@ pub(crate) fn packs_of(flags: &[PathBuf], env: &Environment<'_>) -> Result<Vec<P
     let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
     let layer = env.layer()?.over(file);
     Ok(layer.packs.unwrap_or_default())
+}
+
+/// Whether a server here would refuse unknown settings of nodes.
+pub(crate) fn strict_documents(env: &Environment<'_>) -> Result<bool, Failure> {
+    let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
+    let layer = env.layer()?.over(file);
+    Ok(layer.strict_documents.unwrap_or(true))
 }
 
 /// How long a server here would keep ended runs.

@@ -55,6 +55,7 @@ impl Opened {
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
             agents: settings.agent_policy.clone(),
+            strict_documents: settings.strict_documents,
             limits: tandem_runtime::Limits {
                 compact_above: settings.compact_above,
                 ..tandem_runtime::Limits::default()
