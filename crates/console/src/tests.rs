@@ -120,7 +120,10 @@ fn run() -> RunPageView {
                 at: hostile(),
                 feedback: Some(hostile()),
             }],
-            edit: Some((serde_json::json!(hostile()), serde_json::json!({"a": hostile()}))),
+            edit: Some((
+                serde_json::json!(hostile()),
+                serde_json::json!({"a": hostile()}),
+            )),
         }],
         family: Some(FamilyView {
             run_id: hostile(),

@@ -3,7 +3,7 @@
 
 use super::check::{Examined, examine};
 use super::{Definition, Permissions, Problem, names, reach};
-use crate::node::{Kind, OrchestratorDecision, unknown_settings};
+use crate::node::{Kind, OrchestratorDecision, UnknownSetting, unknown_settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::Object;
@@ -21,7 +21,11 @@ impl Definition {
         } = examine(document, permissions);
         for unknown in unknown_settings(document) {
             let told = Problem {
-                warning: permissions.unknown_settings && !unknown.by_protocol,
+                warning: match unknown.refusal {
+                    UnknownSetting::Always => false,
+                    UnknownSetting::Usually => permissions.unknown_settings,
+                    UnknownSetting::Never => true,
+                },
                 ..unknown.problem
             };
             problems.push(told);

@@ -3,8 +3,8 @@
 use super::document::{Document, Edge, PortValue};
 use super::topology::{self, Topology};
 use super::{
-    ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
-    Problem, is_conformance, schema, supervision,
+    CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions, Problem,
+    is_conformance, schema, supervision, triggers,
 };
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
@@ -92,7 +92,7 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
         }
     };
     let built = build(&document, &topology, parts);
-    let triggers = triggers(&document, &built, &mut problems);
+    let triggers = triggers::compile(&document, &built, &mut problems);
 
     let mut nodes = built.nodes;
     for trigger in &triggers {
@@ -231,9 +231,9 @@ fn configurable(doc: &Document, problems: &mut Vec<Problem>) -> Option<jsonschem
         .ok()
 }
 
-struct Built {
-    nodes: Vec<CompiledNode>,
-    edges: Vec<CompiledEdge>,
+pub(super) struct Built {
+    pub(super) nodes: Vec<CompiledNode>,
+    pub(super) edges: Vec<CompiledEdge>,
 }
 
 /// Nodes and conditions understood one by one, in the document's order.
@@ -417,72 +417,4 @@ fn compile_node(
         repeats: None,
         dormant: false,
     }
-}
-
-fn triggers(doc: &Document, built: &Built, problems: &mut Vec<Problem>) -> Vec<ChannelTrigger> {
-    let by_id: HashMap<&NodeId, usize> = built.nodes.iter().map(|n| &n.id).zip(0..).collect();
-    let ends: Vec<(usize, usize)> = built.edges.iter().map(|e| (e.source, e.target)).collect();
-    let mut compiled = Vec::new();
-    for (i, trigger) in doc.triggers.iter().enumerate() {
-        if trigger.kind != "channel-write" {
-            continue;
-        }
-        let at = format!("/triggers/{i}");
-        let channel = trigger
-            .config
-            .get("channel")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if !doc
-            .channels
-            .as_ref()
-            .is_some_and(|c| c.contains_key(channel))
-        {
-            problems.push(Problem::new(
-                format!("{at}/config/channel"),
-                format!("{channel:?} is not a declared channel"),
-            ));
-        }
-        let debounce = trigger
-            .config
-            .get("debounceMs")
-            .map_or(Some(0), Value::as_u64);
-        let Some(debounce_ms) = debounce.filter(|ms| *ms <= 60_000) else {
-            problems.push(Problem::new(
-                format!("{at}/config/debounceMs"),
-                "must be 0 to 60000",
-            ));
-            continue;
-        };
-        let only_from = trigger
-            .config
-            .get("onlyFrom")
-            .and_then(Value::as_str)
-            .unwrap_or("any");
-        if !["child", "parent", "any"].contains(&only_from) {
-            problems.push(Problem::new(
-                format!("{at}/config/onlyFrom"),
-                "must be child, parent or any",
-            ));
-        }
-        let Some(node) = trigger.node_id.as_ref().and_then(|n| by_id.get(n)) else {
-            problems.push(Problem::new(
-                format!("{at}/nodeId"),
-                "names the node to fire",
-            ));
-            continue;
-        };
-        // Every write a run sees is its own; `child` writes cannot reach it on this host.
-        if trigger.enabled && only_from != "child" {
-            let lineage = topology::reach(built.nodes.len(), &ends, &BTreeSet::new(), *node);
-            compiled.push(ChannelTrigger {
-                id: trigger.id.clone(),
-                channel: channel.to_owned(),
-                node: *node,
-                debounce_ms,
-                lineage: lineage.into_iter().collect(),
-            });
-        }
-    }
-    compiled
 }

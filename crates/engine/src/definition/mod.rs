@@ -11,6 +11,7 @@ pub(crate) mod schema;
 pub(crate) mod sensitive;
 mod supervision;
 mod topology;
+mod triggers;
 
 pub use names::{ChildReference, child_references};
 pub use nearest::nearest;

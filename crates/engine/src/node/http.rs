@@ -20,7 +20,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     object("retry", RETRY),
     value("output"),
 ];
-const RETRY: &[Setting] = &[
+pub(super) const RETRY: &[Setting] = &[
     value("maxAttempts"),
     value("backoff"),
     value("backoffMs"),

@@ -43,7 +43,7 @@ pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemoryKey, MemorySource, is_key};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
-pub(crate) use settings::unknown_settings;
+pub(crate) use settings::{Refusal as UnknownSetting, unknown_settings};
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
 pub(crate) use tool::ToolNode;

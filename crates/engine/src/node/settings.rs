@@ -1,7 +1,7 @@
 //! The settings each node type has. Every type of the catalog declares them here or beside its
 //! parser, so that a setting nobody reads is refused instead of being silently without effect.
 
-use super::node_type;
+use super::{http, node_type};
 use crate::definition::{Problem, nearest};
 use serde_json::Value;
 use tandem_record::Object;
@@ -69,11 +69,30 @@ pub(super) const fn list_of(name: &'static str, settings: &'static [Setting]) ->
 
 pub(super) const NONE: Settings = Settings::Closed(&[]);
 
+/// What this host reads of a node's `settings`. The protocol leaves them open, so other keys are only
+/// told of.
+const NODE_SETTINGS: &[Setting] = &[
+    value("timeoutMs"),
+    value("timeout"),
+    object("retry", http::RETRY),
+    value("onError"),
+];
+
 /// A setting that does not exist.
 pub(crate) struct Unknown {
     pub(crate) problem: Problem,
-    /// Refused whatever the operator allows.
-    pub(crate) by_protocol: bool,
+    pub(crate) refusal: Refusal,
+}
+
+/// Whether an unknown setting makes a document refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Refusal {
+    /// Whatever the operator allows.
+    Always,
+    /// Unless the operator allows it.
+    #[default]
+    Usually,
+    Never,
 }
 
 /// Every unknown setting in a document, which need not be sound otherwise.
@@ -81,6 +100,12 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
     let nodes = document["nodes"].as_array().into_iter().flatten();
     let mut search = Search::default();
     for (i, node) in nodes.enumerate() {
+        search.node = node["id"].as_str();
+        if let Some(given) = node["settings"].as_object() {
+            search.refusal = Refusal::Never;
+            let at = format!("/nodes/{i}/settings");
+            search.look("a node's settings", NODE_SETTINGS, given, &at);
+        }
         let (Some(type_id), Some(config)) = (node["typeId"].as_str(), node["config"].as_object())
         else {
             continue;
@@ -88,14 +113,13 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
         let Some(known) = node_type(type_id) else {
             continue;
         };
-        let (settings, by_protocol) = match known.settings {
+        let (settings, refusal) = match known.settings {
             Settings::Open => continue,
-            Settings::Closed(settings) => (settings, false),
-            Settings::ClosedByProtocol(settings) => (settings, true),
-            Settings::ByConfig(choose) => (choose(config), false),
+            Settings::Closed(settings) => (settings, Refusal::Usually),
+            Settings::ClosedByProtocol(settings) => (settings, Refusal::Always),
+            Settings::ByConfig(choose) => (choose(config), Refusal::Usually),
         };
-        search.by_protocol = by_protocol;
-        search.node = node["id"].as_str();
+        search.refusal = refusal;
         search.look(type_id, settings, config, &format!("/nodes/{i}/config"));
     }
     search.found.truncate(MAX_UNKNOWN);
@@ -104,7 +128,7 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
 
 #[derive(Default)]
 struct Search<'a> {
-    by_protocol: bool,
+    refusal: Refusal,
     node: Option<&'a str>,
     found: Vec<Unknown>,
 }
@@ -116,7 +140,7 @@ impl Search<'_> {
             let path = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
             match settings.iter().find(|setting| setting.name == key) {
                 Some(setting) => self.look_inside(setting, value, &path),
-                None if key.starts_with(AUTHORS_PREFIX) && !self.by_protocol => {}
+                None if key.starts_with(AUTHORS_PREFIX) && self.refusal != Refusal::Always => {}
                 None => self.report(owner, settings, key, path),
             }
         }
@@ -156,7 +180,7 @@ impl Search<'_> {
         problem.node = self.node.map(Into::into);
         self.found.push(Unknown {
             problem,
-            by_protocol: self.by_protocol,
+            refusal: self.refusal,
         });
     }
 }
@@ -231,6 +255,22 @@ mod tests {
             found[0].contains("/config/data/requiredApproval"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn what_nobody_reads_of_a_nodes_settings_is_told_but_no_error() {
+        let settings = json!({"timeoutMS": 5, "retry": {"attempts": 3}, "onError": "fail"});
+        let node = json!({"id": "n", "typeId": "core.noop", "config": {}, "settings": settings});
+        let found = unknown_settings(&json!({"nodes": [node]}));
+        let told: Vec<&str> = found.iter().map(|u| u.problem.path.as_str()).collect();
+        assert_eq!(
+            told,
+            [
+                "/nodes/0/settings/retry/attempts",
+                "/nodes/0/settings/timeoutMS"
+            ]
+        );
+        assert!(found.iter().all(|u| u.refusal == Refusal::Never));
     }
 
     #[test]
