@@ -177,6 +177,23 @@ def phone(page, host, pictures):
         raise AssertionError(f"answers: {json.dumps(answered[0]['payload'])}")
 
 
+def decided_on_phone(page, host, question, pictures):
+    """What was changed is readable on a narrow screen, on the card and on the run's page."""
+    page.resize(390, 844, True)
+    try:
+        page.open(host.base + question)
+        page.wait("document.querySelector('#card .changes') !== null", "the changes")
+        no_overflow(page, "the decided card")
+        page.screenshot(pictures / "decided-phone.png")
+        page.click("#card .notice.ended a")
+        page.wait("document.querySelector('.people .changes') !== null", "the changes on the run's page")
+        no_overflow(page, "the run's page")
+        page.evaluate("document.querySelector('.people').scrollIntoView()")
+        page.screenshot(pictures / "run-decided-phone.png")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
 def quicker(page, host):
     """Somebody else decides: the card leaves by itself and says who it was."""
     page.open(f"{host.base}/console/inbox")
@@ -207,5 +224,6 @@ def check(page, host, tally, link, pictures):
     tally.attempt("the run completes with what was changed", lambda: completes(page, host))
     page.screenshot(pictures / "run-decided.png")
     tally.attempt("after a reload nothing is lost", lambda: reload(page, host.base, question))
+    tally.attempt("what was changed fits on a phone", lambda: decided_on_phone(page, host, question, pictures))
     tally.attempt("it works on a phone's width", lambda: phone(page, host, pictures))
     tally.attempt("a decision of somebody else takes the card away", lambda: quicker(page, host))

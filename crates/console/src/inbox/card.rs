@@ -155,7 +155,7 @@ fn ending(card: &CardView, decided: &Decided) -> Markup {
     }
 }
 
-fn outcome_words(outcome: &str, edited: bool) -> &str {
+pub(crate) fn outcome_words(outcome: &str, edited: bool) -> &str {
     match outcome {
         "accepted" if edited => "Approved with changes",
         "accepted" => "Approved",
@@ -212,7 +212,11 @@ fn answer(card: &CardView) -> Markup {
                 div.notice.bad role="alert" {
                     p { (refused) }
                     @if !card.complaints.is_empty() {
-                        ul { @for (place, why) in &card.complaints { li { code { (place) } " " (why) } } }
+                        ul {
+                            @for (place, why) in &card.complaints {
+                                li { @if place != "/action" { code { (place) } " " } (why) }
+                            }
+                        }
                     }
                 }
             }

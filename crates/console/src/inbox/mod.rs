@@ -17,6 +17,7 @@ use crate::chrome::{Chrome, Section, page_with};
 use crate::links;
 use crate::run_list::live_indicator;
 
+pub(crate) use card::outcome_words;
 pub use card::{AskedBack, CardView, Decided, NextStep, VoteView};
 pub use kinds::read_answer;
 pub(crate) use kinds::vote_words;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::RunPageView;
-use crate::inbox::{Selection, vote_words};
+use crate::inbox::{Selection, outcome_words, vote_words};
 use crate::{VoteView, changes, links, time};
 
 /// A question of the run, as far as it was answered.
@@ -41,7 +41,7 @@ fn answered(one: &AnsweredView) -> Markup {
                 a href=(links::question(&one.interrupt_id, &Selection::default())) { (one.title) }
                 " " span.hint { (one.node_id) }
                 @match &one.outcome {
-                    Some(outcome) => { ": " strong { (outcome) } }
+                    Some(outcome) => { ": " strong { (outcome_words(outcome, one.edit.is_some())) } }
                     None => ": open",
                 }
                 @if let Some(at) = &one.at { " " (time::ago(at)) }
