@@ -23,7 +23,7 @@ pub(crate) fn table(before: &Value, after: &Value) -> Markup {
             @if changes.is_empty() {
                 p.hint { "Accepted with changes, but nothing differs." }
             } @else {
-                table.rows {
+                table {
                     thead { tr { th scope="col" { "What" } th scope="col" { "Before" } th scope="col" { "After" } } }
                     tbody {
                         @for (place, before, after) in &changes {
