@@ -10,6 +10,14 @@ LIVE = "document.querySelector('#live')?.dataset.state === 'live'"
 ROWS = "document.querySelectorAll('#inbox-rows li[data-id]').length"
 STATUS = "document.querySelector('[data-part=header]')?.dataset.status"
 FOCUS = "document.activeElement"
+AMOUNT = "[name=\"v/editedArtifactData/amount\"]"
+
+
+def offered(page):
+    """The ways to approve that can be pressed now."""
+    buttons = "[...document.querySelectorAll('#decide button[name=action]')]"
+    return page.evaluate(f"{buttons}.filter(b => !b.hidden && !b.disabled && b.value.includes('accept'))"
+                         ".map(b => b.value).join()")
 
 
 def opens(page, link):
@@ -28,7 +36,7 @@ def choose(page):
     page.wait(CARD_OPEN, "the card")
     page.wait(LIVE, "a live card")
     text = page.evaluate("document.querySelector('#card').textContent")
-    for part in ("Refund Ada Lindqvist", "Arrived broken", "What happens next", "Pay out", "Decline politely",
+    for part in ("Refund ada@example.com 129 EUR?", "Arrived broken", "What happens next", "Pay out", "Decline politely",
                  "What led here", "run.started"):
         if part not in text:
             raise AssertionError(f"the card does not show {part!r}: {text}")
@@ -44,14 +52,18 @@ def correct(page):
     page.wait("!document.querySelector('#keys-help').open", "the help gone")
     page.press("e")
     page.wait(f"document.querySelector('#edit').open && {FOCUS}.closest('#edit') !== null", "focus in the form")
-    amount = "[name=\"v/editedArtifactData/amount\"]"
+    amount = AMOUNT
+    if offered(page) != "accept":
+        raise AssertionError(f"nothing is changed, yet {offered(page)!r} is offered")
     kinds = page.evaluate("[...document.querySelectorAll('#edit input, #edit select')].map(e => e.type).join()")
     for kind in ("number", "email", "date", "checkbox", "select-one"):
         if kind not in kinds:
             raise AssertionError(f"no {kind} field among {kinds}")
-    page.evaluate("document.querySelector('#edit-form').noValidate = true")
+    page.evaluate("document.querySelector('#decide').noValidate = true")
     page.type(amount, "9999")
-    page.click("#edit-form button[value=edit-accept]")
+    if offered(page) != "edit-accept":
+        raise AssertionError(f"there are changes, yet {offered(page)!r} is offered")
+    page.click("#decide button[value=edit-accept]")
     page.wait(f"document.querySelector('{amount}')?.getAttribute('aria-invalid') === 'true'", "the complaint")
     shown = page.evaluate(f"document.querySelector('{amount}').closest('.field').textContent")
     if "maximum" not in shown or page.evaluate(f"document.querySelector('{amount}').value") != "9999":
@@ -64,13 +76,22 @@ def correct(page):
 
 
 def approve(page):
-    """One key; the card changes when the event comes."""
+    """A new value, then the key of an approval: the change is what is recorded, and the card changes when the event
+    comes."""
     page.evaluate("""new MutationObserver(() => {
-        const sent = document.querySelector('form[data-state=sent] button[value=accept]');
+        const sent = document.querySelector('form[data-state=sent] button[value=edit-accept]');
         if (sent) window.sawSent = sent.textContent;
     }).observe(document.querySelector('.inbox-card'), {subtree: true, childList: true, attributes: true})""")
+    page.press("e")
+    page.type(AMOUNT, "99")
+    page.press("Escape")
+    if page.evaluate("document.querySelector('#edited-note').hidden"):
+        raise AssertionError("the card does not say that there are changes")
     page.press("a")
-    page.wait(f"{OUTCOME} === 'Approved'", "the decision")
+    page.wait(f"{OUTCOME} === 'Approved with changes'", "the decision")
+    text = page.evaluate("document.querySelector('#card .changes').textContent")
+    if "129" not in text or "99" not in text:
+        raise AssertionError(f"before and after are not shown: {text!r}")
     page.wait(f"{ROWS} === 0", "the question gone from the list")
     if not page.evaluate("window.notReloaded === true"):
         raise AssertionError("the page was reloaded")
@@ -78,16 +99,21 @@ def approve(page):
         raise AssertionError("the button never said that it was sent")
 
 
-def completes(page):
+def completes(page, host):
     page.click("#card .notice.ended a")
     page.wait(f"{STATUS} === 'completed'", "the run completed", 20)
+    page.wait("document.querySelector('.people .changes')?.textContent.includes('99')", "the change on the run's page")
+    run = page.evaluate("location.pathname.split('/').pop()")
+    received = [e["payload"] for e in host.events(run) if e["type"] == "approval.received"]
+    if [(r["action"], r["editedArtifactData"]["amount"]) for r in received] != [("edit-accept", 99)]:
+        raise AssertionError(f"recorded: {json.dumps(received)}")
 
 
 def reload(page, base, question):
     page.call("Page.reload")
     page.wait(f"{STATUS} === 'completed'", "the run after a reload")
     page.open(base + question)
-    page.wait(f"{OUTCOME} === 'Approved'", "the decision after a reload")
+    page.wait(f"{OUTCOME} === 'Approved with changes'", "the decision after a reload")
     if page.evaluate(CARD_OPEN):
         raise AssertionError("a decided question is open")
 
@@ -151,6 +177,23 @@ def phone(page, host, pictures):
         raise AssertionError(f"answers: {json.dumps(answered[0]['payload'])}")
 
 
+def decided_on_phone(page, host, question, pictures):
+    """What was changed is readable on a narrow screen, on the card and on the run's page."""
+    page.resize(390, 844, True)
+    try:
+        page.open(host.base + question)
+        page.wait("document.querySelector('#card .changes') !== null", "the changes")
+        no_overflow(page, "the decided card")
+        page.screenshot(pictures / "decided-phone.png")
+        page.click("#card .notice.ended a")
+        page.wait("document.querySelector('.people .changes') !== null", "the changes on the run's page")
+        no_overflow(page, "the run's page")
+        page.evaluate("document.querySelector('.people').scrollIntoView()")
+        page.screenshot(pictures / "run-decided-phone.png")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
 def quicker(page, host):
     """Somebody else decides: the card leaves by itself and says who it was."""
     page.open(f"{host.base}/console/inbox")
@@ -176,8 +219,11 @@ def check(page, host, tally, link, pictures):
     page.screenshot(pictures / "edit.png")
     expected = [c for c in page.complaints if "400 (Bad Request)" in c]
     page.complaints = [c for c in page.complaints if c not in expected]
-    tally.attempt("a key approves, and the event takes the card away", lambda: approve(page))
-    tally.attempt("the run completes", lambda: completes(page))
+    tally.attempt("a key approves with the changes, and the event takes the card away", lambda: approve(page))
+    page.screenshot(pictures / "decided.png")
+    tally.attempt("the run completes with what was changed", lambda: completes(page, host))
+    page.screenshot(pictures / "run-decided.png")
     tally.attempt("after a reload nothing is lost", lambda: reload(page, host.base, question))
+    tally.attempt("what was changed fits on a phone", lambda: decided_on_phone(page, host, question, pictures))
     tally.attempt("it works on a phone's width", lambda: phone(page, host, pictures))
     tally.attempt("a decision of somebody else takes the card away", lambda: quicker(page, host))

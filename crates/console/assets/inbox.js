@@ -22,6 +22,7 @@ function replaceCard(fresh) {
   showTimes(fresh);
   paintAll(fresh);
   offerLists(fresh);
+  watchEdits(fresh);
   if (focused) byId('card-title')?.focus({ preventScroll: true });
 }
 
@@ -54,6 +55,7 @@ function setSent(form, on) {
   if (on) form.dataset.state = 'sent';
   else delete form.dataset.state;
   for (const button of card().querySelectorAll('form[data-answer] button')) button.disabled = on;
+  showEdits(form);
 }
 
 // The page that comes back with a refusal is a whole one; the card is taken out of it.
@@ -99,6 +101,43 @@ function onSubmit(event) {
   send(form, event.submitter);
 }
 
+// --- Changes to what is proposed ---------------------------------------------------
+
+// What the fields held when they were shown, by form.
+const proposals = new WeakMap();
+
+const values = (form) =>
+  JSON.stringify([...new FormData(form)].filter(([name, value]) => name.startsWith('v') && value !== ''));
+
+function watchEdits(root) {
+  const form = root.querySelector('#edit')?.closest('form');
+  if (!form) return;
+  // A form that came back with changes has no untouched state to go back to.
+  proposals.set(form, root.querySelector('#edits[data-edited]') ? null : values(form));
+  showEdits(form);
+}
+
+// With changes there is one way to approve, the one that sends them; without, the other.
+function showEdits(form) {
+  if (!proposals.has(form)) return;
+  const edited = proposals.get(form) !== values(form);
+  const plain = form.querySelector('button[value="accept"]');
+  const changed = form.querySelector('button[value="edit-accept"]');
+  for (const [button, offered] of [[plain, !edited], [changed, edited]]) {
+    if (!button) continue;
+    button.hidden = !offered;
+    button.disabled = !offered || form.dataset.state === 'sent';
+    if (offered) button.dataset.key = 'a';
+    else delete button.dataset.key;
+  }
+  byId('edited-note').hidden = !edited;
+}
+
+function onEdit(event) {
+  const form = event.target.closest?.('form');
+  if (form) showEdits(form);
+}
+
 // --- Lists in forms --------------------------------------------------------------
 
 // Without the script a list has one empty entry at its end; with it, as many as are wanted.
@@ -114,8 +153,10 @@ function offerLists(root) {
 function offerRemoval(entry) {
   const gone = element('button', { type: 'button', class: 'small remove' }, 'Remove');
   gone.addEventListener('click', () => {
+    const form = entry.closest('form');
     if (entry.parentElement.querySelectorAll(':scope > .entry').length > 1) entry.remove();
     else for (const field of entry.querySelectorAll('input, textarea, select')) field.value = '';
+    showEdits(form);
   });
   entry.append(gone);
 }
@@ -171,7 +212,7 @@ function openEdit() {
   const edit = byId('edit');
   if (!edit) return;
   edit.open = true;
-  edit.querySelector('form input:not([type="hidden"]), form textarea, form select')?.focus();
+  edit.querySelector('input:not([type="hidden"]), textarea, select')?.focus();
 }
 
 function toggleHelp() {
@@ -221,6 +262,9 @@ function startInbox(page) {
   }
   page.querySelector('form.filter button').hidden = true;
   offerLists(page);
+  watchEdits(page);
+  addEventListener('input', onEdit);
+  addEventListener('change', onEdit);
   follow(() => page.dataset.liveInbox, { rows: showRows, card: showCard });
 }
 

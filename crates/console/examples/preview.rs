@@ -91,7 +91,6 @@ fn inbox() -> InboxView {
         actions: ["accept", "reject", "refine", "edit-accept", "ask"]
             .map(str::to_owned)
             .into(),
-        may_answer: true,
         data,
         ..CardView::default()
     };

@@ -17,6 +17,7 @@
 //! - A link is rendered only to a page that exists.
 
 mod assets;
+mod changes;
 mod chrome;
 mod compare;
 mod graph;
@@ -54,8 +55,8 @@ pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
 pub use run_page::{
-    CheckView, CrewView, EventRow, FamilyView, ForkOrigin, HandoffView, RunPageView, TurnView,
-    run_page, run_state_fragment,
+    AnsweredView, CheckView, CrewView, EventRow, FamilyView, ForkOrigin, HandoffView, RunPageView,
+    TurnView, run_page, run_state_fragment,
 };
 pub use webhooks::{
     DeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,

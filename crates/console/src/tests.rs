@@ -107,6 +107,24 @@ fn run() -> RunPageView {
             }],
             omitted: 2,
         },
+        answered: vec![AnsweredView {
+            interrupt_id: hostile(),
+            title: hostile(),
+            node_id: hostile(),
+            outcome: Some(hostile()),
+            at: Some(hostile()),
+            votes: vec![VoteView {
+                voter: hostile(),
+                delegate: Some(hostile()),
+                action: hostile(),
+                at: hostile(),
+                feedback: Some(hostile()),
+            }],
+            edit: Some((
+                serde_json::json!(hostile()),
+                serde_json::json!({"a": hostile()}),
+            )),
+        }],
         family: Some(FamilyView {
             run_id: hostile(),
             workflow_id: hostile(),

@@ -14,6 +14,7 @@ pub mod model;
 mod node;
 pub mod pack;
 pub mod run;
+mod template;
 pub mod tool;
 
 pub use definition::{Definition, Problem};

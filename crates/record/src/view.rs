@@ -67,6 +67,8 @@ pub struct InterruptView {
     pub interrupt: Interrupt,
     pub status: RunStatus,
     pub votes: Vec<Vote>,
+    /// What was proposed first, once somebody accepted it with changes; the question shows those.
+    pub proposed: Option<Value>,
     /// Until when the people asked now can decide.
     pub deadline: Option<Timestamp>,
     /// Who may decide it, after every time it was handed on.

@@ -64,6 +64,8 @@ pub struct RuntimeConfig {
     pub cached_bytes: usize,
     /// How long an ended run keeps its log.
     pub retention: Retention,
+    /// Unknown settings of nodes make a document refused; told as warnings otherwise.
+    pub strict_documents: bool,
 }
 
 impl RuntimeConfig {
@@ -90,6 +92,7 @@ impl RuntimeConfig {
             cached_runs: 2048,
             cached_bytes: 256 * 1024 * 1024,
             retention: Retention::default(),
+            strict_documents: true,
         }
     }
 }

@@ -239,6 +239,18 @@ fn decision_entry(
     tell("digest", shown["digest"].clone());
     tell("outcome", json!(resolution.outcome));
     tell("answerDigest", json!(questions::digest(&resolution.value)));
+    if let Some(edited) = questions::accepted_edit(&resolution.value) {
+        let proposed = shown.get("proposed");
+        let data = &shown["data"];
+        let before = proposed.or_else(|| data.get("artifactData").or_else(|| data.get("decision")));
+        tell(
+            "artifact",
+            json!({
+                "before": before.map(questions::digest),
+                "after": questions::digest(&edited),
+            }),
+        );
+    }
     let actor = &deed.actor;
     tell("by", by(deed));
     // The host's own reasons are words of ours; a person's are not told.

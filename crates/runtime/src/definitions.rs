@@ -159,6 +159,7 @@ fn compile(document: &str, conformance: ConformanceTypes) -> Result<Arc<Definiti
     let parsed = serde_json::from_str(document).map_err(|e| unreadable(e.to_string()))?;
     let trusted = Permissions {
         conformance,
+        unknown_settings: true,
         packs: Brought::Once,
     };
     Definition::compile(&parsed, trusted)

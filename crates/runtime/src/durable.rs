@@ -126,7 +126,7 @@ impl Runtime {
         let commit = &mut *draft.commit;
         let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
         let stream = StreamId::of_run(decision.run.id());
-        let questions = questions::changed_rows(before.as_ref(), &decision.run);
+        let questions = questions::changed_rows(before.as_ref(), &decision.run, &decision.events);
         remember::project(&decision, commit);
         let timers = self.timer_changes(&stream, &decision, delivery.timer.as_ref());
         commit.timers.extend(timers);
@@ -224,18 +224,19 @@ impl Runtime {
                 },
             })
             .collect();
-        // A timer that fired for nothing must go too, or it would fire for ever; unless the clock
-        // stepped back and the run still waits for it.
+        // A timer that fired for nothing must go too, or it would fire for ever. The run may still wait
+        // for it: the clock stepped back, or an earlier version of this host counted pauses.
         if let Some(key) = fired {
             let wanted = wanted_timers(&decision.run, self.limits());
             let spoken_for = changes.iter().any(|change| match change {
                 TimerChange::Set { key: k, .. } | TimerChange::Clear { key: k, .. } => k == key,
             });
-            if !spoken_for && !wanted.contains_key(key) {
-                changes.push(TimerChange::Clear {
-                    stream: stream.clone(),
-                    key: key.clone(),
-                });
+            let (stream, key) = (stream.clone(), key.clone());
+            match wanted.get(&key) {
+                _ if spoken_for => {}
+                // Set again for when it is due: left as it is, it would fire until then.
+                Some(&due) => changes.push(TimerChange::Set { stream, key, due }),
+                None => changes.push(TimerChange::Clear { stream, key }),
             }
         }
         changes

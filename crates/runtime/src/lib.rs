@@ -55,10 +55,10 @@ pub use crash::CrashPoints;
 pub use deciding::{Judge, Proposal};
 pub use fork::{ForkRequest, Unforkable};
 pub use metrics::{KindLabel, Metrics};
-pub use query::{EventPage, Observed, Unfolded};
-pub use questions::digest;
+pub use query::{EventPage, Foreseen, Observed, Unfolded};
+pub use questions::{accepted_edit, digest};
 pub use redact::Redactor;
-pub use registry::{RegisterError, Registration};
+pub use registry::{RegisterError, Registration, Told};
 pub use remember::{Remembered, origin_in_event, origin_in_tombstone};
 pub use retention::Retention;
 pub use runtime::Runtime;
@@ -69,7 +69,9 @@ pub use webhooks::{
 };
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
-pub use tandem_engine::definition::{ConformanceTypes, Permissions, document};
+pub use tandem_engine::definition::{
+    ChildReference, ConformanceTypes, Permissions, child_references, document, nearest,
+};
 pub use tandem_engine::model::{
     BUDGET_MULTIPLIER, CLARIFICATION_ROUNDS, ENVELOPES_PER_TURN, MAX_ATTEMPTS, MOCK_PROVIDER,
     MOCK_PROVIDER_KEY, MOCK_PROVIDERS, NODE_TYPES as MODEL_NODE_TYPES, Provider, Providers,
@@ -78,7 +80,7 @@ pub use tandem_engine::model::{
 pub use tandem_engine::pack::{Brought, PackType, PackTypes};
 pub use tandem_engine::run::{
     AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT,
-    Refusal, Run, SIBLING_WRITES, sources_at_once,
+    Refusal, Run, SIBLING_WRITES, count_vote, sources_at_once,
 };
 pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};
 pub use tandem_engine::{

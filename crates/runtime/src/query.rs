@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Ahead, Run, State};
 use tandem_record::{
-    ArtifactView, Event, NodeId, Recorded, RunId, RunRequest, RunStatus, RunView, Sensitivity, Seq,
-    StreamId, TenantId, TraceContext,
+    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, Recorded, RunId, RunRequest,
+    RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
 };
 use tandem_store::{Fault, Listing, Page, PageLimit, RunFilter, StoredRun};
 
@@ -25,6 +25,13 @@ pub struct Observed {
     pub sensitivity: Arc<Sensitivity>,
     pub outputs: Option<tandem_record::Object>,
     pub primary_node: Option<tandem_record::NodeId>,
+}
+
+/// An open question, as one about to decide it sees it.
+pub struct Foreseen {
+    pub policy: DecisionPolicy,
+    /// For each answer asked about.
+    pub ahead: Vec<Ahead>,
 }
 
 /// A page of a run's log.
@@ -83,20 +90,25 @@ impl Runtime {
         Ok(folded.and_then(|run| run.artifact(artifact)))
     }
 
-    /// Where a run would go after each of these answers to the question at `node`.
+    /// What an open question demands of whoever decides it, and what would follow from each of
+    /// these answers; `None` when it is not open any more.
     pub async fn foresee(
         &self,
         tenant: &TenantId,
         run: &RunId,
-        node: &NodeId,
+        (node, interrupt): (&NodeId, &InterruptId),
         actions: &[&str],
-    ) -> Result<Vec<Ahead>, Fault> {
+    ) -> Result<Option<Foreseen>, Fault> {
         let Some(stored) = self.store().run(tenant, run).await? else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let folded = self.folded(run, stored).await?;
-        let ahead = |run: &Run| actions.iter().map(|a| run.foresee(node, a)).collect();
-        Ok(folded.as_ref().map(ahead).unwrap_or_default())
+        Ok(folded.as_ref().and_then(|run| {
+            Some(Foreseen {
+                policy: run.decision_policy(node, Some(interrupt))?,
+                ahead: actions.iter().map(|a| run.foresee(node, a)).collect(),
+            })
+        }))
     }
 
     /// Events of a run after a sequence. The caller has established that it may see the run.

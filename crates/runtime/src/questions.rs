@@ -4,15 +4,21 @@
 use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tandem_engine::run::Run;
-use tandem_record::{Interrupt, InterruptId, InterruptView, TenantId, Timestamp, WorkspaceId};
+use tandem_engine::run::{Run, count_vote};
+use tandem_record::{
+    Event, Interrupt, InterruptId, InterruptView, Recorded, TenantId, Timestamp, Vote, WorkspaceId,
+};
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page,
 };
 
-/// Rows that changed between two states of a run.
-pub(crate) fn changed_rows(before: Option<&Run>, after: &Run) -> Vec<InterruptRow> {
+/// Rows that changed between two states of a run; `events` lead from one to the other.
+pub(crate) fn changed_rows(
+    before: Option<&Run>,
+    after: &Run,
+    events: &[Recorded],
+) -> Vec<InterruptRow> {
     let was_open = before.map(Run::open_questions).unwrap_or_default();
     let is_open = after.open_questions();
     let mut rows: Vec<InterruptRow> = is_open
@@ -23,7 +29,7 @@ pub(crate) fn changed_rows(before: Option<&Run>, after: &Run) -> Vec<InterruptRo
     for question in &was_open {
         let id = &question.interrupt.id;
         if !is_open.iter().any(|q| q.interrupt.id == *id) {
-            rows.push(row(after, question, Some(closing(after, id))));
+            rows.push(row(after, question, Some(closing(after, question, events))));
         }
     }
     rows
@@ -33,21 +39,50 @@ struct Closing {
     outcome: String,
     by: Option<String>,
     at: Timestamp,
+    /// With the one that closed it.
+    votes: Vec<Vote>,
+    /// What was accepted in place of what was shown.
+    edited: Option<Value>,
 }
 
-fn closing(run: &Run, id: &InterruptId) -> Closing {
-    match run.closed_question(id) {
-        Some(closed) => Closing {
-            outcome: closed.outcome.clone(),
-            by: closed.decided_by().map(str::to_owned),
-            at: closed.at,
-        },
-        None => Closing {
-            outcome: "cancelled".to_owned(),
-            by: None,
-            at: run.ended_at().unwrap_or_default(),
-        },
+fn closing(run: &Run, question: &InterruptView, events: &[Recorded]) -> Closing {
+    let mut votes = question.votes.clone();
+    let mut edited = None;
+    for recorded in events {
+        match &recorded.event {
+            // Silence is no vote.
+            Event::ApprovalReceived { node, decision, .. }
+                if *node == question.node && decision.action != "timeout" =>
+            {
+                count_vote(&mut votes, decision, recorded.at);
+            }
+            Event::InterruptResolved { resolution, .. }
+                if resolution.interrupt == question.interrupt.id =>
+            {
+                edited = accepted_edit(&resolution.value);
+                break;
+            }
+            _ => {}
+        }
     }
+    let closed = run.closed_question(&question.interrupt.id);
+    Closing {
+        outcome: closed.map_or_else(|| "cancelled".to_owned(), |c| c.outcome.clone()),
+        by: closed.and_then(|c| c.decided_by().map(str::to_owned)),
+        at: closed.map_or_else(|| run.ended_at().unwrap_or_default(), |c| c.at),
+        votes,
+        edited,
+    }
+}
+
+/// What somebody accepted instead of what they were shown.
+pub fn accepted_edit(answer: &Value) -> Option<Value> {
+    let action = answer["action"].as_str();
+    let edits = matches!(action, Some("edit-accept" | "edit"));
+    let replaced = answer
+        .get("editedArtifactData")
+        .or_else(|| answer.get("decision"));
+    replaced.filter(|_| edits).cloned()
 }
 
 fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> InterruptRow {
@@ -57,7 +92,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         "key": interrupt.key,
         "data": interrupt.data,
         "digest": digest(&interrupt.data),
-        "votes": question.votes,
+        "votes": closing.as_ref().map_or(&question.votes, |closing| &closing.votes),
         "approvers": question.policy.approvers,
         "approverGroups": question.policy.groups,
         "approverRoles": question.policy.roles,
@@ -68,7 +103,13 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     if let Some(schema) = &interrupt.resume_schema {
         body["resumeSchema"] = schema.clone();
     }
+    if let Some(proposed) = &question.proposed {
+        body["proposed"] = proposed.clone();
+    }
     if let Some(closing) = &closing {
+        if let Some(edited) = &closing.edited {
+            body["edited"] = edited.clone();
+        }
         body["outcome"] = json!(closing.outcome);
         body["decidedBy"] = json!(closing.by);
         body["decidedAt"] = json!(closing.at);

@@ -4,7 +4,7 @@ use crate::runtime::Runtime;
 use crate::submit::MAX_CONFLICTS;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_engine::definition::{ConformanceTypes, Permissions};
+use tandem_engine::definition::{ChildReference, ConformanceTypes, Permissions, child_references};
 use tandem_engine::pack::Brought;
 use tandem_engine::{Definition, Problem};
 use tandem_record::{Object, Partition, TenantId, WorkflowId};
@@ -19,8 +19,18 @@ pub enum Registration {
     Unchanged,
 }
 
+/// A registration, and what the document's author should know about it.
+#[derive(Debug)]
+pub struct Told {
+    pub registration: Registration,
+    pub warnings: Vec<Problem>,
+    /// Workflows it starts that nobody registered yet.
+    pub unknown_children: Vec<ChildReference>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
+    /// Errors first, then warnings.
     #[error("the document has {} problems", .0.len())]
     Invalid(Vec<Problem>),
     #[error(transparent)]
@@ -35,13 +45,48 @@ impl Runtime {
         document: &Value,
         permissions: Permissions<'static>,
     ) -> Result<Registration, RegisterError> {
+        let told = self.register_and_tell(owner, document, permissions).await?;
+        Ok(told.registration)
+    }
+
+    /// The same, with what its author should know.
+    pub async fn register_and_tell(
+        &self,
+        owner: Option<&Partition>,
+        document: &Value,
+        permissions: Permissions<'static>,
+    ) -> Result<Told, RegisterError> {
+        let mut unknown_children = Vec::new();
+        for child in child_references(document) {
+            if self.meant(owner, &child.workflow).await?.is_none() {
+                unknown_children.push(child);
+            }
+        }
         let (runtime, document) = (self.clone(), document.clone());
         let admitted = self.inner.definitions.admit(move || {
             let definition = runtime.admit(&document, permissions)?;
             Ok((definition, Arc::<str>::from(document.to_string())))
         });
         let admitted = Box::pin(self.in_time(admitted)).await?;
-        let (definition, document) = admitted.map_err(RegisterError::Invalid)?;
+        let (definition, document) = admitted.map_err(|mut problems: Vec<Problem>| {
+            problems.extend(unknown_children.iter().map(ChildReference::unknown));
+            RegisterError::Invalid(problems)
+        })?;
+        let warnings = definition.warnings.clone();
+        let registration = self.put_in_use(owner, document, definition).await?;
+        Ok(Told {
+            registration,
+            warnings,
+            unknown_children,
+        })
+    }
+
+    async fn put_in_use(
+        &self,
+        owner: Option<&Partition>,
+        document: Arc<str>,
+        definition: Arc<Definition>,
+    ) -> Result<Registration, RegisterError> {
         for _ in 0..MAX_CONFLICTS {
             let known = self.own_registration(owner, definition.id()).await?;
             let outcome = match &known {
@@ -80,6 +125,7 @@ impl Runtime {
     ) -> Result<Arc<Definition>, Vec<Problem>> {
         let permissions = Permissions {
             packs: Brought::By(self.packs()),
+            unknown_settings: !self.inner.config.strict_documents,
             conformance: match self.inner.config.conformance {
                 true => permissions.conformance,
                 false => ConformanceTypes::Off,
@@ -154,14 +200,20 @@ impl Runtime {
         owner: Option<&Partition>,
         id: &WorkflowId,
     ) -> Result<Option<Registered>, Fault> {
-        // Nobody is called this, so the shared document is what this tenant would see.
-        let nobody = Partition::from(TenantId::new(""));
-        let found = self
-            .store()
-            .registered(owner.unwrap_or(&nobody), id)
-            .await?;
+        let found = self.meant(owner, id).await?;
         let workspace = owner.and_then(|owner| owner.workspace.as_ref());
         Ok(found.filter(|r| r.shared == owner.is_none() && r.workspace.as_ref() == workspace))
+    }
+
+    /// What an id means for a workspace or a tenant: its own document or the shared one.
+    async fn meant(
+        &self,
+        owner: Option<&Partition>,
+        id: &WorkflowId,
+    ) -> Result<Option<Registered>, Fault> {
+        // Nobody is called this, so the shared document is what this tenant would see.
+        let nobody = Partition::from(TenantId::new(""));
+        self.store().registered(owner.unwrap_or(&nobody), id).await
     }
 
     fn told_registry(

@@ -68,7 +68,7 @@ async fn a_secret_in_a_prompt_reaches_neither_log_nor_model_nor_key() {
     };
     let house = plan.build().await;
     let bound = json!({"type": "variable", "variableName": "said"});
-    let flow = asking("leaky", "acme", bound).variable("said", json!(null));
+    let flow = asking("leaky", "acme", bound).variable("said", json!([]));
     house.register(flow).await;
     let said = json!([{"role": "user", "content": format!("Is {SECRET} a good one?")}]);
     let run = house.create("leaky", json!({"said": said})).await;

@@ -82,9 +82,17 @@ impl Flow {
         pairs.fold(self, |flow, pair| flow.edge(pair[0], pair[1]))
     }
 
+    /// A variable of the type of its default.
     pub fn variable(mut self, name: &str, default: Value) -> Self {
+        let kind = match default {
+            Value::Null | Value::String(_) => "string",
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
         self.list("variables")
-            .push(json!({"name": name, "type": "string", "defaultValue": default}));
+            .push(json!({"name": name, "type": kind, "defaultValue": default}));
         self
     }
 

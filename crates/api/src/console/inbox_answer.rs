@@ -44,6 +44,8 @@ pub(super) async fn answer(
     });
     card.complaints = complaints.collect();
     if !card.complaints.is_empty() {
+        // Each says its place itself.
+        card.refused = Some("Nothing was decided.".to_owned());
         card.entered = posted.fields().to_vec();
     }
     let view = inbox_view::whole(&doors, by, selection, Some(card)).await?;

@@ -1,19 +1,20 @@
 //! The inbox as its pages show it. A page of rows costs one page; a card costs the end of its run's
 //! log, never all of it.
 
+use super::people_view::vote;
 use super::run_view;
 use crate::api::Doors;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::routes::{actions, events_up_to, find_question, shown, title};
 use serde_json::Value;
-use tandem_access::{Identity, Scope};
-use tandem_console::{
-    AskedBack, CardView, Decided, InboxRow, InboxView, NextStep, Selection, VoteView,
+use tandem_access::{Decider, Identity, Scope, may_decide};
+use tandem_console::{AskedBack, CardView, Decided, InboxRow, InboxView, NextStep, Selection};
+use tandem_record::{
+    DecisionPolicy, Event, InterruptId, NodeId, Recorded, Seq, Timestamp, Verdict, Vote,
 };
-use tandem_record::{Event, InterruptId, NodeId, Recorded, Seq, Timestamp, Vote};
 use tandem_runtime::{
-    Ahead, Definition, Fault, InboxPlace, InboxQuery, InboxSort, InterruptRow, RunPosition,
+    Ahead, Definition, InboxPlace, InboxQuery, InboxSort, InterruptRow, RunPosition,
 };
 use tandem_wire::v1::time::rfc3339;
 
@@ -151,10 +152,11 @@ pub(super) async fn card(
         by: shown["decidedBy"].as_str().map(str::to_owned),
         at: shown["decidedAt"].as_i64().map(|at| rfc3339(Timestamp(at))),
     });
-    let next = match decided {
-        None => next_steps(doors, reader, &row, &definition, &offered).await?,
-        Some(_) => Vec::new(),
+    let mut offer = match decided {
+        None => offer(doors, reader, &row, &definition, offered).await?,
+        Some(_) => Offer::default(),
     };
+    offer.without_vote(&votes(&shown), reader);
     let history = led_here(&events, &row);
     Ok(CardView {
         id: row.interrupt.to_string(),
@@ -170,16 +172,19 @@ pub(super) async fn card(
         resume_schema: shown.get("resumeSchema").cloned(),
         digest: text(&shown["digest"]),
         votes: votes(&shown).into_iter().map(vote).collect(),
+        proposed: shown.get("proposed").cloned(),
+        edited: shown.get("edited").cloned(),
         asked_back: asked_back(&events, &row.interrupt),
         history: history
             .iter()
             .map(|event| run_view::event(&row.run_id, event, &sensitivity))
             .collect(),
-        may_answer: reader.may(Scope::ApprovalsRespond).is_ok(),
+        barred: offer.barred,
+        own_vote: offer.own_vote,
         kind: row.kind,
-        actions: offered,
+        actions: offer.actions,
         data,
-        next,
+        next: offer.next,
         decided,
         ..CardView::default()
     })
@@ -218,40 +223,139 @@ fn asked_back(events: &[Recorded], id: &InterruptId) -> Vec<AskedBack> {
     asked
 }
 
-async fn next_steps(
+/// What a reader may do about an open question, and what would follow from it.
+#[derive(Default)]
+struct Offer {
+    actions: Vec<String>,
+    next: Vec<NextStep>,
+    /// Why they may do nothing.
+    barred: Option<String>,
+    own_vote: Option<String>,
+}
+
+impl Offer {
+    /// A vote given again changes nothing: what the reader said already is not offered.
+    fn without_vote(&mut self, votes: &[Vote], reader: &Identity) {
+        let own = reader.principal.as_str();
+        let theirs = |vote: &&Vote| vote.voter == own || vote.delegate.as_deref() == Some(own);
+        if let Some(vote) = votes.iter().find(theirs) {
+            self.actions.retain(|action| *action != vote.action);
+            self.own_vote = Some(vote.action.clone());
+        }
+    }
+}
+
+/// The host decides what is offered, by the same rules it weighs the answer with.
+async fn offer(
     doors: &Doors,
     reader: &Identity,
     row: &InterruptRow,
     definition: &Definition,
-    offered: &[String],
-) -> Result<Vec<NextStep>, Fault> {
-    if row.kind != "approval" {
-        let answer = offered.first().into_iter();
-        return Ok(answer
-            .map(|action| after_any_answer(definition, &row.node, action))
-            .collect());
+    actions: Vec<String>,
+) -> Result<Offer, Problem> {
+    let telling =
+        |action: &&String| matches!(&***action, "accept" | "reject" | "refine" | "edit-accept");
+    let mut asked: Vec<&str> = actions.iter().filter(telling).map(|a| &**a).collect();
+    // A held decision put as a question: one answer accepts it, every other refuses it.
+    let data = &shown(row)["data"];
+    let held_question = row.kind == "clarification" && !data["decision"].is_null();
+    if held_question {
+        asked = vec!["accept", "reject"];
+    } else if asked.is_empty() {
+        asked = actions.first().map(|a| &**a).into_iter().collect();
     }
-    let telling = offered.iter().map(String::as_str);
-    let telling: Vec<&str> = telling
-        .filter(|action| matches!(*action, "accept" | "reject" | "refine"))
-        .collect();
     let (tenant, run) = (&reader.tenant, &row.run_id);
-    let ahead = doors.runtime.foresee(tenant, run, &row.node, &telling);
-    let steps = telling.iter().zip(ahead.await?);
-    Ok(steps
-        .map(|(action, ahead)| NextStep {
-            action: (*action).to_owned(),
-            fails: ahead == Ahead::Fails,
-            nodes: match ahead {
-                Ahead::Nodes(nodes) => nodes.iter().map(|id| name(definition, id)).collect(),
-                Ahead::Fails => Vec::new(),
-            },
-        })
-        .collect())
+    let at = (&row.node, &row.interrupt);
+    let foreseen = doors.runtime.foresee(tenant, run, at, &asked).await?;
+    let Some(foreseen) = foreseen else {
+        return Ok(Offer::default());
+    };
+    let mut next = Vec::new();
+    let mut refused = Vec::new();
+    for (action, ahead) in asked.iter().zip(foreseen.ahead) {
+        if ahead == Ahead::Refused {
+            refused.push((*action).to_owned());
+            continue;
+        }
+        // Which way it goes may depend on an answer nobody has given yet.
+        let told = matches!(*action, "accept" | "reject" | "refine" | "edit-accept");
+        let text = match ahead {
+            Ahead::Nodes(_) if !told => after_any_answer(definition, &row.node),
+            // What the approver changes is not known yet; the way is that of an approval.
+            Ahead::Nodes(_) if *action == "edit-accept" => continue,
+            ahead => after(definition, action, ahead),
+        };
+        let label = match (held_question, *action) {
+            (true, "accept") => "Answer \u{201c}proceed\u{201d}",
+            (true, _) => "Any other answer",
+            (false, action) => action,
+        };
+        next.push(NextStep {
+            action: label.to_owned(),
+            text,
+        });
+    }
+    let mut actions = actions;
+    actions.retain(|action| !refused.contains(action));
+    Ok(Offer {
+        actions,
+        next,
+        barred: barred(doors, reader, &foreseen.policy).await?,
+        own_vote: None,
+    })
 }
 
-/// Which way it goes may depend on an answer nobody has given yet.
-fn after_any_answer(definition: &Definition, node: &NodeId, action: &str) -> NextStep {
+/// Why a reader may not answer, if they may not.
+async fn barred(
+    doors: &Doors,
+    reader: &Identity,
+    policy: &DecisionPolicy,
+) -> Result<Option<String>, Problem> {
+    if reader.may(Scope::ApprovalsRespond).is_err() {
+        let why = "Your key may look but not answer: it lacks the scope approvals:respond.";
+        return Ok(Some(why.to_owned()));
+    }
+    let store = doors.runtime.store();
+    let decider = Decider::look_up(&**store, &doors.groups, reader, None, doors.now()).await?;
+    Ok(match may_decide(policy, &decider) {
+        Verdict::Granted(_) => None,
+        Verdict::Denied(why) => Some(Problem::may_not_decide(None, why).message().to_owned()),
+    })
+}
+
+fn after(definition: &Definition, action: &str, ahead: Ahead) -> String {
+    let names = |nodes: &[NodeId]| {
+        let names: Vec<String> = nodes.iter().map(|id| name(definition, id)).collect();
+        names.join(", ")
+    };
+    match ahead {
+        Ahead::Fails => "The run fails with interrupt_rejected.".to_owned(),
+        Ahead::Nodes(nodes) if nodes.is_empty() => "Nothing is left on this branch.".to_owned(),
+        Ahead::Nodes(nodes) if action == "refine" => {
+            format!("Again: {}, then this question.", names(&nodes))
+        }
+        Ahead::Nodes(nodes) => names(&nodes),
+        Ahead::Workers(workers) => {
+            let workers: Vec<&str> = workers.iter().map(|w| w.as_str()).collect();
+            format!(
+                "The held decision is carried out: {} starts.",
+                workers.join(", ")
+            )
+        }
+        Ahead::Ends => "The held decision is carried out: the run ends.".to_owned(),
+        Ahead::NextTurn(supervisor) => {
+            let again = format!("{} decides again.", name(definition, &supervisor));
+            match action {
+                "reject" => format!("Nothing of it happens; {again}"),
+                _ => again,
+            }
+        }
+        Ahead::Instead => "What you decide instead is carried out.".to_owned(),
+        Ahead::Refused => "Not possible now.".to_owned(),
+    }
+}
+
+fn after_any_answer(definition: &Definition, node: &NodeId) -> String {
     let edges = definition.document.edges.iter();
     let edges = edges.filter(|edge| edge.source_node_id == *node);
     let nodes = edges.map(|edge| {
@@ -261,10 +365,10 @@ fn after_any_answer(definition: &Definition, node: &NodeId, action: &str) -> Nex
             None => name,
         }
     });
-    NextStep {
-        action: action.to_owned(),
-        nodes: nodes.collect(),
-        fails: false,
+    let nodes: Vec<String> = nodes.collect();
+    match nodes.is_empty() {
+        true => "Nothing is left on this branch.".to_owned(),
+        false => nodes.join(", "),
     }
 }
 
@@ -275,15 +379,6 @@ fn name(definition: &Definition, node: &NodeId) -> String {
 
 fn votes(shown: &Value) -> Vec<Vote> {
     serde_json::from_value(shown["votes"].clone()).unwrap_or_default()
-}
-
-fn vote(vote: Vote) -> VoteView {
-    VoteView {
-        voter: vote.voter,
-        action: vote.action,
-        at: rfc3339(vote.at),
-        feedback: vote.feedback,
-    }
 }
 
 fn text(value: &Value) -> String {

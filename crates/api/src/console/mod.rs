@@ -14,6 +14,7 @@ mod inbox_live;
 mod inbox_view;
 mod login;
 mod page;
+mod people_view;
 mod run_list;
 mod run_live;
 mod run_page;

@@ -2,6 +2,7 @@
 
 use super::crew_view::Crew;
 use super::page::Detour;
+use super::people_view::People;
 use super::run_view;
 use super::session::SignedIn;
 use crate::api::Shared;
@@ -38,6 +39,7 @@ pub(super) async fn live(
         after: seen.and_then(|text| text.parse().ok()).map(Seq),
         crew: Crew::new(doors.runtime.agent_policy().floor()),
         newest: None,
+        people: People::default(),
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
     };
@@ -52,6 +54,7 @@ struct Page {
     crew: Crew,
     /// The last event shown whose state was not.
     newest: Option<Seq>,
+    people: People,
     reader: Identity,
     csrf: String,
 }
@@ -60,6 +63,7 @@ impl Show for Page {
     fn show(&mut self, recorded: &Recorded) -> Option<Frame> {
         self.run.0.evolve(recorded);
         self.crew.take(recorded);
+        self.people.take(recorded);
         if Some(recorded.seq) <= self.after {
             return None;
         }
@@ -82,6 +86,7 @@ impl Show for Page {
         let csrf = self.csrf.clone();
         let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf);
         state.crew = self.crew.view();
+        state.answered = self.people.view();
         Some(Frame {
             seq: newest,
             name: "state".to_owned(),

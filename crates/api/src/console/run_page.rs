@@ -3,6 +3,7 @@
 use super::crew_view::Crew;
 use super::family_view::family;
 use super::page::{Detour, chrome};
+use super::people_view::People;
 use super::run_view;
 use super::session::{Posted, SignedIn};
 use crate::api::Shared;
@@ -45,6 +46,7 @@ pub(super) async fn show(
     if view.supervised {
         view.crew = Crew::of(doors.runtime.agent_policy().floor(), &events);
     }
+    view.answered = People::of(&events);
     view.family = family(&doors, &reader, &run).await?;
     Ok(Html(run_page(&chrome(&doors, &reader), &view)))
 }

@@ -58,6 +58,7 @@ pub(super) fn state(
             .collect(),
         supervised: supervised(definition),
         crew: CrewView::default(),
+        answered: Vec::new(),
         family: None,
         csrf,
     }

@@ -3,6 +3,7 @@
 
 use super::Problem;
 use axum::http::StatusCode;
+use serde_json::json;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
 use tandem_record::{Denial, Principal};
@@ -181,9 +182,19 @@ impl From<RegisterError> for Problem {
             RegisterError::Invalid(problems) => problems,
             RegisterError::Fault(fault) => return fault.into(),
         };
+        let (warnings, mut problems): (Vec<_>, Vec<_>) =
+            problems.into_iter().partition(|problem| problem.warning);
+        // What the protocol has a name for is said first.
+        problems
+            .sort_by_key(|p| p.capability.is_none() && p.reason.is_none() && p.type_id.is_none());
         let first = problems.first().cloned();
         let errors = problems.into_iter().map(|p| (p.path, p.message)).collect();
         let mut problem = Self::validation(errors);
+        if !warnings.is_empty() {
+            let told = warnings.iter();
+            let told = told.map(|w| json!({"path": w.path, "message": w.message}));
+            problem = problem.with("warnings", told.collect::<Vec<_>>());
+        }
         if first.as_ref().is_some_and(|p| p.capability.is_some()) {
             problem.code = "capability_required";
         }

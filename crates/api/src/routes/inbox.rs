@@ -176,6 +176,8 @@ fn item(row: &InterruptRow) -> Value {
     for key in [
         "workflowId",
         "resumeSchema",
+        "proposed",
+        "edited",
         "outcome",
         "decidedBy",
         "approvers",

@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{Partition, WorkflowId, WorkspaceId};
-use tandem_runtime::{ConformanceTypes, Permissions, Registered, Registration};
+use tandem_runtime::{ChildReference, ConformanceTypes, Permissions, Registered, Registration};
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -174,11 +174,25 @@ async fn register(
     };
     let workflow_id = document["id"].clone();
     let runtime = doors.runtime_of(caller);
-    let outcome =
-        to_the_end(async move { runtime.register(Some(&owner), &document, permissions).await })
-            .await?;
-    let body = |outcome: &str| json!({"workflowId": workflow_id, "registration": outcome});
-    let said = match outcome {
+    let told = to_the_end(async move {
+        runtime
+            .register_and_tell(Some(&owner), &document, permissions)
+            .await
+    })
+    .await?;
+    let children = told.unknown_children.iter().map(ChildReference::unknown);
+    let warnings = told.warnings.into_iter().chain(children);
+    let warnings: Vec<Value> = warnings
+        .map(|w| json!({"path": w.path, "message": w.message}))
+        .collect();
+    let body = |outcome: &str| {
+        let mut body = json!({"workflowId": workflow_id, "registration": outcome});
+        if !warnings.is_empty() {
+            body["warnings"] = json!(warnings);
+        }
+        body
+    };
+    let said = match told.registration {
         Registration::Created => Said::created(body("created")),
         Registration::Changed => Said::ok(body("changed")),
         Registration::Unchanged => Said::ok(body("unchanged")),

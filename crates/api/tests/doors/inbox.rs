@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tandem_access::{NewKey, Scope};
 use tandem_record::{Principal, TenantId, WorkspaceId};
 
-async fn sign_in_as(stage: &Stage, key: &str) -> String {
+pub(crate) async fn sign_in_as(stage: &Stage, key: &str) -> String {
     let body = format!("key={key}");
     let reply = stage
         .call_as("", "POST", "/console/login", &[("host", "t")], body)
@@ -19,7 +19,7 @@ async fn sign_in(stage: &Stage) -> String {
     sign_in_as(stage, &stage.key).await
 }
 
-async fn page(stage: &Stage, cookie: &str, path: &str) -> Reply {
+pub(crate) async fn page(stage: &Stage, cookie: &str, path: &str) -> Reply {
     stage
         .call_as("", "GET", path, &[("cookie", cookie)], "")
         .await
@@ -33,17 +33,22 @@ fn hidden(html: &str, name: &str) -> String {
 }
 
 /// A browser in front of one question.
-struct Desk<'a> {
+pub(crate) struct Desk<'a> {
     stage: &'a Stage,
-    cookie: String,
+    pub(crate) cookie: String,
     question: String,
     csrf: String,
     digest: String,
 }
 
 impl<'a> Desk<'a> {
-    async fn at(stage: &'a Stage, question: &str) -> Self {
-        let cookie = sign_in(stage).await;
+    pub(crate) async fn at(stage: &'a Stage, question: &str) -> Self {
+        Self::of(stage, &stage.key, question).await
+    }
+
+    /// Somebody else's desk.
+    pub(crate) async fn of(stage: &'a Stage, key: &str, question: &str) -> Self {
+        let cookie = sign_in_as(stage, key).await;
         let card = page(stage, &cookie, &format!("/console/inbox/{question}")).await;
         assert_eq!(card.status.as_u16(), 200, "{card:?}");
         Self {
@@ -55,7 +60,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    async fn send(&self, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn send(&self, fields: &[(&str, &str)]) -> Reply {
         let mut form = url::form_urlencoded::Serializer::new(String::new());
         form.append_pair("csrf", &self.csrf);
         if fields.iter().all(|(name, _)| *name != "digest") {
@@ -71,7 +76,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-fn gate(config: Value) -> Value {
+pub(crate) fn gate(config: Value) -> Value {
     json!({"id": "gate", "typeId": "core.approvalGate", "config": config})
 }
 
@@ -81,7 +86,7 @@ async fn questions(stage: &Stage) -> Vec<Value> {
 }
 
 /// Starts a run of one asking node and gives the run and the question.
-async fn asking(stage: &Stage, id: &str, node: Value) -> (String, String) {
+pub(crate) async fn asking(stage: &Stage, id: &str, node: Value) -> (String, String) {
     let run = stage.start(id, &[node, noop("after")]).await;
     let path = format!("/v1/host/tandem/interrupts?runId={run}");
     let listed = stage.get(&path).await.ok(200);
@@ -89,7 +94,7 @@ async fn asking(stage: &Stage, id: &str, node: Value) -> (String, String) {
     (run, question.to_owned())
 }
 
-async fn status(stage: &Stage, run: &str) -> Value {
+pub(crate) async fn status(stage: &Stage, run: &str) -> Value {
     stage.get(&format!("/v1/runs/{run}")).await.ok(200)["status"].clone()
 }
 

@@ -8,6 +8,7 @@ mod callbacks;
 mod console;
 mod control;
 mod crew;
+mod decisions;
 mod discovery;
 mod escalation;
 mod forks;

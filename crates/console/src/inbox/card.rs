@@ -32,6 +32,10 @@ pub struct CardView {
     pub digest: String,
     pub actions: Vec<String>,
     pub votes: Vec<VoteView>,
+    /// What was proposed first, once somebody accepted it with changes.
+    pub proposed: Option<Value>,
+    /// What was accepted in place of what the question showed.
+    pub edited: Option<Value>,
     pub asked_back: Vec<AskedBack>,
     /// The last events before the question, oldest first.
     pub history: Vec<EventRow>,
@@ -39,8 +43,10 @@ pub struct CardView {
     pub decided: Option<Decided>,
     /// The list the card stands beside.
     pub selection: Selection,
-    /// Whether this reader's key may answer.
-    pub may_answer: bool,
+    /// Why this reader may not answer, if they may not.
+    pub barred: Option<String>,
+    /// How this reader voted already.
+    pub own_vote: Option<String>,
     pub csrf: String,
     /// Said above the form when an answer was not taken.
     pub refused: Option<String>,
@@ -50,9 +56,26 @@ pub struct CardView {
     pub entered: Vec<(String, String)>,
 }
 
+impl CardView {
+    /// What was proposed and what became of it, where somebody changed it.
+    pub(super) fn edit(&self) -> Option<(&Value, &Value)> {
+        let data = &self.data;
+        let shown = data.get("artifactData").or_else(|| data.get("decision"))?;
+        match (&self.proposed, &self.edited) {
+            (None, None) => None,
+            (before, after) => Some((
+                before.as_ref().unwrap_or(shown),
+                after.as_ref().unwrap_or(shown),
+            )),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct VoteView {
     pub voter: String,
+    /// Who acted in the voter's place.
+    pub delegate: Option<String>,
     pub action: String,
     pub at: String,
     pub feedback: Option<String>,
@@ -69,10 +92,8 @@ pub struct AskedBack {
 #[derive(Debug, Clone, Default)]
 pub struct NextStep {
     pub action: String,
-    /// Names of the nodes that would run.
-    pub nodes: Vec<String>,
-    /// Nothing is drawn for this answer: the run fails.
-    pub fails: bool,
+    /// In a sentence.
+    pub text: String,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -123,7 +144,7 @@ fn ending(card: &CardView, decided: &Decided) -> Markup {
     html! {
         div.notice.ended role="status" {
             p {
-                strong #card-outcome { (outcome_words(&decided.outcome)) }
+                strong #card-outcome { (outcome_words(&decided.outcome, card.edit().is_some())) }
                 @if let Some(by) = &decided.by { " by " (by) }
                 @if let Some(at) = &decided.at { ", " (time::ago(at)) }
                 "."
@@ -134,8 +155,9 @@ fn ending(card: &CardView, decided: &Decided) -> Markup {
     }
 }
 
-fn outcome_words(outcome: &str) -> &str {
+pub(crate) fn outcome_words(outcome: &str, edited: bool) -> &str {
     match outcome {
+        "accepted" if edited => "Approved with changes",
         "accepted" => "Approved",
         "rejected" => "Rejected",
         "changes-requested" => "Changes requested",
@@ -157,7 +179,9 @@ fn standing(card: &CardView) -> Markup {
                     ul.plain {
                         @for vote in &card.votes {
                             li {
-                                strong { (vote.voter) } " " (vote.action) " " (time::ago(&vote.at))
+                                strong { (vote.voter) }
+                                @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
+                                " " (kinds::vote_words(&vote.action)) " " (time::ago(&vote.at))
                                 @if let Some(text) = &vote.feedback { q.said { (text) } }
                             }
                         }
@@ -188,17 +212,25 @@ fn answer(card: &CardView) -> Markup {
                 div.notice.bad role="alert" {
                     p { (refused) }
                     @if !card.complaints.is_empty() {
-                        ul { @for (place, why) in &card.complaints { li { code { (place) } " " (why) } } }
+                        ul {
+                            @for (place, why) in &card.complaints {
+                                li { @if place != "/action" { code { (place) } " " } (why) }
+                            }
+                        }
                     }
                 }
             }
             div #card-changed .notice.bad role="alert" hidden {
                 p { "This changed since you looked. " a href=(links::question(&card.id, &card.selection)) { "Look again" } }
             }
-            @if card.may_answer {
-                (kinds::asked(card))
-            } @else {
-                p.hint { "Your key may look but not answer: it lacks the scope approvals:respond." }
+            @match &card.barred {
+                Some(why) => p.hint #card-barred { (why) },
+                None => {
+                    @if let Some(action) = &card.own_vote {
+                        p.hint { "You " (kinds::vote_words(action)) " already. You may change your vote." }
+                    }
+                    (kinds::asked(card))
+                },
             }
         }
     }
@@ -213,12 +245,7 @@ fn ahead(card: &CardView) -> Markup {
                     @for step in &card.next {
                         div {
                             dt { (kinds::action_words(&step.action).1) }
-                            dd {
-                                @if step.fails { "The run fails with " code { "interrupt_rejected" } "." }
-                                @else if step.nodes.is_empty() { "Nothing is left on this branch." }
-                                @else if step.action == "refine" { "Again: " (step.nodes.join(", ")) ", then this question." }
-                                @else { (step.nodes.join(", ")) }
-                            }
+                            dd { (step.text) }
                         }
                     }
                 }

@@ -17,8 +17,10 @@ use crate::chrome::{Chrome, Section, page_with};
 use crate::links;
 use crate::run_list::live_indicator;
 
+pub(crate) use card::outcome_words;
 pub use card::{AskedBack, CardView, Decided, NextStep, VoteView};
 pub use kinds::read_answer;
+pub(crate) use kinds::vote_words;
 pub use list::InboxRow;
 
 #[derive(Debug, Clone, Default)]
@@ -117,7 +119,10 @@ fn nothing_chosen(view: &InboxView) -> Markup {
 const KEYS: [(&str, &str); 8] = [
     ("j k", "next, previous question"),
     ("Enter o", "open it"),
-    ("a", "approve, or send the answer"),
+    (
+        "a",
+        "approve (with your changes, if you made any), or send the answer",
+    ),
     ("r", "reject"),
     ("e", "edit what is proposed"),
     ("c", "write a comment"),

@@ -10,7 +10,6 @@ fn card(kind: &str, data: Value) -> CardView {
         kind: kind.to_owned(),
         digest: "d1".to_owned(),
         csrf: "token".to_owned(),
-        may_answer: true,
         actions: ["accept", "reject", "refine", "edit-accept", "ask"]
             .map(str::to_owned)
             .into(),
@@ -160,11 +159,116 @@ fn a_closed_question_says_who_closed_it_and_offers_nothing() {
 }
 
 #[test]
-fn a_reader_without_the_scope_sees_no_form() {
+fn a_reader_who_may_not_answer_is_told_why_and_sees_no_form() {
     let mut card = card("approval", json!({}));
-    card.may_answer = false;
+    card.barred = Some("You are not among them.".to_owned());
     let html = inbox_card(&card);
-    assert!(!html.contains("<form") && html.contains("approvals:respond"));
+    assert!(!html.contains("<form") && html.contains("You are not among them."));
+}
+
+#[test]
+fn an_approval_sent_with_changes_is_never_taken_for_one_without() {
+    let data =
+        json!({"artifactData": {"amount": 129, "note": "a\nb", "gift": true, "tags": ["x"]}});
+    let card = card("approval", data);
+    let name = |key: &str| format!("v/editedArtifactData/{key}");
+    let form = |action: &str, amount: &str| {
+        vec![
+            ("action".to_owned(), action.to_owned()),
+            (name("amount"), amount.to_owned()),
+            // As a browser sends it: line ends, a ticked box, the empty entry for the next tag.
+            (name("note"), "a\r\nb".to_owned()),
+            (name("gift"), "true".to_owned()),
+            (name("tags/0"), "x".to_owned()),
+            (name("tags/1"), String::new()),
+        ]
+    };
+    let places = |fields: &[(String, String)]| {
+        let complaints = read_answer(&card, fields).unwrap_err();
+        complaints
+            .into_iter()
+            .map(|(place, _)| place)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        read_answer(&card, &form("accept", "129")),
+        Ok(json!({"action": "accept"})),
+        "nothing was changed"
+    );
+    for amount in ["7", "", "many"] {
+        assert_eq!(places(&form("accept", amount)), ["/action"], "{amount:?}");
+    }
+    let edited = read_answer(&card, &form("edit-accept", "7")).unwrap();
+    assert_eq!(edited["editedArtifactData"]["amount"], 7);
+    assert_eq!(
+        places(&form("edit-accept", "129")),
+        ["/action"],
+        "no change"
+    );
+    // Without the tick the box is not sent at all.
+    let mut unticked = form("accept", "129");
+    unticked.retain(|(field, _)| !field.ends_with("/gift"));
+    assert_eq!(places(&unticked), ["/action"]);
+    let refused = read_answer(&card, &form("reject", "7"));
+    assert_eq!(
+        refused,
+        Ok(json!({"action": "reject"})),
+        "a refusal refuses either"
+    );
+}
+
+#[test]
+fn fields_and_buttons_are_in_one_form_which_comes_back_with_what_was_typed() {
+    let mut card = card("approval", json!({"artifactData": {"amount": 129}}));
+    let html = inbox_card(&card);
+    assert_eq!(html.matches("<form").count(), 1);
+    assert!(
+        !html.contains("data-edited") && html.contains("id=\"edited-note\" hidden"),
+        "{html}"
+    );
+    card.entered = sent(&[("action", "accept"), ("v/editedArtifactData/amount", "7")]);
+    let html = inbox_card(&card);
+    for part in ["data-edited", "value=\"7\"", "details id=\"edit\" open"] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+}
+
+#[test]
+fn what_was_changed_is_shown_before_and_after() {
+    let mut card = card("approval", json!({"artifactData": {"amount": 129}}));
+    card.edited = Some(json!({"amount": 7}));
+    card.votes = vec![VoteView {
+        voter: "ana".to_owned(),
+        delegate: Some("ben".to_owned()),
+        action: "edit-accept".to_owned(),
+        feedback: Some("too much".to_owned()),
+        ..VoteView::default()
+    }];
+    card.decided = Some(Decided {
+        outcome: "accepted".to_owned(),
+        ..Decided::default()
+    });
+    let html = inbox_card(&card);
+    for part in [
+        "Approved with changes",
+        "<del>129</del>",
+        "<ins>7</ins>",
+        "ana",
+        "through ben",
+        "approved with changes",
+        "too much",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    // Somebody who votes after the change sees it too.
+    card.decided = None;
+    card.edited = None;
+    card.proposed = Some(json!({"amount": 500}));
+    let html = inbox_card(&card);
+    assert!(
+        html.contains("<del>500</del>") && html.contains("<ins>129</ins>"),
+        "{html}"
+    );
 }
 
 #[test]

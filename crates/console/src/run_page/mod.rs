@@ -10,6 +10,7 @@ mod crew;
 mod header;
 mod lineage;
 pub(crate) mod panels;
+mod people;
 pub(crate) mod timeline;
 
 use maud::{Markup, html};
@@ -21,6 +22,7 @@ use crate::run_list::live_indicator;
 
 pub use crew::{CheckView, CrewView, FamilyView, HandoffView, TurnView};
 pub use lineage::ForkOrigin;
+pub use people::AnsweredView;
 pub use timeline::EventRow;
 
 #[derive(Debug, Clone, Default)]
@@ -51,6 +53,8 @@ pub struct RunPageView {
     /// A supervisor decides in this run.
     pub supervised: bool,
     pub crew: CrewView,
+    /// Questions put to people, newest first.
+    pub answered: Vec<AnsweredView>,
     /// Its parents and children, as they were when the page was loaded.
     pub family: Option<FamilyView>,
     pub csrf: String,
@@ -71,6 +75,7 @@ pub fn run_page(chrome: &Chrome, view: &RunPageView) -> String {
             (header::part(view))
             (panels::graph(view))
             (crew::panel(view))
+            (people::part(view))
             div.columns {
                 (timeline::panel(view))
                 div.side {
@@ -92,6 +97,7 @@ pub fn run_state_fragment(view: &RunPageView) -> String {
         (header::part(view))
         (panels::graph_part(view))
         (crew::part(view))
+        (people::part(view))
         (panels::variables_part(view))
         (panels::children_part(view))
     };

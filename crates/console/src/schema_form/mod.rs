@@ -16,7 +16,7 @@ mod render;
 mod tests;
 
 pub(crate) use read::{Posted, read};
-pub(crate) use render::Rendering;
+pub(crate) use render::{Rendering, untouched};
 
 use serde_json::Value;
 

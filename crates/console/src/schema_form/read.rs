@@ -18,6 +18,13 @@ impl<'a> Posted<'a> {
         self.0.get(name).copied()
     }
 
+    /// Whether the browser sent any field of a value.
+    pub(crate) fn has_values(&self) -> bool {
+        self.0
+            .keys()
+            .any(|name| name.starts_with("v/") || *name == "v")
+    }
+
     /// Places of a list that have fields, in order.
     pub(super) fn places(&self, path: &str) -> BTreeSet<usize> {
         let prefix = format!("{}/", field_name(path));

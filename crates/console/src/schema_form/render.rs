@@ -70,12 +70,7 @@ impl<'a> Rendering<'a> {
 
     fn typed(&self, shape: &Shape, at: &At<'_>) -> Markup {
         let (id, name) = (self.next_id(), field_name(at.path));
-        let proposed = match (&shape.field, at.value) {
-            (_, None) | (Field::Number { .. } | Field::Text(_), Some(Value::Null)) => String::new(),
-            (Field::Text(_), Some(value)) => value.as_str().unwrap_or_default().to_owned(),
-            (_, Some(value)) => serde_json::to_string_pretty(value).unwrap_or_default(),
-        };
-        let shown = self.shown(&name, proposed);
+        let shown = self.shown(&name, typed_text(&shape.field, at.value));
         let (invalid, described) = (self.invalid(at.path), format!("{id}-about"));
         let asked = at.required && !shape.nullable;
         let kind = match shape.field {
@@ -210,6 +205,49 @@ impl<'a> Rendering<'a> {
         self.fields.set(n);
         format!("field-{n}")
     }
+}
+
+/// What stands in a typed field before anybody typed.
+fn typed_text(field: &Field, value: Option<&Value>) -> String {
+    match (field, value) {
+        (_, None) | (Field::Number { .. } | Field::Text(_), Some(Value::Null)) => String::new(),
+        (Field::Text(_), Some(value)) => value.as_str().unwrap_or_default().to_owned(),
+        (_, Some(value)) => serde_json::to_string_pretty(value).unwrap_or_default(),
+    }
+}
+
+/// What a browser sends for a form nobody touched; fields that are sent empty are left out.
+pub(crate) fn untouched(shape: &Shape, path: &str, value: Option<&Value>) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    let sent = match &shape.field {
+        Field::Group(members) => {
+            for member in members {
+                let value = value.and_then(|v| v.get(&member.name));
+                fields.extend(untouched(&member.shape, &below(path, &member.name), value));
+            }
+            return fields;
+        }
+        Field::List(item) => {
+            let items = value.and_then(Value::as_array).into_iter().flatten();
+            for (i, value) in items.enumerate() {
+                fields.extend(untouched(item, &below(path, &i.to_string()), Some(value)));
+            }
+            return fields;
+        }
+        Field::Flag => {
+            let on = value.and_then(Value::as_bool) == Some(true);
+            on.then(|| "true".to_owned())
+        }
+        Field::Choice(options) => {
+            let chosen = value.and_then(|v| options.iter().position(|o| o == v));
+            chosen.map(|place| place.to_string())
+        }
+        Field::Text(_) | Field::Number { .. } | Field::Json => {
+            Some(typed_text(&shape.field, value)).filter(|text| !text.is_empty())
+        }
+    };
+    fields.extend(sent.map(|sent| (field_name(path), sent)));
+    fields
 }
 
 fn mark(required: bool) -> Markup {

@@ -61,6 +61,24 @@ fn untouched(html: &str) -> Vec<(String, String)> {
     fields
 }
 
+#[test]
+fn what_an_untouched_form_sends_is_known_beforehand() {
+    let value = proposed();
+    for (schema, value) in [
+        (Some(order()), Some(&value)),
+        (None, Some(&value)),
+        (Some(order()), None),
+    ] {
+        let shape = Shape::of(schema.as_ref(), value);
+        let mut sent = untouched(&render(&shape, value));
+        sent.retain(|(_, text)| !text.is_empty());
+        let mut foreseen = super::untouched(&shape, "", value);
+        sent.sort();
+        foreseen.sort();
+        assert_eq!(foreseen, sent);
+    }
+}
+
 fn render(shape: &Shape, value: Option<&Value>) -> String {
     Rendering::new(None, &[])
         .field(shape, "", "Value", value, true)

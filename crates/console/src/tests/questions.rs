@@ -2,6 +2,7 @@
 
 use super::{HOSTILE, event, hostile};
 use crate::*;
+use serde_json::json;
 
 pub(super) fn question(kind: &str) -> CardView {
     let data = serde_json::json!({
@@ -30,6 +31,7 @@ pub(super) fn question(kind: &str) -> CardView {
             .into(),
         votes: vec![VoteView {
             voter: hostile(),
+            delegate: Some(hostile()),
             action: hostile(),
             at: hostile(),
             feedback: Some(hostile()),
@@ -42,10 +44,11 @@ pub(super) fn question(kind: &str) -> CardView {
         history: vec![event()],
         next: vec![NextStep {
             action: hostile(),
-            nodes: vec![hostile()],
-            fails: false,
+            text: hostile(),
         }],
-        may_answer: true,
+        proposed: Some(json!(hostile())),
+        edited: Some(json!({"amount": hostile()})),
+        own_vote: Some(hostile()),
         csrf: hostile(),
         refused: Some(hostile()),
         complaints: vec![(hostile(), hostile())],

@@ -1,22 +1,53 @@
 //! What a document must not say when it comes in, though one that came in earlier may: a stored
 //! document always compiles, so that the runs pinned to it stay readable.
 
-use super::{Definition, Permissions, Problem};
-use crate::node::{Kind, OrchestratorDecision};
+use super::check::{Examined, examine};
+use super::{Definition, Permissions, Problem, names, reach};
+use crate::node::{Kind, OrchestratorDecision, UnknownSetting, unknown_settings};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use tandem_record::Object;
 
+/// Problems of one document that are told at once.
+const MAX_TOLD: usize = 100;
+
 impl Definition {
-    /// Compiles a document that somebody wants to register.
+    /// Compiles a document that somebody wants to register. A refusal lists the errors first, then
+    /// what would have been a warning.
     pub fn admit(document: &Value, permissions: Permissions) -> Result<Self, Vec<Problem>> {
-        let definition = Self::compile(document, permissions)?;
-        let mut problems = schedules(&definition);
-        problems.extend(mapped_channels(&definition));
-        problems.extend(closed_settings(&definition));
-        if problems.is_empty() {
-            Ok(definition)
-        } else {
-            Err(problems)
+        let Examined {
+            definition,
+            mut problems,
+        } = examine(document, permissions);
+        for unknown in unknown_settings(document) {
+            let told = Problem {
+                warning: match unknown.refusal {
+                    UnknownSetting::Always => false,
+                    UnknownSetting::Usually => permissions.unknown_settings,
+                    UnknownSetting::Never => true,
+                },
+                ..unknown.problem
+            };
+            problems.push(told);
+        }
+        if let Some(definition) = &definition {
+            problems.extend(schedules(definition));
+            problems.extend(mapped_channels(definition));
+            problems.extend(closed_settings(definition));
+            problems.extend(names::problems(definition));
+            problems.extend(reach::never_run(definition));
+        }
+        // One place, one complaint: the first says the most.
+        let mut seen = BTreeSet::new();
+        problems.retain(|problem| seen.insert(problem.path.clone()));
+        problems.sort_by_key(|problem| problem.warning);
+        problems.truncate(MAX_TOLD);
+        match definition {
+            Some(definition) if problems.iter().all(|problem| problem.warning) => Ok(Self {
+                warnings: problems,
+                ..definition
+            }),
+            _ => Err(problems),
         }
     }
 }
@@ -133,3 +164,6 @@ fn faults_of_decisions(config: &Object) -> Vec<Fault> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

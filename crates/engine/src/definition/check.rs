@@ -1,11 +1,11 @@
 //! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
 
-use super::document::{Document, PortValue};
+use super::document::{Document, Edge, PortValue};
 use super::schema::Schemas;
 use super::topology::{self, Topology};
 use super::{
-    ChannelTrigger, CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions,
-    Problem, is_conformance, schema, supervision,
+    CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions, Problem,
+    is_conformance, schema, supervision, triggers,
 };
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
@@ -17,21 +17,43 @@ use std::sync::Arc;
 use tandem_record::NodeId;
 use tandem_schema::Schema;
 
-/// Nodes a single document may have before quadratic checks would hurt.
+/// A document as far as it could be understood, and everything that is wrong with it.
+pub(super) struct Examined {
+    /// Absent when the graph could not be built. With problems it is only good for finding more.
+    pub(super) definition: Option<Definition>,
+    pub(super) problems: Vec<Problem>,
+}
+
 pub(super) fn compile(
     source: &Value,
     permissions: Permissions<'_>,
 ) -> Result<Definition, Vec<Problem>> {
-    let problems = schema::check(source);
-    if !problems.is_empty() {
-        return Err(problems);
+    let examined = examine(source, permissions);
+    match examined.definition {
+        Some(definition) if examined.problems.is_empty() => Ok(definition),
+        _ => Err(examined.problems),
     }
-    let document: Document = serde_json::from_value(source.clone())
-        .map_err(|e| vec![Problem::new("", format!("unreadable document: {e}"))])?;
+}
 
-    let mut problems = Vec::new();
+/// Finds every problem there is, not only the first kind: an author mends a document in one round.
+pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined {
+    let mut problems = schema::check(source);
+    let document: Document = match serde_json::from_value(source.clone()) {
+        Ok(document) => document,
+        Err(e) => {
+            if problems.is_empty() {
+                problems.push(Problem::new("", format!("unreadable document: {e}")));
+            }
+            return Examined {
+                definition: None,
+                problems,
+            };
+        }
+    };
     unique_names(&document, &mut problems);
+    let before = problems.len();
     references(&document, &mut problems);
+    let connected = problems.len() == before;
     if document.settings.compensation.is_some() {
         problems.push(Problem {
             capability: Some("compensation"),
@@ -41,15 +63,16 @@ pub(super) fn compile(
             )
         });
     }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-
-    let topology = match topology::sort(&document) {
-        Ok(topology) => topology,
-        Err(cycle) => {
+    let mut schemas = Schemas::of(permissions);
+    let channels = channels(&document, &mut schemas, &mut problems);
+    let configurable = configurable(&document, &mut schemas, &mut problems);
+    let parts = Parts::compile(&document, permissions, &mut schemas, &mut problems);
+    supervision::check(&document, &parts.nodes, &mut problems);
+    let topology = match connected.then(|| topology::sort(&document)) {
+        Some(Ok(topology)) => topology,
+        Some(Err(cycle)) => {
             let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
-            return Err(vec![
+            problems.push(
                 Problem::new(
                     "/edges",
                     format!(
@@ -58,24 +81,21 @@ pub(super) fn compile(
                     ),
                 )
                 .because("cycle_detected"),
-            ]);
+            );
+            return Examined {
+                definition: None,
+                problems,
+            };
+        }
+        None => {
+            return Examined {
+                definition: None,
+                problems,
+            };
         }
     };
-    let mut schemas = Schemas::of(permissions);
-    let channels = channels(&document, &mut schemas, &mut problems);
-    let configurable = configurable(&document, &mut schemas, &mut problems);
-    let built = build(
-        &document,
-        &topology,
-        permissions,
-        &mut schemas,
-        &mut problems,
-    );
-    let triggers = triggers(&document, &built, &mut problems);
-    supervision::check(&document, &built.nodes, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    let built = build(&document, &topology, parts);
+    let triggers = triggers::compile(&document, &built, &mut problems);
 
     let mut nodes = built.nodes;
     for trigger in &triggers {
@@ -85,6 +105,7 @@ pub(super) fn compile(
     }
     let mut definition = Definition {
         hash: definition_hash(source),
+        warnings: Vec::new(),
         sensitivity: Arc::default(),
         dispatchers: supervision::dispatchers(&nodes),
         by_id: nodes.iter().map(|n| n.id.clone()).zip(0..).collect(),
@@ -97,7 +118,10 @@ pub(super) fn compile(
         document,
     };
     definition.sensitivity = Arc::new(definition.sensitivity_given(&[]));
-    Ok(definition)
+    Examined {
+        definition: Some(definition),
+        problems,
+    }
 }
 
 fn unique_names(doc: &Document, problems: &mut Vec<Problem>) {
@@ -212,18 +236,47 @@ fn configurable(
         .ok()
 }
 
-struct Built {
-    nodes: Vec<CompiledNode>,
-    edges: Vec<CompiledEdge>,
+pub(super) struct Built {
+    pub(super) nodes: Vec<CompiledNode>,
+    pub(super) edges: Vec<CompiledEdge>,
 }
 
-fn build(
-    doc: &Document,
-    topology: &Topology,
-    permissions: Permissions<'_>,
-    schemas: &mut Schemas,
-    problems: &mut Vec<Problem>,
-) -> Built {
+/// Nodes and conditions understood one by one, in the document's order.
+struct Parts {
+    nodes: Vec<CompiledNode>,
+    conditions: Vec<Option<CompiledCondition>>,
+}
+
+impl Parts {
+    fn compile(
+        doc: &Document,
+        permissions: Permissions<'_>,
+        schemas: &mut Schemas,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let nodes = (0..doc.nodes.len())
+            .map(|d| compile_node(doc, d, permissions, schemas, problems))
+            .collect();
+        let mut condition = |(e, edge): (usize, &Edge)| {
+            let compiled =
+                CompiledCondition::new(edge.condition.as_ref()?, |text| schemas.pattern(text));
+            compiled
+                .map_err(|(key, message)| {
+                    problems.push(
+                        Problem::new(format!("/edges/{e}/condition/{key}"), message)
+                            .because("expression_invalid"),
+                    );
+                })
+                .ok()
+        };
+        Self {
+            nodes,
+            conditions: doc.edges.iter().enumerate().map(&mut condition).collect(),
+        }
+    }
+}
+
+fn build(doc: &Document, topology: &Topology, parts: Parts) -> Built {
     let mut place = vec![0_usize; doc.nodes.len()];
     for (ix, &d) in topology.order.iter().enumerate() {
         place[d] = ix;
@@ -240,10 +293,9 @@ fn build(
         .map(|e| (by_id[&e.source_node_id], by_id[&e.target_node_id]))
         .collect();
 
-    let mut nodes: Vec<CompiledNode> = Vec::with_capacity(doc.nodes.len());
-    for &d in &topology.order {
-        nodes.push(compile_node(doc, d, permissions, schemas, problems));
-    }
+    let mut nodes = parts.nodes;
+    nodes.sort_by_key(|node| place[node.doc]);
+    let mut conditions = parts.conditions;
     let mut edges = Vec::new();
     // The rule sits on edges but belongs to the target: the smallest edge id wins.
     let mut rule_from: HashMap<usize, &str> = HashMap::new();
@@ -252,16 +304,7 @@ fn build(
         if topology.back_edges.contains(&e) {
             continue;
         }
-        let condition = edge.condition.as_ref().and_then(|c| {
-            CompiledCondition::new(c, |text| schemas.pattern(text))
-                .map_err(|(key, message)| {
-                    problems.push(
-                        Problem::new(format!("/edges/{e}/condition/{key}"), message)
-                            .because("expression_invalid"),
-                    );
-                })
-                .ok()
-        });
+        let condition = conditions[e].take();
         let ix = edges.len();
         edges.push(CompiledEdge {
             source,
@@ -389,72 +432,4 @@ fn compile_node(
         dormant: false,
         test_only,
     }
-}
-
-fn triggers(doc: &Document, built: &Built, problems: &mut Vec<Problem>) -> Vec<ChannelTrigger> {
-    let by_id: HashMap<&NodeId, usize> = built.nodes.iter().map(|n| &n.id).zip(0..).collect();
-    let ends: Vec<(usize, usize)> = built.edges.iter().map(|e| (e.source, e.target)).collect();
-    let mut compiled = Vec::new();
-    for (i, trigger) in doc.triggers.iter().enumerate() {
-        if trigger.kind != "channel-write" {
-            continue;
-        }
-        let at = format!("/triggers/{i}");
-        let channel = trigger
-            .config
-            .get("channel")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if !doc
-            .channels
-            .as_ref()
-            .is_some_and(|c| c.contains_key(channel))
-        {
-            problems.push(Problem::new(
-                format!("{at}/config/channel"),
-                format!("{channel:?} is not a declared channel"),
-            ));
-        }
-        let debounce = trigger
-            .config
-            .get("debounceMs")
-            .map_or(Some(0), Value::as_u64);
-        let Some(debounce_ms) = debounce.filter(|ms| *ms <= 60_000) else {
-            problems.push(Problem::new(
-                format!("{at}/config/debounceMs"),
-                "must be 0 to 60000",
-            ));
-            continue;
-        };
-        let only_from = trigger
-            .config
-            .get("onlyFrom")
-            .and_then(Value::as_str)
-            .unwrap_or("any");
-        if !["child", "parent", "any"].contains(&only_from) {
-            problems.push(Problem::new(
-                format!("{at}/config/onlyFrom"),
-                "must be child, parent or any",
-            ));
-        }
-        let Some(node) = trigger.node_id.as_ref().and_then(|n| by_id.get(n)) else {
-            problems.push(Problem::new(
-                format!("{at}/nodeId"),
-                "names the node to fire",
-            ));
-            continue;
-        };
-        // Every write a run sees is its own; `child` writes cannot reach it on this host.
-        if trigger.enabled && only_from != "child" {
-            let lineage = topology::reach(built.nodes.len(), &ends, &BTreeSet::new(), *node);
-            compiled.push(ChannelTrigger {
-                id: trigger.id.clone(),
-                channel: channel.to_owned(),
-                node: *node,
-                debounce_ms,
-                lineage: lineage.into_iter().collect(),
-            });
-        }
-    }
-    compiled
 }

@@ -208,6 +208,31 @@ pub struct Variable {
     pub sensitive: bool,
 }
 
+impl Variable {
+    /// Whether a value is of the declared type.
+    pub(crate) fn takes(&self, value: &Value) -> bool {
+        match self.kind.as_str() {
+            "string" => value.is_string(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn kind_in_words(&self) -> &'static str {
+        match self.kind.as_str() {
+            "string" => "a string",
+            "number" => "a number",
+            "boolean" => "true or false",
+            "object" => "an object",
+            "array" => "an array",
+            _ => "a value",
+        }
+    }
+}
+
 /// Keeps an explicit `null` apart from an absent key.
 fn present<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(d).map(Some)

@@ -4,10 +4,17 @@
 mod admission;
 mod check;
 pub mod document;
+mod names;
+mod nearest;
+mod reach;
 pub(crate) mod schema;
-mod sensitive;
+pub(crate) mod sensitive;
 mod supervision;
 mod topology;
+mod triggers;
+
+pub use names::{ChildReference, child_references};
+pub use nearest::nearest;
 
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
@@ -34,6 +41,8 @@ pub struct Problem {
     pub node: Option<NodeId>,
     /// The capability this host lacks, when that is what is wrong.
     pub capability: Option<&'static str>,
+    /// Worth telling its author, but no reason to refuse the document.
+    pub warning: bool,
 }
 
 impl Problem {
@@ -45,6 +54,14 @@ impl Problem {
             type_id: None,
             node: None,
             capability: None,
+            warning: false,
+        }
+    }
+
+    pub(crate) fn warning(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            warning: true,
+            ..Self::new(path, message)
         }
     }
 
@@ -73,6 +90,8 @@ pub enum ConformanceTypes {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Permissions<'a> {
     pub conformance: ConformanceTypes,
+    /// Unknown settings of nodes are told as warnings; they make a document refused otherwise.
+    pub unknown_settings: bool,
     /// Node types besides the host's own.
     pub packs: Brought<'a>,
 }
@@ -81,6 +100,8 @@ pub struct Permissions<'a> {
 pub struct Definition {
     pub hash: DefinitionHash,
     pub document: Document,
+    /// What its author should know, found when the document came in.
+    pub warnings: Vec<Problem>,
     /// What is masked in a run whose parent gave it nothing sensitive.
     pub sensitivity: Arc<Sensitivity>,
     /// Nodes in topological order; every index below points into this.

@@ -234,7 +234,7 @@ fn offers(found: &Sensitivity, node: &NodeId, port: &str) -> bool {
 }
 
 /// Whether an expression looks at something sensitive.
-fn reads(found: &Sensitivity, expression: &Expression) -> bool {
+pub(crate) fn reads(found: &Sensitivity, expression: &Expression) -> bool {
     let any = |root: &str, sensitive: &dyn Fn(&[&str]) -> bool| {
         let places = expression.places_below(root);
         places.iter().any(|place| sensitive(place))

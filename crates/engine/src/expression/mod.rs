@@ -27,6 +27,22 @@ fn below<'a>(node: &'a Node, root: &str, places: &mut Vec<Vec<&'a str>>) {
     }
 }
 
+fn roots<'a>(node: &'a Node, found: &mut Vec<&'a str>) {
+    match node {
+        Node::Literal(_) => {}
+        Node::Path(steps) => {
+            if let Some(Step::Key(first)) = steps.first() {
+                found.push(first);
+            }
+        }
+        Node::Not(inner) => roots(inner, found),
+        Node::Binary(_, left, right) => {
+            roots(left, found);
+            roots(right, found);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -109,6 +125,13 @@ impl Expression {
         let mut places = Vec::new();
         below(&self.0, root, &mut places);
         places
+    }
+
+    /// The names every path of it begins with.
+    pub(crate) fn roots(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        roots(&self.0, &mut found);
+        found
     }
 
     pub(crate) fn evaluate(&self, scope: &dyn Scope) -> Value {

@@ -3,10 +3,12 @@
 use super::channel::{Side, check_access};
 use super::readiness::{EdgeState, edge_state};
 use crate::definition::document::PortValue;
-use crate::expression::{Kept, Scope, Step};
+use crate::definition::sensitive::reads;
+use crate::expression::{Expression, Kept, Scope, Step};
 use crate::run::{Limits, Run};
+use crate::template::Template;
 use serde_json::Value;
-use tandem_record::{ErrorInfo, NodeId, NodeStatus, Object, Size};
+use tandem_record::{ErrorInfo, Masking, NodeId, NodeStatus, Object, Size};
 use tandem_schema::Meter;
 
 impl Run {
@@ -163,6 +165,19 @@ impl Run {
         let node = &self.def.nodes[ix];
         let (id, kind) = (node.id.as_str(), node.type_id.as_str());
         check_access(name, &channel.declared, Side::Readers, id, kind)
+    }
+}
+
+impl Run {
+    /// A text of the workflow with the run's values in it. What is sensitive stays masked: the text
+    /// is shown wherever the question is.
+    pub(crate) fn written(&self, text: &Template) -> String {
+        let sensitivity = text.expressions().next().map(|_| self.sensitivity());
+        let hidden = |e: &Expression| {
+            let rules = sensitivity.as_ref();
+            rules.is_some_and(|s| s.mode != Masking::Passthrough && reads(s, e))
+        };
+        text.render(&RunScope::new(self), hidden)
     }
 }
 

@@ -1,20 +1,37 @@
 //! What every question shares, whatever it asks: who may decide it, how urgent it is, and what
 //! happens when nobody answers. The protocol's own keys are read by the gates; this host's are
-//! under `config.tandem`, where an unknown key is a fault, because a misspelt rule guards nothing.
+//! under `config.tandem`.
 
 use super::ParseContext;
+use super::settings::{Setting, list_of, object, value};
 use crate::definition::{Problem, schema};
 use serde_json::Value;
 use tandem_record::{DecisionPolicy, Object, Principal};
 use tandem_schema::{Meter, Schema};
 
-const KEYS: [&str; 6] = [
-    "approverGroups",
-    "approverRoles",
-    "approvers",
-    "noSelfApproval",
-    "onTimeout",
-    "priority",
+/// What `config.tandem` of a question may say.
+pub(super) const TANDEM: &[Setting] = &[
+    value("approverGroups"),
+    value("approverRoles"),
+    value("approvers"),
+    value("noSelfApproval"),
+    object("onTimeout", ON_TIMEOUT),
+    value("priority"),
+];
+/// Of every policy; which of them belong to one is checked where it is read.
+const ON_TIMEOUT: &[Setting] = &[
+    value("policy"),
+    value("value"),
+    list_of("levels", LEVEL),
+    value("everyMs"),
+    value("times"),
+    value("then"),
+];
+const LEVEL: &[Setting] = &[
+    value("approverGroups"),
+    value("approverRoles"),
+    value("approvers"),
+    value("timeoutMs"),
 ];
 /// Names in one list at most.
 const MAX_NAMES: usize = 64;
@@ -121,13 +138,6 @@ impl Asking {
             Some(Value::Object(own)) => own,
             Some(_) => return cx.bad("tandem", "must be an object"),
         };
-        if let Some(unknown) = own.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let known = KEYS.join(", ");
-            return cx.bad(
-                &format!("tandem/{unknown}"),
-                format!("not known here; one of {known}"),
-            );
-        }
         asking.priority = priority(own.get("priority"), cx)?;
         let people = People::parse(own, "tandem", cx)?;
         asking.people.approvers.extend(people.approvers);
@@ -294,8 +304,12 @@ fn on_timeout(
             );
         }
     };
-    if let Some(unknown) = policy.keys().find(|key| !allowed.contains(&key.as_str())) {
-        let at = format!("tandem/onTimeout/{unknown}");
+    let stray = |key: &&String| {
+        let known = ON_TIMEOUT.iter().any(|setting| setting.name() == *key);
+        known && !allowed.contains(&key.as_str())
+    };
+    if let Some(stray) = policy.keys().find(stray) {
+        let at = format!("tandem/onTimeout/{stray}");
         return cx.bad(
             &at,
             format!("does not belong here; one of {}", allowed.join(", ")),
@@ -331,13 +345,6 @@ fn levels(policy: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<Level>> {
         let Some(level) = level.as_object() else {
             return cx.bad(&at, "must be an object");
         };
-        let known = ["approverGroups", "approverRoles", "approvers", "timeoutMs"];
-        if let Some(unknown) = level.keys().find(|key| !known.contains(&key.as_str())) {
-            return cx.bad(
-                &format!("{at}/{unknown}"),
-                format!("does not belong here; one of {}", known.join(", ")),
-            );
-        }
         let people = People::parse(level, &at, cx)?;
         if people.is_empty() {
             return cx.bad(&at, "names nobody; give approverGroups, for example");

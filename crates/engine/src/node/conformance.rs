@@ -1,8 +1,14 @@
 //! Test-only types of the protocol's conformance workflows. Registration lets them in only there.
 
+use super::settings::{Setting, value};
 use super::{Kind, ParseContext, ToolNode};
 use serde_json::Value;
 use tandem_record::Object;
+
+pub(super) const SECRET_ECHO: &[Setting] = &[value("secretId")];
+pub(super) const COST_EMIT: &[Setting] = &[value("attrs")];
+pub(super) const ARTIFACT_EMIT: &[Setting] =
+    &[value("artifactId"), value("artifactType"), value("content")];
 
 /// Cost attributes that may leave the house; everything else in that namespace is dropped.
 const COST_ATTRIBUTES: [&str; 8] = [

@@ -1,7 +1,8 @@
 //! `core.conversationGate`: a question that is talked over, turn by turn, until somebody closes it.
 
 use super::ParseContext;
-use super::asking::{Asking, Known};
+use super::asking::{Asking, Known, TANDEM};
+use super::settings::{Setting, object, value};
 use crate::definition::{Problem, schema};
 use serde_json::{Value, json};
 use tandem_record::Object;
@@ -9,6 +10,18 @@ use tandem_schema::{Meter, Schema};
 
 /// Turns a test conversation holds with itself at most.
 const MAX_MOCK_TURNS: u64 = 100;
+
+/// `lifecycle` names the one way this host talks; its value changes nothing.
+pub(super) const SETTINGS: &[Setting] = &[
+    value("prompt"),
+    value("schema"),
+    value("participants"),
+    value("lifecycle"),
+    value("mockAutoResume"),
+    value("turnCount"),
+    value("timeoutMs"),
+    object("tandem", TANDEM),
+];
 
 #[derive(Debug)]
 pub(crate) struct ConversationGate {

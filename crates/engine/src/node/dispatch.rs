@@ -1,6 +1,7 @@
 //! `core.dispatch`: how the newest decision of the supervisor is carried out.
 
 use super::ParseContext;
+use super::settings::{Setting, object, value};
 use super::sub_workflow::{isolated_memory, mapping};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,25 +91,23 @@ impl Mappings {
     }
 }
 
-const KEYS: [&str; 11] = [
-    "askUserRouting",
-    "workerDispatchModel",
-    "fanOutPolicy",
-    "iterationCap",
-    "inputMapping",
-    "outputMapping",
-    "perWorkerInputMappings",
-    "perWorkerOutputMappings",
-    "memoryScopeIsolation",
-    "joinPolicy",
-    "maxConcurrency",
+pub(super) const SETTINGS: &[Setting] = &[
+    value("askUserRouting"),
+    value("workerDispatchModel"),
+    value("fanOutPolicy"),
+    value("iterationCap"),
+    value("inputMapping"),
+    value("outputMapping"),
+    value("perWorkerInputMappings"),
+    value("perWorkerOutputMappings"),
+    value("memoryScopeIsolation"),
+    object("joinPolicy", JOIN_POLICY),
+    value("maxConcurrency"),
 ];
+const JOIN_POLICY: &[Setting] = &[value("mode"), value("quorum"), value("onChildFailure")];
 
 impl Dispatch {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        if let Some(stray) = config.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return cx.bad(&stray.clone(), "is not a setting of core.dispatch");
-        }
         let converses = match cx.text(config, "askUserRouting")?.as_deref() {
             None | Some("conversation" | "auto") => true,
             Some("clarification") => false,
@@ -177,13 +176,6 @@ fn parallel_fan_out(config: &Object, cx: &mut ParseContext<'_>) -> Option<Parall
         Some(Value::Object(policy)) => policy,
         Some(_) => return cx.bad("joinPolicy", "must be an object"),
     };
-    let known = ["mode", "quorum", "onChildFailure"];
-    if let Some(stray) = policy.keys().find(|key| !known.contains(&key.as_str())) {
-        return cx.bad(
-            &format!("joinPolicy/{stray}"),
-            "is not part of a join policy",
-        );
-    }
     let quorum = policy.get("quorum").map(|q| q.as_u64().filter(|n| *n >= 1));
     let join = match (policy.get("mode").map(Value::as_str), quorum) {
         (Some(Some("quorum")), Some(Some(n))) if n <= u64::from(MAX_FAN_OUT) => {

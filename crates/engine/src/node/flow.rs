@@ -1,5 +1,6 @@
 //! Flow primitives: sleeping, failing, variables, channels, loops.
 
+use super::settings::{Setting, value};
 use super::{Kind, MemoryHook, ParseContext};
 use crate::expression::Expression;
 use serde_json::Value;
@@ -9,6 +10,24 @@ use tandem_record::Object;
 const MAX_DELAY_MS: u64 = 366 * 24 * 3600 * 1000;
 /// Rounds of a loop that names no bound of its own.
 const DEFAULT_ITERATIONS: u64 = 1000;
+
+pub(super) const DELAY: &[Setting] = &[value("delayMs"), value("durationMs"), value("ms")];
+pub(super) const FAIL: &[Setting] = &[value("code"), value("message")];
+pub(super) const SET_VARIABLE: &[Setting] = &[value("name"), value("value")];
+pub(super) const GET_VARIABLE: &[Setting] = &[value("name")];
+pub(super) const CHANNEL_WRITE: &[Setting] = &[
+    value("channelName"),
+    value("reducer"),
+    value("value"),
+    value("ttlMs"),
+    value("maxSize"),
+];
+pub(super) const LOOP: &[Setting] = &[
+    value("times"),
+    value("while"),
+    value("maxIterations"),
+    value("itemVariable"),
+];
 
 pub(super) fn identity(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     // Fixtures hang test hooks on this type; elsewhere the keys mean nothing.

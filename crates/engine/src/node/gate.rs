@@ -1,9 +1,11 @@
 //! Nodes that ask: approvals, questions, events from outside.
 
 use super::ParseContext;
-use super::asking::{AnswerSchema, Asking, Known, People, Unfit, names};
+use super::asking::{AnswerSchema, Asking, Known, People, TANDEM, Unfit, names};
 use super::interrupt_kind;
+use super::settings::{Setting, list_of, object, value};
 use crate::definition::{Problem, schema};
+use crate::template::Template;
 use serde_json::{Value, json};
 use tandem_record::{NodeId, Object, RunId};
 use tandem_schema::{Meter, Schema};
@@ -11,8 +13,8 @@ use tandem_schema::{Meter, Schema};
 /// `core.approvalGate`.
 #[derive(Debug)]
 pub(crate) struct ApprovalGate {
-    title: String,
-    description: Option<String>,
+    title: Template,
+    description: Option<Template>,
     artifact: Object,
     /// What an edited artifact has to look like.
     pub(crate) artifact_schema: Option<Schema>,
@@ -24,6 +26,58 @@ pub(crate) struct ApprovalGate {
     pub(crate) asking: Asking,
     pub(crate) max_loopbacks: Option<u32>,
 }
+
+pub(super) const APPROVAL_SETTINGS: &[Setting] = &[
+    value("title"),
+    value("description"),
+    value("actions"),
+    value("requiredApprovals"),
+    value("rejectionPolicy"),
+    value("approversList"),
+    value("approverGroupRefs"),
+    value("approverRoleRefs"),
+    object("audience", AUDIENCE),
+    value("overrideBypassesQuorum"),
+    value("profile"),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    value("maxLoopbackIterations"),
+    value("artifactId"),
+    value("artifactType"),
+    value("artifactData"),
+    value("artifactSchema"),
+    object("tandem", TANDEM),
+];
+/// What `data` of an approval may hold when it is asked by `core.interrupt`; how the question is put
+/// is said beside it.
+pub(super) const APPROVAL_DATA: &[Setting] = &[
+    value("title"),
+    value("description"),
+    value("actions"),
+    value("requiredApprovals"),
+    value("rejectionPolicy"),
+    value("approversList"),
+    value("approverGroupRefs"),
+    value("approverRoleRefs"),
+    object("audience", AUDIENCE),
+    value("overrideBypassesQuorum"),
+    value("maxLoopbackIterations"),
+    value("artifactId"),
+    value("artifactType"),
+    value("artifactData"),
+    value("artifactSchema"),
+];
+const AUDIENCE: &[Setting] = &[value("subjects"), value("groups"), value("roles")];
+pub(super) const CLARIFICATION_SETTINGS: &[Setting] = &[
+    list_of("questions", QUESTION),
+    value("contextType"),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+pub(super) const CLARIFICATION_DATA: &[Setting] =
+    &[list_of("questions", QUESTION), value("contextType")];
+const QUESTION: &[Setting] = &[value("id"), value("question"), value("schema")];
 
 /// What an approval may be answered with.
 pub const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
@@ -88,10 +142,12 @@ impl ApprovalGate {
         let mut asking = Asking::parse(config, known, never_approves, cx)?;
         asking.answer = AnswerSchema::parse(config, cx)?;
         Some(Self {
-            title: cx
-                .text(config, "title")?
-                .unwrap_or_else(|| "Approval".to_owned()),
-            description: cx.text(config, "description")?,
+            title: Template::parse_or_literal(
+                cx.text(config, "title")?.as_deref().unwrap_or("Approval"),
+            ),
+            description: cx
+                .text(config, "description")?
+                .map(|text| Template::parse_or_literal(&text)),
             artifact,
             artifact_schema,
             actions,
@@ -108,8 +164,14 @@ impl ApprovalGate {
         !self.artifact.contains_key("artifactData")
     }
 
-    /// What the approver is shown.
-    pub(crate) fn data(&self, run: &RunId, node: &NodeId, inputs: &Object) -> Value {
+    /// What the approver is shown; `written` writes a text for the run.
+    pub(crate) fn data(
+        &self,
+        run: &RunId,
+        node: &NodeId,
+        inputs: &Object,
+        written: &dyn Fn(&Template) -> String,
+    ) -> Value {
         let text = |key: &str, fallback: String| {
             let given = self.artifact.get(key).and_then(Value::as_str);
             given.map_or(fallback, str::to_owned)
@@ -117,13 +179,13 @@ impl ApprovalGate {
         let mut data = json!({
             "artifactId": text("artifactId", format!("{run}:{node}")),
             "artifactType": text("artifactType", "approval".to_owned()),
-            "title": self.title,
+            "title": written(&self.title),
             "actions": self.actions,
             "requiredApprovals": self.required,
             "rejectionPolicy": if self.majority { "majority" } else { "single-veto" },
         });
         if let Some(description) = &self.description {
-            data["description"] = json!(description);
+            data["description"] = json!(written(description));
         }
         if let Some(schema) = self.artifact.get("artifactSchema") {
             data["artifactSchema"] = schema.clone();
@@ -166,6 +228,7 @@ pub(crate) struct ClarificationGate {
 #[derive(Debug)]
 struct Question {
     id: String,
+    text: Template,
     document: Value,
     /// Without a schema the answer is a text.
     schema: Option<Schema>,
@@ -202,6 +265,7 @@ impl ClarificationGate {
             };
             questions.push(Question {
                 id: id.to_owned(),
+                text: Template::parse_or_literal(text),
                 document: document.clone(),
                 schema,
             });
@@ -230,12 +294,13 @@ impl ClarificationGate {
         unanswered(&self.questions, answers, meter)
     }
 
-    pub(crate) fn questions(&self) -> Value {
-        self.questions.iter().map(|q| q.document.clone()).collect()
-    }
-
-    pub(crate) fn data(&self) -> Value {
-        let mut data = json!({"questions": self.questions()});
+    pub(crate) fn data(&self, written: &dyn Fn(&Template) -> String) -> Value {
+        let asked = self.questions.iter().map(|question| {
+            let mut shown = question.document.clone();
+            shown["question"] = json!(written(&question.text));
+            shown
+        });
+        let mut data = json!({"questions": asked.collect::<Vec<_>>()});
         if let Some(context) = &self.context {
             data["contextType"] = json!(context);
         }

@@ -2,6 +2,7 @@
 //! business; here only its shape is understood.
 
 use super::ParseContext;
+use super::settings::{Setting, object, value};
 use crate::definition::document::Retry;
 use serde_json::Value;
 use tandem_record::{HttpRequest, Object};
@@ -9,6 +10,22 @@ use tandem_record::{HttpRequest, Object};
 /// How long a call may take when its author says nothing.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 const MAX_TIMEOUT_MS: u64 = 10 * 60_000;
+
+pub(super) const SETTINGS: &[Setting] = &[
+    value("method"),
+    value("url"),
+    value("headers"),
+    value("body"),
+    value("timeoutMs"),
+    object("retry", RETRY),
+    value("output"),
+];
+pub(super) const RETRY: &[Setting] = &[
+    value("maxAttempts"),
+    value("backoff"),
+    value("backoffMs"),
+    value("maxBackoffMs"),
+];
 
 #[derive(Debug)]
 pub(crate) struct HttpConfig {

@@ -1,10 +1,47 @@
 //! `core.interrupt`: a question of any kind, with its data written out. The kinds that have a gate of
 //! their own are asked by that gate, so that there is one way of deciding each.
 
-use super::gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
+use super::asking::TANDEM;
+use super::gate::{
+    APPROVAL_DATA, ApprovalGate, CLARIFICATION_DATA, ClarificationGate, OpenInterrupt,
+};
+use super::settings::{Setting, object, value};
 use super::{Kind, ParseContext};
 use serde_json::Value;
 use tandem_record::Object;
+
+/// What a question of this kind may be configured with.
+pub(super) fn settings(config: &Object) -> &'static [Setting] {
+    match config.get("kind").and_then(Value::as_str) {
+        Some("approval") => APPROVAL,
+        Some("clarification") => CLARIFICATION,
+        _ => OTHER,
+    }
+}
+
+const APPROVAL: &[Setting] = &[
+    value("kind"),
+    object("data", APPROVAL_DATA),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    value("profile"),
+    object("tandem", TANDEM),
+];
+const CLARIFICATION: &[Setting] = &[
+    value("kind"),
+    object("data", CLARIFICATION_DATA),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+/// What the data of other kinds holds beyond what they need is their asker's business.
+const OTHER: &[Setting] = &[
+    value("kind"),
+    value("data"),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
 
 /// What `data` of an approval must say; a gate would make it up.
 const APPROVAL_NEEDS: [&str; 4] = ["artifactId", "artifactType", "title", "actions"];

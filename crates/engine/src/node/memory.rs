@@ -1,6 +1,7 @@
 //! `vendor.tandem.memory`, and the memory hooks of the protocol's fixtures.
 
 use super::ParseContext;
+use super::settings::{Setting, value};
 use serde_json::Value;
 use tandem_record::Object;
 
@@ -12,6 +13,21 @@ const MAX_TAG_CHARS: usize = 256;
 /// Entries of a listing that asks for no number, and of any listing.
 const DEFAULT_LISTED: usize = 100;
 const MAX_LISTED: usize = 500;
+
+/// Of every action.
+pub(super) const SETTINGS: &[Setting] = &[
+    value("action"),
+    value("key"),
+    value("keyFrom"),
+    value("value"),
+    value("valueFrom"),
+    value("ttlSeconds"),
+    value("tags"),
+    value("tag"),
+    value("text"),
+    value("limit"),
+    value("output"),
+];
 
 #[derive(Debug)]
 pub(crate) struct MemoryConfig {

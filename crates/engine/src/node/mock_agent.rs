@@ -2,6 +2,7 @@
 //! configuration is closed at every level.
 
 use super::ParseContext;
+use super::settings::{Setting, value};
 use super::supervisor::{MIN_AGENT_ID_CHARS, agent_id, fraction};
 use serde_json::Value;
 use tandem_record::{ErrorInfo, Object};
@@ -45,18 +46,18 @@ pub(crate) struct MockDecision {
     pub(crate) reasoning: Option<String>,
 }
 
-const KEYS: [&str; 6] = [
-    "agentId",
-    "mockReasoning",
-    "mockToolCalls",
-    "mockHandoff",
-    "mockDecision",
-    "mockConfidence",
+/// What lies inside them is checked where it is read.
+pub(super) const SETTINGS: &[Setting] = &[
+    value("agentId"),
+    value("mockReasoning"),
+    value("mockToolCalls"),
+    value("mockHandoff"),
+    value("mockDecision"),
+    value("mockConfidence"),
 ];
 
 impl MockAgent {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        closed(config, "", &KEYS, cx)?;
         let confidence = fraction(config, "mockConfidence", cx)?;
         let decision = match config.get("mockDecision") {
             None => confidence.map(|confidence| MockDecision {

@@ -2,6 +2,7 @@
 //! registration, so that a bad `config` is refused with its place instead of failing a run.
 
 mod asking;
+mod catalog;
 mod conformance;
 mod conversation;
 mod decision;
@@ -14,6 +15,7 @@ pub(crate) mod interrupt_kind;
 mod memory;
 mod mock_agent;
 mod model;
+mod settings;
 mod sub_workflow;
 mod supervisor;
 mod tool;
@@ -27,6 +29,9 @@ use tandem_record::{NodeId, Object};
 use tandem_schema::Schema;
 
 pub(crate) use asking::{Asking, Level, OnTimeout};
+#[cfg(test)]
+use catalog::CATALOG;
+pub use catalog::{Availability, NodeType, advertised_types, node_type};
 pub(crate) use conformance::allowed_cost;
 pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
@@ -40,6 +45,7 @@ pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemoryKey, MemorySource, is_key};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
+pub(crate) use settings::{Refusal as UnknownSetting, unknown_settings};
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{Source, Supervisor};
 pub(crate) use tool::ToolNode;
@@ -124,107 +130,6 @@ impl Kind {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    Served,
-    /// Only in the form this host serves, refused in every other: nothing to count on.
-    InPart,
-    /// Refused when a run is created, naming the capability.
-    Gated(&'static str),
-    /// Only inside the protocol's own test workflows.
-    TestOnly,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeType {
-    pub type_id: &'static str,
-    pub availability: Availability,
-}
-
-const fn served(type_id: &'static str) -> NodeType {
-    NodeType {
-        type_id,
-        availability: Availability::Served,
-    }
-}
-
-const fn in_part(type_id: &'static str) -> NodeType {
-    NodeType {
-        type_id,
-        availability: Availability::InPart,
-    }
-}
-
-const fn gated(type_id: &'static str, capability: &'static str) -> NodeType {
-    NodeType {
-        type_id,
-        availability: Availability::Gated(capability),
-    }
-}
-
-const fn test_only(type_id: &'static str) -> NodeType {
-    NodeType {
-        type_id,
-        availability: Availability::TestOnly,
-    }
-}
-
-/// Every node type, the one list that registration and discovery both read.
-const CATALOG: &[NodeType] = &[
-    served("core.start"),
-    served("core.end"),
-    served("core.noop"),
-    served("core.flow.noop"),
-    served("core.openwop.flow.noop"),
-    served("core.identity"),
-    served("core.conditional"),
-    served("core.parallel"),
-    served("core.merge"),
-    served("core.loop"),
-    served("core.delay"),
-    served("core.fail"),
-    served("core.setVariable"),
-    served("core.getVariable"),
-    served("core.channelWrite"),
-    served("core.subWorkflow"),
-    served("core.approvalGate"),
-    served("core.clarificationGate"),
-    served("core.interrupt"),
-    served("core.conversationGate"),
-    served("core.orchestrator.supervisor"),
-    served("core.dispatch"),
-    served("core.ai.structuredOutput"),
-    served("core.llm.chat"),
-    served("core.mcp.toolCall"),
-    // A call of one tool; prompts as such are not served, but to conformance workflows.
-    in_part("core.ai.callPrompt"),
-    served("vendor.tandem.http"),
-    served("vendor.tandem.memory"),
-    gated("core.openwop.governance.approvalGate", "authorization"),
-    test_only("core.conformance.mock-agent"),
-    test_only("conformance.requiresMissing"),
-    test_only("conformance.modelCapability.insufficient"),
-    test_only("conformance.secret.echo"),
-    test_only("conformance.cost.emit"),
-    test_only("conformance.artifact.emit"),
-    test_only("core.conformance.side-effect"),
-    test_only("core.conformance.hold"),
-    test_only("core.conformance.mcp-client"),
-    test_only("core.conformance.mcp-invoke"),
-];
-
-pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
-    CATALOG.iter().find(|t| t.type_id == type_id)
-}
-
-/// The types a client may count on.
-pub fn advertised_types() -> impl Iterator<Item = &'static str> {
-    CATALOG
-        .iter()
-        .filter(|t| t.availability == Availability::Served)
-        .map(|t| t.type_id)
-}
-
 /// Where a node sits while its configuration is read.
 pub(crate) struct ParseContext<'a> {
     /// JSON pointer to the node.
@@ -292,17 +197,6 @@ impl ParseContext<'_> {
             )
         });
         None
-    }
-
-    /// A setting that is not one must not be silently without effect.
-    pub(crate) fn closed(&mut self, config: &Object, known: &[&str]) -> Option<()> {
-        match config.keys().find(|key| !known.contains(&key.as_str())) {
-            Some(key) => {
-                let message = format!("is no setting of this node; it has {}", known.join(", "));
-                self.bad(key, message)
-            }
-            None => Some(()),
-        }
     }
 
     /// Notes a fault at `config/<key>` (or the whole config) and gives up on this node.

@@ -3,31 +3,31 @@
 //! understood.
 
 use super::ParseContext;
+use super::settings::{Setting, value};
 use crate::model::{MAX_OUTPUT_TOKENS, MOCK_PROVIDER};
 use serde_json::Value;
 use tandem_record::{ErrorInfo, ModelMessage, ModelRole, Object};
 use tandem_schema::Schema;
 
-const STRUCTURED_KEYS: [&str; 7] = [
-    "provider",
-    "model",
-    "outputSchema",
-    "maxTokens",
-    "temperature",
-    "retryOnInvalidJson",
-    "nondeterministic",
+pub(super) const STRUCTURED: &[Setting] = &[
+    value("provider"),
+    value("model"),
+    value("outputSchema"),
+    value("maxTokens"),
+    value("temperature"),
+    value("retryOnInvalidJson"),
+    value("nondeterministic"),
 ];
-const CHAT_KEYS: [&str; 7] = [
-    "provider",
-    "model",
-    "systemPrompt",
-    "userPrompt",
-    "maxTokens",
-    "temperature",
-    "nondeterministic",
+pub(super) const CHAT: &[Setting] = &[
+    value("provider"),
+    value("model"),
+    value("systemPrompt"),
+    value("userPrompt"),
+    value("maxTokens"),
+    value("temperature"),
+    value("nondeterministic"),
 ];
-
-const PROMPT_KEYS: [&str; 2] = ["promptId", "expectsStreaming"];
+pub(super) const PROMPT: &[Setting] = &[value("promptId"), value("expectsStreaming")];
 const MAX_PROMPT_ID_CHARS: usize = 256;
 
 /// Messages of one request, and the text in them.
@@ -57,7 +57,6 @@ pub(crate) struct Shape {
 
 impl ModelNode {
     pub(super) fn structured(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        cx.closed(config, &STRUCTURED_KEYS)?;
         let schema = match config.get("outputSchema") {
             Some(schema @ Value::Object(_)) => schema.clone(),
             _ => return cx.bad("outputSchema", "must be a JSON Schema"),
@@ -82,7 +81,6 @@ impl ModelNode {
     }
 
     pub(super) fn chat(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        cx.closed(config, &CHAT_KEYS)?;
         let (system, user) = (
             cx.text(config, "systemPrompt")?,
             cx.text(config, "userPrompt")?,
@@ -97,7 +95,6 @@ impl ModelNode {
     /// A prompt that is named by its id. There is no library of prompts, so nothing but the id is
     /// understood, and that the author expects what is said piece by piece.
     pub(super) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        cx.closed(config, &PROMPT_KEYS)?;
         let id = cx.required_text(config, "promptId")?;
         if id.chars().count() > MAX_PROMPT_ID_CHARS {
             let message = format!("must have at most {MAX_PROMPT_ID_CHARS} characters");

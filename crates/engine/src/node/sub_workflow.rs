@@ -1,8 +1,21 @@
 //! `core.subWorkflow`: another workflow as a child run.
 
 use super::ParseContext;
+use super::settings::{Setting, value};
 use serde_json::Value;
 use tandem_record::{Object, WorkflowId};
+
+/// `outputAttestation` has no effect on a host that does not advertise it, as the protocol says.
+pub(super) const SETTINGS: &[Setting] = &[
+    value("workflowId"),
+    value("waitForCompletion"),
+    value("onChildFailure"),
+    value("inputMapping"),
+    value("outputMapping"),
+    value("propagateCancellation"),
+    value("memoryScopeIsolation"),
+    value("outputAttestation"),
+];
 
 #[derive(Debug)]
 pub(crate) struct SubWorkflow {

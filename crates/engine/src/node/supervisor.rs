@@ -2,8 +2,9 @@
 
 use super::ParseContext;
 use super::decision::OrchestratorDecision;
-use super::http::HttpConfig;
-use super::verifier::{Verifier, keys};
+use super::http::{self, HttpConfig};
+use super::settings::{Setting, object, value};
+use super::verifier::{self, Verifier, keys};
 use crate::definition::Problem;
 use serde_json::{Value, json};
 use tandem_record::Object;
@@ -33,6 +34,19 @@ pub(crate) enum Source {
     /// A node before it made the decision; it arrives at the port `decision`.
     Port,
 }
+
+pub(super) const SETTINGS: &[Setting] = &[
+    value("agentId"),
+    value("prompt"),
+    value("iterationCap"),
+    value("successCriteria"),
+    object("endpoint", http::SETTINGS),
+    object("verifier", verifier::SETTINGS),
+    value("mockDispatchPlan"),
+    value("mockDecisions"),
+    value("mockConfidence"),
+    value("mockPendingDecision"),
+];
 
 /// The keys that stand in for a live agent, and only in the protocol's test workflows.
 const HOOKS: [&str; 4] = [

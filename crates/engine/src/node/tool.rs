@@ -2,6 +2,7 @@
 //! operator's business; here only the shape of the question is understood.
 
 use super::ParseContext;
+use super::settings::{Setting, object, value};
 use crate::tool::ToolServers;
 use serde_json::Value;
 use tandem_record::{ErrorInfo, Object, ToolAsk, ToolRequest};
@@ -15,9 +16,21 @@ const MAX_NAME_BYTES: usize = 256;
 const MAX_URI_BYTES: usize = 8 * 1024;
 const AGENT_ID_CHARS: std::ops::RangeInclusive<usize> = 3..=256;
 
-const CALL_KEYS: [&str; 5] = ["serverId", "toolName", "arguments", "timeoutMs", "agentId"];
-const PROMPT_KEYS: [&str; 4] = ["mcp", "serverId", "timeoutMs", "agentId"];
-const CLIENT_KEYS: [&str; 2] = ["serverId", "timeoutMs"];
+pub(super) const CALL: &[Setting] = &[
+    value("serverId"),
+    value("toolName"),
+    value("arguments"),
+    value("timeoutMs"),
+    value("agentId"),
+];
+pub(super) const PROMPT: &[Setting] = &[
+    object("mcp", MCP),
+    value("serverId"),
+    value("timeoutMs"),
+    value("agentId"),
+];
+const MCP: &[Setting] = &[value("tool"), value("arguments")];
+pub(super) const CLIENT: &[Setting] = &[value("serverId"), value("timeoutMs")];
 
 #[derive(Debug)]
 pub(crate) struct ToolNode {
@@ -42,7 +55,6 @@ enum Asks {
 impl ToolNode {
     /// `core.mcp.toolCall`.
     pub(super) fn call(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        cx.closed(config, &CALL_KEYS)?;
         let server = cx.required_text(config, "serverId")?;
         let asks = tool(config, "toolName", "", cx)?;
         Self::common(Some(server), asks, config, cx)
@@ -50,13 +62,9 @@ impl ToolNode {
 
     /// A tool of the host's own server, named under `mcp`.
     pub(super) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        cx.closed(config, &PROMPT_KEYS)?;
         let Some(Value::Object(mcp)) = config.get("mcp") else {
             return cx.bad("mcp", "must be an object that names a tool");
         };
-        if let Some(key) = mcp.keys().find(|k| !["tool", "arguments"].contains(&&***k)) {
-            return cx.bad(&format!("mcp/{key}"), "is not understood: tool, arguments");
-        }
         let asks = tool(mcp, "tool", "mcp/", cx)?;
         let server = cx.text(config, "serverId")?;
         Self::common(server, asks, config, cx)
@@ -64,7 +72,6 @@ impl ToolNode {
 
     /// Test only.
     pub(super) fn client(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        cx.closed(config, &CLIENT_KEYS)?;
         let server = cx.text(config, "serverId")?;
         Self::common(server, Asks::AsTold, config, cx)
     }

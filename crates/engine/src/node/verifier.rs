@@ -2,7 +2,8 @@
 //! is read. Closed: a setting that means nothing here is refused at registration.
 
 use super::ParseContext;
-use super::http::HttpConfig;
+use super::http::{self, HttpConfig};
+use super::settings::{Setting, object, value};
 use super::supervisor::{agent_id, endpoint, refuse_hook};
 use serde_json::Value;
 use tandem_record::{Judgement, Object, WorkflowId};
@@ -40,14 +41,14 @@ pub(crate) struct Opinion {
     pub(crate) feedback: Option<String>,
 }
 
-const KEYS: [&str; 7] = [
-    "agentId",
-    "over",
-    "criteria",
-    "workflowId",
-    "verdictVariable",
-    "endpoint",
-    HOOK,
+pub(super) const SETTINGS: &[Setting] = &[
+    value("agentId"),
+    value("over"),
+    value("criteria"),
+    value("workflowId"),
+    value("verdictVariable"),
+    object("endpoint", http::SETTINGS),
+    value(HOOK),
 ];
 const HOOK: &str = "mockVerdicts";
 const DEFAULT_VARIABLE: &str = "verdict";
@@ -72,9 +73,6 @@ impl Verifier {
     }
 
     fn read(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        if let Some(stray) = config.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return cx.bad(&stray.clone(), "is not a setting of a verifier");
-        }
         let (over_terminate, over_output) = over(config, cx)?;
         Some(Self {
             agent_id: agent_id(config, cx)?,

@@ -63,7 +63,9 @@ impl Run {
             }
             Event::RunResumed { .. } => {
                 self.state.phase = Phase::Running;
-                self.state.paused_at = None;
+                if let Some(paused_at) = self.state.paused_at.take() {
+                    self.put_off_limits(paused_at, at);
+                }
             }
             Event::RunCancelRequested {
                 reason,

@@ -27,9 +27,6 @@ pub struct Limits {
     pub max_state_bytes: usize,
     /// Runs one run may bring about, its children's children included.
     pub max_descendants: u64,
-    /// Refuse a run that lacks an input its workflow marks as required. Off by default: hosts in
-    /// the wild accept such runs, and clients rely on it.
-    pub require_inputs: bool,
     /// Notes under one name of one scope above which the oldest become one; never when absent.
     pub compact_above: Option<u64>,
 }
@@ -48,7 +45,6 @@ impl Default for Limits {
             max_decision_bytes: 8 * MIB,
             max_state_bytes: 64 * MIB,
             max_descendants: 10_000,
-            require_inputs: false,
             compact_above: Some(1_000),
         }
     }
@@ -82,7 +78,26 @@ impl Run {
             ms => ms,
         };
         let limit = asked.min(authored).min(limits.max_run_duration_ms);
-        (limit, self.begun_at().plus_ms(limit))
+        let paused = self.state.paused_ms;
+        (limit, self.begun_at().plus_ms(limit).plus_ms(paused))
+    }
+
+    /// How long the run has been at it, without the time it was paused.
+    pub(crate) fn elapsed_ms(&self, now: Timestamp) -> u64 {
+        let since = now.ms_since(self.begun_at());
+        since.saturating_sub(self.state.paused_ms)
+    }
+
+    /// A pause is over: what was left of every time limit when it began is left now. The deadline of
+    /// a question is none of them: people were told when it is, and may answer during a pause.
+    pub(super) fn put_off_limits(&mut self, paused_at: Timestamp, resumed_at: Timestamp) {
+        // A branch does not count the pauses its source had before it.
+        let counted = resumed_at.ms_since(paused_at.max(self.begun_at()));
+        self.state.paused_ms = self.state.paused_ms.saturating_add(counted);
+        let paused_ms = resumed_at.ms_since(paused_at);
+        for node in &mut self.state.nodes {
+            node.deadline = node.deadline.map(|due| due.plus_ms(paused_ms));
+        }
     }
 
     pub(crate) fn loopback_limit(&self) -> u32 {

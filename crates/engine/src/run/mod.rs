@@ -57,6 +57,7 @@ pub use fork::{Source, fork};
 pub use limits::Limits;
 pub use model::{Asked, ModelNeed, Reheard};
 pub use options::check_options;
+pub use questions::count_vote;
 pub use refusal::{Need, Refusal, Undecided};
 pub use remember::{
     MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryRead, Recall, Recalled, SIBLING_WRITES,

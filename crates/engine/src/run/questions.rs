@@ -12,6 +12,40 @@ fn accepts(vote: &Vote) -> bool {
     matches!(vote.action.as_str(), "accept" | "edit-accept")
 }
 
+/// One voice per person: a later vote replaces an earlier one, and whoever acts for another speaks
+/// with that person's voice and has used up their own.
+pub fn count_vote(votes: &mut Vec<Vote>, decision: &Decision, at: Timestamp) {
+    let acting = decision.standing.acting_for.as_ref();
+    let hands = decision.by.as_ref().map(ToString::to_string);
+    let voter = decision.voter.clone();
+    let voter = voter
+        .or_else(|| acting.map(ToString::to_string))
+        .or_else(|| hands.clone());
+    // A voice without a name never merges with another.
+    let voter = voter.unwrap_or_else(|| format!("anonymous-{}", votes.len()));
+    let delegate = acting.and(hands);
+    let same = |vote: &Vote| {
+        let theirs = [Some(&vote.voter), vote.delegate.as_ref()];
+        let ours = [Some(&voter), delegate.as_ref()];
+        theirs
+            .iter()
+            .flatten()
+            .any(|name| ours.contains(&Some(*name)))
+    };
+    votes.retain(|vote| !same(vote));
+    if decision.edited.is_some() {
+        // Who accepted before accepted something else.
+        votes.retain(|vote| !accepts(vote));
+    }
+    votes.push(Vote {
+        voter,
+        delegate,
+        action: decision.action.clone(),
+        at,
+        feedback: decision.feedback.clone(),
+    });
+}
+
 impl Run {
     /// What the open question of a node demands of whoever decides it; `None` when the node has no
     /// such question open.
@@ -113,40 +147,15 @@ impl Run {
         }
     }
 
-    /// One voice per person: a later vote replaces an earlier one, and whoever acts for another
-    /// speaks with that person's voice and has used up their own.
+    /// Counts a vote, and shows the others what it changed.
     pub(super) fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
-        let acting = decision.standing.acting_for.as_ref();
-        let hands = decision.by.as_ref().map(ToString::to_string);
-        let voter = decision.voter.clone();
-        let voter = voter
-            .or_else(|| acting.map(ToString::to_string))
-            .or_else(|| hands.clone());
         self.with_open(node, |open| {
-            // A voice without a name never merges with another.
-            let voter = voter.unwrap_or_else(|| format!("anonymous-{}", open.votes.len()));
-            let delegate = acting.and(hands);
-            let same = |vote: &Vote| {
-                let theirs = [Some(&vote.voter), vote.delegate.as_ref()];
-                let ours = [Some(&voter), delegate.as_ref()];
-                theirs
-                    .iter()
-                    .flatten()
-                    .any(|name| ours.contains(&Some(*name)))
-            };
-            open.votes.retain(|vote| !same(vote));
+            count_vote(&mut open.votes, decision, at);
             if let Some(edited) = &decision.edited {
-                // Who accepted before accepted something else.
-                open.votes.retain(|vote| !accepts(vote));
-                open.interrupt.data["artifactData"] = edited.clone();
+                let shown = &mut open.interrupt.data["artifactData"];
+                let before = std::mem::replace(shown, edited.clone());
+                open.proposed.get_or_insert(before);
             }
-            open.votes.push(Vote {
-                voter,
-                delegate,
-                action: decision.action.clone(),
-                at,
-                feedback: decision.feedback.clone(),
-            });
         });
     }
 

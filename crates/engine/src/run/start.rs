@@ -361,7 +361,9 @@ impl Turn<'_> {
             }
             Kind::ApprovalGate(gate) => Step::Ask(Box::new(Question {
                 kind: "approval".to_owned(),
-                data: gate.data(self.run.id(), &node.id, &inputs),
+                data: gate.data(self.run.id(), &node.id, &inputs, &|text| {
+                    self.run.written(text)
+                }),
                 resume_schema: gate.asking.answer_document(),
                 timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,
@@ -369,7 +371,7 @@ impl Turn<'_> {
             })),
             Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
-                data: gate.data(),
+                data: gate.data(&|text| self.run.written(text)),
                 resume_schema: gate.asking.answer_document(),
                 timeout_ms: gate.asking.rejects_after_ms(),
                 status: None,

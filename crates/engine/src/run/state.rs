@@ -34,6 +34,9 @@ pub struct State {
     pub(crate) created_at: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) paused_at: Option<Timestamp>,
+    /// Time spent paused so far, which no time limit counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) paused_ms: u64,
     /// A pause waits for running nodes.
     pub(crate) draining: Option<Draining>,
     pub(crate) cancelling: Option<Cancelling>,
@@ -71,6 +74,11 @@ pub struct State {
     /// Ids of every event from outside, so that a repetition is known.
     #[serde(default)]
     pub(crate) event_ids: BTreeSet<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(ms: &u64) -> bool {
+    *ms == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -202,6 +210,9 @@ pub(crate) struct Suspension {
     pub(crate) status: RunStatus,
     pub(crate) since: Seq,
     pub(crate) votes: Vec<Vote>,
+    /// What was proposed first, once somebody accepted it with changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) proposed: Option<Value>,
     /// When something happens if nobody answers.
     pub(crate) due: Option<Timestamp>,
     /// How often the question was handed on to others.
@@ -228,6 +239,7 @@ impl Suspension {
             status: RunStatus::WaitingInput,
             since,
             votes: Vec::new(),
+            proposed: None,
             level: 0,
             reminders: 0,
             denials: 0,
@@ -361,6 +373,7 @@ impl Run {
                 created_at: Timestamp::default(),
                 ended_at: None,
                 paused_at: None,
+                paused_ms: 0,
                 draining: None,
                 cancelling: None,
                 variables: Object::new(),

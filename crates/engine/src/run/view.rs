@@ -92,6 +92,7 @@ impl Run {
                     interrupt: open.interrupt.clone(),
                     status: open.status,
                     votes: open.votes.clone(),
+                    proposed: open.proposed.clone(),
                     deadline: self.deadline_at(ix, open),
                     policy: self.policy_at(ix, open),
                     level: open.level,

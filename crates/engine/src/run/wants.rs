@@ -17,14 +17,11 @@ pub enum TimerWish {
 
 pub fn wanted_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp> {
     let mut timers = BTreeMap::new();
-    let live = matches!(run.state.phase, Phase::Running | Phase::Paused);
-    if !live {
+    // While a run is paused its time stands still.
+    if run.state.phase != Phase::Running {
         return timers;
     }
     timers.insert(TimerKey::RunDeadline, run.duration_limit(limits).1);
-    if run.state.phase == Phase::Paused {
-        return timers;
-    }
     for (ix, node) in run.state.nodes.iter().enumerate() {
         let id = &run.def.nodes[ix].id;
         match node.status {

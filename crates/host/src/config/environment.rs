@@ -60,6 +60,7 @@ impl Environment<'_> {
             ancestry: self.on_or_off("TANDEM_ANCESTRY")?,
             connections: Some(self.connections()?),
             print_login_link: self.switch("TANDEM_PRINT_LOGIN_LINK")?,
+            strict_documents: self.switch("TANDEM_STRICT_DOCUMENTS")?,
         })
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Layer {
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
+    /// Whether unknown settings of nodes are errors.
+    pub(crate) strict_documents: Option<bool>,
     pub(crate) connections: Option<ConnectionsLayer>,
     pub(crate) print_login_link: Option<bool>,
     pub(crate) conformance: Option<Switch>,
@@ -140,6 +142,7 @@ impl Layer {
                 (above, below) => above.or(below),
             },
             print_login_link: self.print_login_link.or(below.print_login_link),
+            strict_documents: self.strict_documents.or(below.strict_documents),
         }
     }
 
@@ -174,6 +177,7 @@ impl Layer {
             ancestry: None,
             connections: None,
             print_login_link: args.print_login_link.then_some(true),
+            strict_documents: None,
         }
     }
 

@@ -92,6 +92,8 @@ pub(crate) struct Settings {
     pub(crate) connections: ConnectionsLayer,
     /// Whether `serve` prints a link that signs into the console.
     pub(crate) print_login_link: bool,
+    /// Unknown settings of nodes are errors, not warnings.
+    pub(crate) strict_documents: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -185,6 +187,7 @@ pub(crate) fn resolve(
         connections: layer.connections.unwrap_or_default(),
         print_login_link: layer.print_login_link.unwrap_or(false),
         calls: calls::calls(layer.calls.unwrap_or_default())?,
+        strict_documents: layer.strict_documents.unwrap_or(true),
     })
 }
 
@@ -238,6 +241,13 @@ pub(crate) fn packs_of(flags: &[PathBuf], env: &Environment<'_>) -> Result<Vec<P
     let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
     let layer = env.layer()?.over(file);
     Ok(layer.packs.unwrap_or_default())
+}
+
+/// Whether a server here would refuse unknown settings of nodes.
+pub(crate) fn strict_documents(env: &Environment<'_>) -> Result<bool, Failure> {
+    let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
+    let layer = env.layer()?.over(file);
+    Ok(layer.strict_documents.unwrap_or(true))
 }
 
 /// How long a server here would keep ended runs.

@@ -125,8 +125,9 @@ mod tests {
     fn the_samples_are_good_documents() {
         for (name, text) in SAMPLES {
             let document: Value = serde_json::from_str(text).expect(name);
-            let compiled = Definition::compile(&document, Permissions::default());
-            let definition = compiled.unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+            let admitted = Definition::admit(&document, Permissions::default());
+            let definition = admitted.unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+            assert_eq!(definition.warnings, [], "{name}");
             assert_eq!(definition.id().as_str(), name);
             assert!(definition.gated().is_none(), "{name}");
         }

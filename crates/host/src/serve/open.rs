@@ -73,6 +73,7 @@ impl Opened {
             agents: settings.agent_policy.clone().on_host(&host_id),
             conformance: settings.conformance,
             limits: settings.limits,
+            strict_documents: settings.strict_documents,
             providers: providers(&settings),
             packs: packs::types(packs.as_deref()),
             tools: tool_servers(&settings),

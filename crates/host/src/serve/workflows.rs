@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tandem_record::{DefinitionHash, MAX_NESTING, TenantId, nests_deeper};
-use tandem_runtime::{Permissions, RegisterError, Registration, Runtime};
+use tandem_runtime::{ChildReference, Permissions, Problem, RegisterError, Registration, Runtime};
 
 /// Registrations under way at once; the store writes them together.
 const AT_ONCE: usize = 64;
@@ -116,18 +116,31 @@ pub(crate) async fn register(runtime: &Runtime, sources: Vec<Source>) -> anyhow:
     let mut registrations = futures_util::stream::iter(changed)
         .map(|(origin, document)| async move {
             let permissions = Permissions::default();
-            let outcome = runtime.register(None, &document, permissions).await;
+            let outcome = runtime.register_and_tell(None, &document, permissions);
+            let outcome = outcome.await;
             (origin, outcome)
         })
         .buffer_unordered(AT_ONCE);
     while let Some((origin, outcome)) = registrations.next().await {
         match outcome {
-            Ok(Registration::Created | Registration::Changed) => loaded.registered += 1,
-            Ok(Registration::Unchanged) => loaded.unchanged += 1,
+            Ok(told) => {
+                match told.registration {
+                    Registration::Created | Registration::Changed => loaded.registered += 1,
+                    Registration::Unchanged => loaded.unchanged += 1,
+                }
+                // Documents come in any order: a child may be the next one.
+                let children = told.unknown_children.iter();
+                let children = children.filter(|c| !origins.contains_key(c.workflow.as_str()));
+                let children: Vec<Problem> = children.map(ChildReference::unknown).collect();
+                for warning in told.warnings.iter().chain(&children) {
+                    tracing::warn!("{origin}: {}: {}", warning.path, warning.message);
+                }
+            }
             Err(RegisterError::Invalid(problems)) => {
                 let first = problems.first();
                 let first = first.map_or(String::new(), |p| format!("{}: {}", p.path, p.message));
-                let more = match problems.len() {
+                let errors = problems.iter().filter(|p| !p.warning).count();
+                let more = match errors {
                     0 | 1 => String::new(),
                     n => format!(" (and {} more; `tandem check` shows all)", n - 1),
                 };

@@ -32,7 +32,7 @@ fn questions(card: &CardView) -> impl Iterator<Item = (&str, &str, Shape)> {
 }
 
 pub(super) fn asked(card: &CardView) -> Markup {
-    let posted = entered(card, false);
+    let posted = entered(card);
     let rendering = rendering(card, posted.as_ref());
     let inside = html! {
         @for (id, text, shape) in questions(card) {

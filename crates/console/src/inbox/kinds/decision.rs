@@ -1,4 +1,4 @@
-//! Decisions: what is proposed, a comment and a verdict; or the proposal changed in a form of its own.
+//! Decisions: what is proposed, changed or as it is, a comment and a verdict.
 //! Approvals propose an artifact; an agent that is not trusted with its decision proposes that.
 
 use maud::{Markup, html};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::card;
 use super::{CardView, Complaints, button, entered, form, rendering};
-use crate::schema_form::{Posted, Shape, below, read as read_form};
+use crate::schema_form::{Posted, Shape, below, read as read_form, untouched};
+use crate::{changes as compared, links};
 
 /// Where the engine or we complain about the comment.
 const COMMENT: [&str; 4] = [
@@ -33,8 +34,9 @@ pub(super) fn shown(card: &CardView) -> Markup {
                 " sure of this; " (threshold) " is asked for."
             }
         }
+        @if let Some((before, after)) = card.edit() { (compared::table(before, after)) }
         @match artifact(card) {
-            Some(artifact) => (card::value("Proposed", artifact)),
+            Some(artifact) => (card::value(if card.edited.is_none() && card.proposed.is_some() { "Proposed, with the changes" } else { "Proposed" }, artifact)),
             None => p.pad.hint { "Nothing is attached: the decision is about the step itself." },
         }
     }
@@ -50,17 +52,26 @@ fn artifact(card: &CardView) -> Option<&Value> {
     proposed.filter(|data| !data.is_null())
 }
 
+/// One form for everything, so that what was changed travels with whatever is decided: an approval
+/// sent with changes cannot be taken for one without.
 pub(super) fn asked(card: &CardView) -> Markup {
-    let editable = card.actions.iter().any(|action| action == "edit-accept");
+    let posted = entered(card);
+    let edited = posted.as_ref().is_some_and(|posted| changes(card, posted));
+    let inside = html! {
+        @if offers(card, "edit-accept") { (edit(card, posted.as_ref(), edited)) }
+        (decision(card, posted.as_ref()))
+    };
     html! {
-        (form(card, "decide", &decision(card)))
-        @if editable { (edit(card)) }
+        div #edits data-edited[edited] { (form(card, "decide", &inside)) }
     }
 }
 
-fn decision(card: &CardView) -> Markup {
-    let posted = entered(card, false);
-    let comment = posted.as_ref().and_then(|p| p.get("comment"));
+fn offers(card: &CardView, action: &str) -> bool {
+    card.actions.iter().any(|offered| offered == action)
+}
+
+fn decision(card: &CardView, posted: Option<&Posted<'_>>) -> Markup {
+    let comment = posted.and_then(|p| p.get("comment"));
     let wrong = card
         .complaints
         .iter()
@@ -75,35 +86,45 @@ fn decision(card: &CardView) -> Markup {
             @if invalid.is_some() { @for why in &wrong { p.wrong { (why) } } }
         }
         div.buttons {
-            @for action in card.actions.iter().filter(|action| *action != "edit-accept") {
-                (button(action, action == "accept"))
-            }
+            @for action in &card.actions { (button(action, matches!(&**action, "accept" | "edit-accept"))) }
         }
     }
 }
 
-fn edit(card: &CardView) -> Markup {
-    let posted = entered(card, true);
-    let fields = rendering(card, posted.as_ref()).field(
+fn edit(card: &CardView, posted: Option<&Posted<'_>>, edited: bool) -> Markup {
+    let fields = rendering(card, posted).field(
         &shape(card),
         &below("", places(card).1),
         "Proposed",
         artifact(card),
         true,
     );
-    let comment = posted.as_ref().and_then(|p| p.get("comment"));
-    let inside = html! {
-        (fields)
-        label for="edit-comment" { "Comment" }
-        textarea #edit-comment .prose name="comment" rows="2" { (comment.unwrap_or_default()) }
-        div.buttons { (button("edit-accept", true)) }
-    };
     html! {
-        details #edit open[posted.is_some()] {
+        details #edit open[edited] {
             summary { "Change what is proposed " kbd aria-hidden="true" { "e" } }
-            (form(card, "edit-form", &inside))
+            (fields)
+            p #edited-note .notice hidden[!edited] {
+                "You changed what is proposed. Approving sends your changes. "
+                a href=(links::question(&card.id, &card.selection)) { "Undo them" }
+            }
         }
     }
+}
+
+/// Whether a form came back with something else than what is proposed.
+fn changes(card: &CardView, posted: &Posted<'_>) -> bool {
+    if !posted.has_values() {
+        return false;
+    }
+    let (shape, before) = (shape(card), artifact(card));
+    let path = below("", places(card).1);
+    let untouched = untouched(&shape, &path, before);
+    let value = |posted: &Posted<'_>| {
+        let mut complaints = Complaints::new();
+        let read = read_form(&shape, &path, posted, before, true, &mut complaints);
+        complaints.is_empty().then_some(read)
+    };
+    value(posted) != value(&Posted::new(&untouched))
 }
 
 pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Complaints> {
@@ -119,6 +140,14 @@ pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Compla
     };
     let mut answer = json!({"action": action});
     match action {
+        "accept" if changes(card, posted) => {
+            let why = "you changed what is proposed: approve it with your changes, or undo them";
+            return Err(vec![("/action".to_owned(), why.to_owned())]);
+        }
+        "edit-accept" if posted.has_values() && !changes(card, posted) => {
+            let why = "you changed nothing: approve it as it is, or change something";
+            return Err(vec![("/action".to_owned(), why.to_owned())]);
+        }
         "refine" => {
             let text = demanded("/refineFeedback/text", "say what should change")?;
             answer["refineFeedback"] = json!({"scope": "whole", "text": text});

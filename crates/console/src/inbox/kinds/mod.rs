@@ -78,6 +78,17 @@ pub(super) fn action_words(action: &str) -> (&'static str, &str) {
     }
 }
 
+/// What somebody did, after their name.
+pub(crate) fn vote_words(action: &str) -> &str {
+    match action {
+        "accept" => "approved",
+        "edit-accept" => "approved with changes",
+        "reject" => "rejected",
+        "refine" => "requested changes",
+        other => other,
+    }
+}
+
 /// A form that posts to the question; `inside` has the fields and the buttons.
 fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
     html! {
@@ -91,11 +102,14 @@ fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
 
 fn button(action: &str, primary: bool) -> Markup {
     let (key, words) = action_words(action);
-    // The key of an edit opens its form; sending it is deliberate.
+    // The key of an edit opens its form. The script gives this button the key of an approval while
+    // there are changes.
     let key = Some(key).filter(|key| !key.is_empty() && *key != "e");
+    // What is proposed need not fit its own schema to be approved or refused as it is.
+    let unchecked = matches!(action, "accept" | "reject" | "refine" | "ask");
     html! {
         button type="submit" name="action" value=(action) data-key=[key] .primary[primary]
-            .danger[action == "reject"] {
+            .danger[action == "reject"] formnovalidate[unchecked] {
             (words)
             @if let Some(key) = key { " " kbd aria-hidden="true" { (key) } }
         }
@@ -106,12 +120,7 @@ fn rendering<'a>(card: &'a CardView, posted: Option<&'a Posted<'a>>) -> Renderin
     Rendering::new(posted, &card.complaints)
 }
 
-/// What was typed into the form with this action, if it came back.
-fn entered<'a>(card: &'a CardView, editing: bool) -> Option<Posted<'a>> {
-    if card.entered.is_empty() {
-        return None;
-    }
-    let posted = Posted::new(&card.entered);
-    let edited = posted.get("action") == Some("edit-accept");
-    (edited == editing).then_some(posted)
+/// What was typed, if the form came back.
+fn entered(card: &CardView) -> Option<Posted<'_>> {
+    (!card.entered.is_empty()).then(|| Posted::new(&card.entered))
 }

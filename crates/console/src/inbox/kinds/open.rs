@@ -48,7 +48,7 @@ fn shape(card: &CardView, proposed: Option<&Value>) -> Shape {
 
 pub(super) fn asked(card: &CardView) -> Markup {
     let proposed = proposed(card);
-    let posted = entered(card, false);
+    let posted = entered(card);
     let shape = shape(card, proposed.as_ref());
     let empty = json!({});
     let free = proposed.is_none() && shape.field == Field::Json;

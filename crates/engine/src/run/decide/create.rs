@@ -73,15 +73,9 @@ pub(in crate::run) fn check(
         problems.push(Problem::new("/workflowId", message));
     }
     problems.extend(def.check_configurable(&request.options, cx.schema_work));
-    for variable in &def.document.variables {
-        let missing = variable.required
-            && variable.default_value.is_none()
-            && !request.inputs.contains_key(&variable.name);
-        // A parent that mapped nothing onto it meant to leave it unset.
-        if missing && cx.limits.require_inputs && request.parent.is_none() {
-            let path = format!("/inputs/{}", variable.name);
-            problems.push(Problem::new(path, "this input is required"));
-        }
+    // A parent that mapped nothing onto a variable meant to leave it unset.
+    if request.parent.is_none() {
+        problems.extend(check_inputs(def, &request.inputs));
     }
     for name in request
         .inputs
@@ -126,6 +120,42 @@ pub(in crate::run) fn check_served(
 /// Whether a run may use what exists for conformance tests only.
 pub(in crate::run) fn may_test(def: &Definition, request: &RunRequest, cx: &Context<'_>) -> bool {
     cx.conformance && (def.is_conformance() || request.conformance_role)
+}
+
+/// What a caller gives has to be what the workflow declares. Inputs it does not declare are let
+/// through, and `null` leaves an input unset that need not be given.
+fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for variable in &def.document.variables {
+        let given = inputs.get(&variable.name).filter(|value| !value.is_null());
+        let fault = match given {
+            Some(value) if !variable.takes(value) => {
+                format!(
+                    "must be {}, as the workflow declares",
+                    variable.kind_in_words()
+                )
+            }
+            // The protocol's own test workflows are started without what they require.
+            None if variable.required
+                && variable.default_value.is_none()
+                && !def.is_conformance() =>
+            {
+                format!(
+                    "is required: the workflow declares {}",
+                    variable.kind_in_words()
+                )
+            }
+            _ => continue,
+        };
+        let path = format!("/inputs/{}", escaped(&variable.name));
+        problems.push(Problem::new(path, fault));
+    }
+    problems
+}
+
+/// A name as a step of a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Defaults, then inputs over them.

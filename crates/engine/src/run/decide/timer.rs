@@ -6,17 +6,8 @@ use serde_json::json;
 use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Reply, TimerKey, Work};
 
 pub(super) fn fired(turn: &mut Turn<'_>, key: &TimerKey) -> Reply {
-    let heard = match turn.run.state.phase {
-        Phase::Running => true,
-        // Everything but the run's own bound waits for the resume.
-        Phase::Paused => *key == TimerKey::RunDeadline,
-        Phase::Pending
-        | Phase::Cancelling
-        | Phase::Completed
-        | Phase::Failed
-        | Phase::Cancelled => false,
-    };
-    if !heard {
+    // No time passes for a paused run; one set before the pause is set again when it is over.
+    if turn.run.state.phase != Phase::Running {
         return Reply::Unchanged;
     }
     let acted = match key {
@@ -39,7 +30,7 @@ fn run_deadline(turn: &mut Turn<'_>) -> bool {
         return false;
     }
     // Strictly more than the limit, even when the timer fired on the very millisecond.
-    let observed = turn.now.ms_since(turn.run.begun_at()).max(limit + 1);
+    let observed = turn.run.elapsed_ms(turn.now).max(limit + 1);
     let event = Event::CapBreached {
         kind: CapKind::RunDuration,
         limit,

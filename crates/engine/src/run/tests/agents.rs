@@ -432,7 +432,7 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
         (json!({"mockReasoning": {}}), "mockReasoning/summary"),
     ];
     for (config, place) in table {
-        let refused = Definition::compile(&agent(config).document(), Permissions::default());
+        let refused = Definition::admit(&agent(config).document(), Permissions::default());
         let problems = refused.expect_err(place);
         assert_eq!(problems[0].path, format!("/nodes/0/config/{place}"));
     }

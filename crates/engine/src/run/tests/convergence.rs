@@ -99,7 +99,7 @@ fn registration_refuses_critics_that_could_never_work() {
         (same, "/agentId"),
     ];
     for (flow, place) in table {
-        let refused = Definition::compile(&flow.document(), Permissions::default());
+        let refused = Definition::admit(&flow.document(), Permissions::default());
         let problems = refused.expect_err(place);
         let places: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
         assert_eq!(places, [format!("/nodes/0/config/verifier{place}")]);

@@ -125,22 +125,24 @@ fn a_child_is_not_cut_off_and_may_end_while_its_parent_is_paused() {
 }
 
 #[test]
-fn a_childs_deadline_is_held_back_by_a_pause() {
+fn a_childs_deadline_stands_still_during_a_pause() {
     let flow = flow("parent")
         .settings(json!({"maxRetries": 1}))
         .call("call", "child", json!({}))
         .with("settings", json!({"timeoutMs": 100}));
     let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
     run.create(json!({}));
+    run.elapse(40);
     run.pause(Immediate).expect("running");
     let mut run = run.given();
     run.elapse(10_000);
     run.then("");
     run.resume().expect("paused");
-    run.elapse(0);
+    run.elapse(59);
+    run.then("run.resumed");
+    run.elapse(1);
     run.then(
         "
-            run.resumed
             node.retried call node_timeout attempt=1 delay=500
             > cancel child
         ",
@@ -148,15 +150,27 @@ fn a_childs_deadline_is_held_back_by_a_pause() {
 }
 
 #[test]
-fn the_runs_own_deadline_strikes_while_it_is_paused() {
+fn the_runs_own_deadline_stands_still_during_every_pause() {
     let mut run = Stage::new(busy()).configured(json!({"runTimeoutMs": 500}));
     run.create(json!({}));
-    run.pause(Immediate).expect("running");
+    for _ in 0..2 {
+        run.elapse(200);
+        run.pause(Immediate).expect("running");
+        let mut paused = run.given();
+        paused.elapse(10_000);
+        paused.then("");
+        paused.resume().expect("paused");
+        run = paused;
+    }
     let mut run = run.given();
-    run.elapse(500);
+    run.elapse(99);
+    run.then("");
+    run.elapse(1);
     run.then(
         "
             cap.breached run-duration 501>500
+            node.cancelled call upstream-failed
+            node.cancelled nap upstream-failed
             run.failed run_timeout
         ",
     );

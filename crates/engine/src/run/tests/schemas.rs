@@ -44,6 +44,7 @@ fn begin(def: &Arc<Definition>, schema_work: &Meter) -> Result<Decision, Undecid
     let context = Context {
         now: Timestamp(5),
         limits: &Limits::default(),
+        conformance: true,
         agents: &Default::default(),
         definitions: &HashMap::new(),
         memory: &Empty,

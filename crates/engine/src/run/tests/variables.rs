@@ -59,23 +59,65 @@ fn missing(refused: Result<(), Refusal>) -> Vec<String> {
 
 #[test]
 fn a_required_input_must_come_from_somewhere() {
-    let needs = || {
-        flow("needs")
-            .variable("a", json!({"required": true}))
-            .variable("b", json!({"required": true, "defaultValue": 1}))
-            .noops("n")
+    let needs = |id: &str| {
+        let flow = flow(id)
+            .variable("a", json!({"type": "number", "required": true}))
+            .variable(
+                "b",
+                json!({"type": "number", "required": true, "defaultValue": 1}),
+            )
+            .noops("n");
+        Stage::new(flow)
     };
-    let strict = || {
-        let mut stage = Stage::new(needs());
-        stage.limits.require_inputs = true;
-        stage
-    };
-    assert_eq!(missing(strict().try_create(json!({}))), ["/inputs/a"]);
-    assert_eq!(strict().try_create(json!({"a": 1})), Ok(()));
-    let lenient = Stage::new(needs()).try_create(json!({}));
-    assert_eq!(lenient, Ok(()), "only hosts that ask for it are strict");
-    let child = strict().child_under(&["parent"], &[]).try_create(json!({}));
-    assert_eq!(child, Ok(()), "a parent may leave it unset");
+    for inputs in [json!({}), json!({"a": null})] {
+        assert_eq!(missing(needs("needs").try_create(inputs)), ["/inputs/a"]);
+    }
+    assert_eq!(needs("needs").try_create(json!({"a": 1})), Ok(()));
+    let mut child = needs("needs").child_under(&["parent"], &[]);
+    assert_eq!(
+        child.try_create(json!({})),
+        Ok(()),
+        "a parent may leave it unset"
+    );
+    let test = needs("conformance-needs").try_create(json!({}));
+    assert_eq!(
+        test,
+        Ok(()),
+        "published scenarios start these without inputs"
+    );
+}
+
+#[test]
+fn inputs_have_the_types_the_workflow_declares() {
+    let values = [
+        ("string", json!("text")),
+        ("number", json!(1.5)),
+        ("boolean", json!(false)),
+        ("object", json!({"a": 1})),
+        ("array", json!([1])),
+    ];
+    for (kind, _) in &values {
+        let typed = || {
+            Stage::new(
+                flow("typed")
+                    .variable("v", json!({"type": kind}))
+                    .noops("n"),
+            )
+        };
+        for (of, value) in &values {
+            let created = typed().try_create(json!({"v": value, "more": value}));
+            match of == kind {
+                true => assert_eq!(created, Ok(()), "{value} as {kind}"),
+                false => assert_eq!(missing(created), ["/inputs/v"], "{value} as {kind}"),
+            }
+        }
+        assert_eq!(typed().try_create(json!({"v": null})), Ok(()), "left unset");
+    }
+    let odd = flow("odd")
+        .variable("a/b", json!({"type": "string"}))
+        .noops("n");
+    let refused = Stage::new(odd).try_create(json!({"a/b": 1}));
+    assert_eq!(missing(refused), ["/inputs/a~1b"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What to do about a problem, where more can be said than the problem itself says.
 
 use tandem_record::is_reserved_type;
-use tandem_runtime::{Problem, advertised_types};
+use tandem_runtime::{Problem, advertised_types, nearest};
 
 pub(super) fn on(problem: &Problem) -> Option<String> {
     if let Some(known) = problem.reason.and_then(for_reason) {
@@ -39,13 +39,9 @@ fn for_reason(reason: &str) -> Option<&'static str> {
 
 /// The served types that look most like the one that does not exist.
 fn nearest_types(wanted: &str) -> String {
-    let mut ranked: Vec<(usize, &str)> = advertised_types()
-        .map(|known| (distance(wanted, known), known))
-        .collect();
-    ranked.sort();
-    match ranked.as_slice() {
-        [(near, known), ..] if *near <= 3 => format!("Did you mean {known}?"),
-        _ => {
+    match nearest(wanted, advertised_types()) {
+        Some(known) => format!("Did you mean {known}?"),
+        None => {
             let all: Vec<&str> = advertised_types().collect();
             let own = format!("This host serves {}", all.join(", "));
             match is_reserved_type(wanted) {
@@ -56,20 +52,4 @@ fn nearest_types(wanted: &str) -> String {
             }
         }
     }
-}
-
-/// Edits that turn one name into the other, ignoring case.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tandem_record::{MAX_NESTING, nests_deeper};
-use tandem_runtime::{Brought, Definition, PackTypes, Permissions};
+use tandem_runtime::{Brought, Definition, PackTypes, Permissions, Problem, child_references};
 
 /// What is wrong with a file, or will be when a run is started.
 #[derive(Debug, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ struct Finding {
 #[serde(rename_all = "lowercase")]
 enum Severity {
     Error,
-    /// Registers, but runs of it are refused.
+    /// Registers, but not everything will be as its author meant it.
     Warning,
 }
 
@@ -53,7 +53,11 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let directories = config::packs_of(&args.packs, &Environment::of_process())?;
     let (packs, refused) = packs::from_directories(&directories)?;
     refused.iter().for_each(|line| output::note(line.clone()));
-    let report = Report::of(&args.paths, &packs::types(Some(&packs)));
+    let rules = Rules {
+        packs: packs::types(Some(&packs)),
+        strict: config::strict_documents(&Environment::of_process())?,
+    };
+    let report = Report::of(&args.paths, &rules);
     if args.json {
         output::json(&report)?;
     } else {
@@ -69,13 +73,21 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// What documents are checked against.
+struct Rules {
+    packs: PackTypes,
+    /// Unknown settings are errors.
+    strict: bool,
+}
+
 impl Report {
-    fn of(paths: &[PathBuf], packs: &PackTypes) -> Self {
+    fn of(paths: &[PathBuf], rules: &Rules) -> Self {
         let mut report = Self {
             documents: 0,
             findings: Vec::new(),
         };
         let mut ids = HashMap::new();
+        let mut children = Vec::new();
         for path in paths {
             match documents::find(path) {
                 Ok(files) => {
@@ -84,7 +96,7 @@ impl Report {
                         report.findings.push(finding);
                     }
                     for file in files {
-                        report.add(&file, packs, &mut ids);
+                        report.add(&file, rules, &mut ids, &mut children);
                     }
                 }
                 Err(error) => report
@@ -92,13 +104,27 @@ impl Report {
                     .push(Finding::error(path, format!("cannot be read: {error}"))),
             }
         }
+        // Only when every document is known can one be missing.
+        for (child, finding) in children {
+            if !ids.contains_key(&child) {
+                report.findings.push(finding);
+            }
+        }
         report
     }
 
-    fn add(&mut self, file: &Path, packs: &PackTypes, ids: &mut HashMap<String, PathBuf>) {
+    fn add(
+        &mut self,
+        file: &Path,
+        rules: &Rules,
+        ids: &mut HashMap<String, PathBuf>,
+        children: &mut Vec<(String, Finding)>,
+    ) {
         self.documents += 1;
         match std::fs::read_to_string(file) {
-            Ok(text) => self.findings.extend(examine(file, &text, packs, ids)),
+            Ok(text) => self
+                .findings
+                .extend(examine(file, &text, rules, ids, children)),
             Err(error) => {
                 let finding = Finding::error(file, format!("cannot be read: {error}"));
                 self.findings.push(finding);
@@ -128,12 +154,14 @@ impl Report {
     }
 }
 
-/// Everything to be said about one document. `ids` remembers which file brought which workflow.
+/// Everything to be said about one document. `ids` remembers which file brought which workflow,
+/// `children` which workflows a document starts and what to say if there is none.
 fn examine(
     file: &Path,
     text: &str,
-    packs: &PackTypes,
+    rules: &Rules,
     ids: &mut HashMap<String, PathBuf>,
+    children: &mut Vec<(String, Finding)>,
 ) -> Vec<Finding> {
     if nests_deeper(text.as_bytes(), MAX_NESTING) {
         let what = format!("nests deeper than {MAX_NESTING} levels of arrays and objects");
@@ -152,28 +180,29 @@ fn examine(
             }];
         }
     };
-    let permissions = Permissions {
-        packs: Brought::By(packs),
-        ..Permissions::default()
-    };
-    let definition = match Definition::admit(&document, permissions) {
-        Ok(definition) => definition,
-        Err(problems) => {
-            let found = problems.iter().map(|problem| {
-                let at = place::locate(text, &problem.path);
-                Finding {
-                    path: problem.path.clone(),
-                    line: at.map(|p| p.line),
-                    column: at.map(|p| p.column),
-                    advice: advice::on(problem),
-                    ..Finding::error(file, &problem.message)
-                }
-            });
-            return found.collect();
+    let told = |problem: &Problem| {
+        let at = place::locate(text, &problem.path);
+        Finding {
+            severity: match problem.warning {
+                true => Severity::Warning,
+                false => Severity::Error,
+            },
+            path: problem.path.clone(),
+            line: at.map(|p| p.line),
+            column: at.map(|p| p.column),
+            advice: advice::on(problem),
+            ..Finding::error(file, &problem.message)
         }
     };
+    for child in child_references(&document) {
+        let finding = told(&child.unknown());
+        children.push((child.workflow.to_string(), finding));
+    }
     let mut findings = Vec::new();
-    if let Some(other) = ids.insert(definition.id().to_string(), file.to_owned()) {
+    let id = document["id"].as_str().unwrap_or_default();
+    if !id.is_empty()
+        && let Some(other) = ids.insert(id.to_owned(), file.to_owned())
+    {
         let at = place::locate(text, "/id");
         findings.push(Finding {
             path: "/id".to_owned(),
@@ -183,6 +212,19 @@ fn examine(
             ..Finding::error(file, format!("{} has the same id", other.display()))
         });
     }
+    let permissions = Permissions {
+        packs: Brought::By(&rules.packs),
+        unknown_settings: !rules.strict,
+        ..Permissions::default()
+    };
+    let definition = match Definition::admit(&document, permissions) {
+        Ok(definition) => definition,
+        Err(problems) => {
+            findings.extend(problems.iter().map(told));
+            return findings;
+        }
+    };
+    findings.extend(definition.warnings.iter().map(told));
     if let Some((node, type_id, capability)) = definition.gated() {
         findings.push(Finding {
             severity: Severity::Warning,

@@ -9,12 +9,24 @@ const GOOD: &str = r#"{
   "edges": [], "triggers": [], "variables": [], "metadata": {}, "settings": {}
 }"#;
 
+fn rules(strict: bool) -> Rules {
+    Rules {
+        packs: PackTypes::default(),
+        strict,
+    }
+}
+
 fn examined(text: &str) -> Vec<String> {
+    examined_by(text, true)
+}
+
+fn examined_by(text: &str, strict: bool) -> Vec<String> {
     let findings = examine(
         Path::new("w.json"),
         text,
-        &PackTypes::default(),
+        &rules(strict),
         &mut HashMap::new(),
+        &mut Vec::new(),
     );
     findings.iter().map(|f| f.text(Style::PLAIN)).collect()
 }
@@ -96,7 +108,7 @@ fn a_directory_is_checked_as_a_whole() {
     write("c.json", "[]");
     let report = Report::of(
         &[dir.path().to_owned(), dir.path().join("absent")],
-        &PackTypes::default(),
+        &rules(true),
     );
     assert_eq!(report.documents, 3);
     let files: Vec<&str> = report
@@ -112,4 +124,72 @@ fn a_directory_is_checked_as_a_whole() {
     assert_eq!(files.last(), Some(&"absent"));
     assert!(files.contains(&"c.json"));
     assert!(report.summary().starts_with("3 documents, "));
+}
+
+#[test]
+fn everything_wrong_with_a_document_is_told_in_one_round() {
+    let document = serde_json::json!({
+        "id": "many", "name": "Many", "version": "1", "stray": true,
+        "nodes": [
+            {"id": "gate", "typeId": "core.approvalGate", "name": "G", "position": {"x": 0, "y": 0},
+             "config": {"title": "{{ variables.nobody }}", "requiredApproval": 2}, "inputs": {}},
+            {"id": "off", "typeId": "core.noop", "name": "O", "position": {"x": 0, "y": 0},
+             "config": {}, "inputs": {}, "disabled": true},
+            {"id": "after", "typeId": "core.subWorkflow", "name": "A", "position": {"x": 0, "y": 0},
+             "config": {"workflowId": "child", "inputMapping": {"theirs": "custmer"}}, "inputs": {}}
+        ],
+        "edges": [{"id": "e", "sourceNodeId": "off", "targetNodeId": "after"}],
+        "triggers": [{"id": "t", "type": "schedule"}],
+        "variables": [{"name": "customer", "type": "string"}],
+        "metadata": {}, "settings": {}
+    });
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("many.json"), document.to_string()).unwrap();
+    let told = |strict: bool| {
+        let report = Report::of(&[dir.path().to_owned()], &rules(strict));
+        let findings = report.findings.into_iter();
+        findings.map(|f| (f.path, f.severity)).collect::<Vec<_>>()
+    };
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    let find = |found: &[(String, Severity)], path: &str| {
+        let mut at = found.iter().filter(|(place, _)| place == path);
+        let severity = at.next().map(|(_, severity)| *severity);
+        assert!(at.next().is_none(), "{path} is told twice");
+        severity
+    };
+    for strict in [true, false] {
+        let found = told(strict);
+        let unknown = if strict { error } else { warning };
+        for (path, severity) in [
+            ("", error),
+            ("/nodes/0/config/requiredApproval", unknown),
+            ("/nodes/0/config/title", error),
+            ("/triggers/0", error),
+            ("/nodes/2", warning),
+            ("/nodes/2/config/inputMapping/theirs", warning),
+            ("/nodes/2/config/workflowId", warning),
+        ] {
+            assert_eq!(find(&found, path), Some(severity), "{path} in {found:?}");
+        }
+    }
+    // With the child beside it, nothing is missing.
+    std::fs::write(dir.path().join("child.json"), GOOD.replace("good", "child")).unwrap();
+    assert_eq!(find(&told(true), "/nodes/2/config/workflowId"), None);
+}
+
+#[test]
+fn an_unknown_setting_is_a_warning_where_the_operator_says_so() {
+    let misspelt = GOOD
+        .replace("core.noop", "core.delay")
+        .replace("\"config\": {}", "\"config\": {\"delayMS\": 5}");
+    let strict = examined(&misspelt);
+    assert!(
+        strict[0].contains("error: /nodes/0/config/delayMS") && strict[0].contains("`delayMs`"),
+        "{strict:?}"
+    );
+    let lenient = examined_by(&misspelt, false);
+    assert!(
+        lenient[0].contains("warning: /nodes/0/config/delayMS"),
+        "{lenient:?}"
+    );
 }

@@ -1,0 +1,100 @@
+//! What people decided in a run, gathered from the log as it is read.
+
+use crate::routes::title;
+use serde_json::Value;
+use std::collections::VecDeque;
+use tandem_console::{AnsweredView, VoteView};
+use tandem_record::{Event, Recorded, Vote};
+use tandem_runtime::{accepted_edit, count_vote};
+use tandem_wire::v1::time::rfc3339;
+
+/// Questions a page shows; a loop may ask thousands.
+const SHOWN: usize = 20;
+
+/// The newest questions so far.
+#[derive(Default)]
+pub(super) struct People(VecDeque<Asked>);
+
+struct Asked {
+    view: AnsweredView,
+    proposed: Option<Value>,
+    votes: Vec<Vote>,
+}
+
+impl People {
+    pub(super) fn of(events: &[Recorded]) -> Vec<AnsweredView> {
+        let mut people = Self::default();
+        events.iter().for_each(|recorded| people.take(recorded));
+        people.view()
+    }
+
+    pub(super) fn take(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::InterruptRequested { node, interrupt } => {
+                if self.0.len() == SHOWN {
+                    self.0.pop_front();
+                }
+                let data = &interrupt.data;
+                let proposed = data.get("artifactData").or_else(|| data.get("decision"));
+                self.0.push_back(Asked {
+                    view: AnsweredView {
+                        interrupt_id: interrupt.id.to_string(),
+                        title: title(&interrupt.kind, data),
+                        node_id: node.to_string(),
+                        ..AnsweredView::default()
+                    },
+                    proposed: proposed.cloned(),
+                    votes: Vec::new(),
+                });
+            }
+            Event::ApprovalReceived { node, decision, .. } if decision.action != "timeout" => {
+                let open = |asked: &&mut Asked| {
+                    asked.view.outcome.is_none() && asked.view.node_id == node.as_str()
+                };
+                if let Some(asked) = self.0.iter_mut().rev().find(open) {
+                    count_vote(&mut asked.votes, decision, recorded.at);
+                    asked.changed(decision.edited.clone());
+                }
+            }
+            Event::InterruptResolved { resolution, .. } => {
+                let id = resolution.interrupt.as_str();
+                let mut meant = self.0.iter_mut().rev();
+                if let Some(asked) = meant.find(|asked| asked.view.interrupt_id == id) {
+                    let outcome = resolution.outcome.as_deref().unwrap_or("resolved");
+                    asked.view.outcome = Some(outcome.to_owned());
+                    asked.view.at = Some(rfc3339(recorded.at));
+                    asked.changed(accepted_edit(&resolution.value));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn view(&self) -> Vec<AnsweredView> {
+        let newest = self.0.iter().rev();
+        newest
+            .map(|asked| AnsweredView {
+                votes: asked.votes.iter().cloned().map(vote).collect(),
+                ..asked.view.clone()
+            })
+            .collect()
+    }
+}
+
+impl Asked {
+    fn changed(&mut self, edited: Option<Value>) {
+        if let (Some(before), Some(after)) = (&self.proposed, edited) {
+            self.view.edit = Some((before.clone(), after));
+        }
+    }
+}
+
+pub(super) fn vote(vote: Vote) -> VoteView {
+    VoteView {
+        voter: vote.voter,
+        delegate: vote.delegate,
+        action: vote.action,
+        at: rfc3339(vote.at),
+        feedback: vote.feedback,
+    }
+}

@@ -1,0 +1,64 @@
+//! What people decided in a run: who, how, and what they changed before they accepted it.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::RunPageView;
+use crate::inbox::{Selection, outcome_words, vote_words};
+use crate::{VoteView, changes, links, time};
+
+/// A question of the run, as far as it was answered.
+#[derive(Debug, Clone, Default)]
+pub struct AnsweredView {
+    pub interrupt_id: String,
+    pub title: String,
+    pub node_id: String,
+    /// Absent while it is open.
+    pub outcome: Option<String>,
+    pub at: Option<String>,
+    pub votes: Vec<VoteView>,
+    /// What was proposed, and what was accepted instead.
+    pub edit: Option<(Value, Value)>,
+}
+
+pub(super) fn part(view: &RunPageView) -> Markup {
+    html! {
+        div data-part="people" {
+            @if !view.answered.is_empty() {
+                section.panel.people aria-labelledby="people-title" {
+                    div.panel-head { h2 #people-title { "Decided by people" } }
+                    ol.plain { @for one in &view.answered { (answered(one)) } }
+                }
+            }
+        }
+    }
+}
+
+fn answered(one: &AnsweredView) -> Markup {
+    html! {
+        li.pad {
+            p {
+                a href=(links::question(&one.interrupt_id, &Selection::default())) { (one.title) }
+                " " span.hint { (one.node_id) }
+                @match &one.outcome {
+                    Some(outcome) => { ": " strong { (outcome_words(outcome, one.edit.is_some())) } }
+                    None => ": open",
+                }
+                @if let Some(at) = &one.at { " " (time::ago(at)) }
+            }
+            @if !one.votes.is_empty() {
+                ul.plain {
+                    @for vote in &one.votes {
+                        li {
+                            strong { (vote.voter) }
+                            @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
+                            " " (vote_words(&vote.action)) " " (time::ago(&vote.at))
+                            @if let Some(text) = &vote.feedback { q.said { (text) } }
+                        }
+                    }
+                }
+            }
+            @if let Some((before, after)) = &one.edit { (changes::table(before, after)) }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The name somebody probably meant.
+
+/// The candidate that looks most like `wanted`, if any looks like it at all.
+pub fn nearest<'a>(wanted: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let ranked = among
+        .into_iter()
+        .map(|known| (distance(wanted, known), known));
+    let (edits, known) = ranked.min()?;
+    // A third of the letters may be wrong: more is another word.
+    let shorter = wanted.chars().count().min(known.chars().count());
+    (edits <= shorter.div_ceil(3).clamp(1, 3)).then_some(known)
+}
+
+/// Edits that turn one name into the other, ignoring case.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_name_and_another_word_does_not() {
+        let names = ["title", "requiredApprovals", "ms", "timeoutMs"];
+        let table = [
+            ("requiredApproval", Some("requiredApprovals")),
+            ("RequiredApprovals", Some("requiredApprovals")),
+            ("titel", Some("title")),
+            ("timeoutMS", Some("timeoutMs")),
+            ("approvers", None),
+            ("", None),
+        ];
+        for (wanted, meant) in table {
+            assert_eq!(nearest(wanted, names), meant, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Every node type of this host: who may use it and which settings it has.
+
+use super::settings::{NONE, Setting, Settings, object, value};
+use super::{
+    conformance, conversation, dispatch, flow, gate, http, interrupt, memory, mock_agent, model,
+    sub_workflow, supervisor, tool,
+};
+use Settings::{ByConfig, Closed, ClosedByProtocol, Open};
+use tandem_record::Object;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    Served,
+    /// Only in the form this host serves, refused in every other: nothing to count on.
+    InPart,
+    /// Refused when a run is created, naming the capability.
+    Gated(&'static str),
+    /// Only inside the protocol's own test workflows.
+    TestOnly,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct NodeType {
+    pub type_id: &'static str,
+    pub availability: Availability,
+    pub(super) settings: Settings,
+}
+
+const fn served(type_id: &'static str, settings: Settings) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::Served,
+        settings,
+    }
+}
+
+const fn in_part(type_id: &'static str, settings: Settings) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::InPart,
+        settings,
+    }
+}
+
+const fn gated(type_id: &'static str, capability: &'static str, settings: Settings) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::Gated(capability),
+        settings,
+    }
+}
+
+const fn test_only(type_id: &'static str, settings: Settings) -> NodeType {
+    NodeType {
+        type_id,
+        availability: Availability::TestOnly,
+        settings,
+    }
+}
+
+/// Every node type, the one list that registration and discovery both read.
+pub(super) const CATALOG: &[NodeType] = &[
+    served("core.start", NONE),
+    served("core.end", NONE),
+    served("core.noop", Open),
+    served("core.flow.noop", NONE),
+    served("core.openwop.flow.noop", NONE),
+    served("core.identity", Open),
+    served("core.conditional", NONE),
+    served("core.parallel", NONE),
+    served("core.merge", NONE),
+    served("core.loop", Closed(flow::LOOP)),
+    served("core.delay", Closed(flow::DELAY)),
+    served("core.fail", Closed(flow::FAIL)),
+    served("core.setVariable", Closed(flow::SET_VARIABLE)),
+    served("core.getVariable", Closed(flow::GET_VARIABLE)),
+    served("core.channelWrite", Closed(flow::CHANNEL_WRITE)),
+    served("core.subWorkflow", Closed(sub_workflow::SETTINGS)),
+    served("core.approvalGate", Closed(gate::APPROVAL_SETTINGS)),
+    served(
+        "core.clarificationGate",
+        Closed(gate::CLARIFICATION_SETTINGS),
+    ),
+    served("core.interrupt", ByConfig(interrupt::settings)),
+    served("core.conversationGate", Closed(conversation::SETTINGS)),
+    served("core.orchestrator.supervisor", Closed(supervisor::SETTINGS)),
+    served("core.dispatch", ClosedByProtocol(dispatch::SETTINGS)),
+    served("core.ai.structuredOutput", Closed(model::STRUCTURED)),
+    served("core.llm.chat", Closed(model::CHAT)),
+    served("core.mcp.toolCall", Closed(tool::CALL)),
+    // A call of one tool; prompts as such are not served, but to conformance workflows.
+    in_part("core.ai.callPrompt", ByConfig(call_prompt)),
+    served("vendor.tandem.http", Closed(http::SETTINGS)),
+    served("vendor.tandem.memory", Closed(memory::SETTINGS)),
+    gated(
+        "core.openwop.governance.approvalGate",
+        "authorization",
+        Closed(GOVERNANCE),
+    ),
+    test_only(
+        "core.conformance.mock-agent",
+        ClosedByProtocol(mock_agent::SETTINGS),
+    ),
+    test_only("conformance.requiresMissing", NONE),
+    test_only("conformance.modelCapability.insufficient", NONE),
+    test_only("conformance.secret.echo", Closed(conformance::SECRET_ECHO)),
+    test_only("conformance.cost.emit", Closed(conformance::COST_EMIT)),
+    test_only(
+        "conformance.artifact.emit",
+        Closed(conformance::ARTIFACT_EMIT),
+    ),
+    test_only("core.conformance.side-effect", NONE),
+    test_only("core.conformance.hold", NONE),
+    test_only("core.conformance.mcp-client", Closed(tool::CLIENT)),
+    test_only("core.conformance.mcp-invoke", Closed(tool::PROMPT)),
+];
+
+/// The governance gate is known but not served; what it may be configured with is published.
+const GOVERNANCE: &[Setting] = &[
+    value("title"),
+    value("description"),
+    value("requiredRole"),
+    value("requiredScope"),
+    value("quorum"),
+    object("override", &[value("requiredRole"), value("audited")]),
+    value("overrideBypassesQuorum"),
+    value("timeoutSec"),
+    value("resumeSchema"),
+];
+
+/// Either a tool is named under `mcp`, or a prompt by its id.
+fn call_prompt(config: &Object) -> &'static [Setting] {
+    if config.contains_key("mcp") {
+        tool::PROMPT
+    } else {
+        model::PROMPT
+    }
+}
+
+pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
+    CATALOG.iter().find(|t| t.type_id == type_id)
+}
+
+/// The types a client may count on.
+pub fn advertised_types() -> impl Iterator<Item = &'static str> {
+    CATALOG
+        .iter()
+        .filter(|t| t.availability == Availability::Served)
+        .map(|t| t.type_id)
+}

@@ -1,0 +1,282 @@
+//! The settings each node type has. Every type of the catalog declares them here or beside its
+//! parser, so that a setting nobody reads is refused instead of being silently without effect.
+
+use super::{http, node_type};
+use crate::definition::{Problem, nearest};
+use serde_json::Value;
+use tandem_record::Object;
+
+/// Keys with this prefix are the author's own and mean nothing to the host.
+const AUTHORS_PREFIX: &str = "x-";
+/// Complaints about one document at most.
+const MAX_UNKNOWN: usize = 50;
+
+/// What a node type's configuration may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Settings {
+    /// Left open by the protocol.
+    Open,
+    Closed(&'static [Setting]),
+    /// Closed by a published schema: no setting of this host opens it, nor do the author's own keys.
+    ClosedByProtocol(&'static [Setting]),
+    /// Closed, in one of several ways.
+    ByConfig(fn(&Object) -> &'static [Setting]),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    name: &'static str,
+    inside: Inside,
+}
+
+impl Setting {
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// What is known of a setting's value.
+#[derive(Debug, Clone, Copy)]
+enum Inside {
+    Anything,
+    Object(&'static [Setting]),
+    ListOf(&'static [Setting]),
+}
+
+/// A setting whose value is for its parser to judge.
+pub(super) const fn value(name: &'static str) -> Setting {
+    Setting {
+        name,
+        inside: Inside::Anything,
+    }
+}
+
+/// A setting that is an object with settings of its own.
+pub(super) const fn object(name: &'static str, settings: &'static [Setting]) -> Setting {
+    Setting {
+        name,
+        inside: Inside::Object(settings),
+    }
+}
+
+/// A setting that is a list of objects.
+pub(super) const fn list_of(name: &'static str, settings: &'static [Setting]) -> Setting {
+    Setting {
+        name,
+        inside: Inside::ListOf(settings),
+    }
+}
+
+pub(super) const NONE: Settings = Settings::Closed(&[]);
+
+/// What this host reads of a node's `settings`. The protocol leaves them open, so other keys are only
+/// told of.
+const NODE_SETTINGS: &[Setting] = &[
+    value("timeoutMs"),
+    value("timeout"),
+    object("retry", http::RETRY),
+    value("onError"),
+];
+
+/// A setting that does not exist.
+pub(crate) struct Unknown {
+    pub(crate) problem: Problem,
+    pub(crate) refusal: Refusal,
+}
+
+/// Whether an unknown setting makes a document refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Refusal {
+    /// Whatever the operator allows.
+    Always,
+    /// Unless the operator allows it.
+    #[default]
+    Usually,
+    Never,
+}
+
+/// Every unknown setting in a document, which need not be sound otherwise.
+pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
+    let nodes = document["nodes"].as_array().into_iter().flatten();
+    let mut search = Search::default();
+    for (i, node) in nodes.enumerate() {
+        search.node = node["id"].as_str();
+        if let Some(given) = node["settings"].as_object() {
+            search.refusal = Refusal::Never;
+            let at = format!("/nodes/{i}/settings");
+            search.look("a node's settings", NODE_SETTINGS, given, &at);
+        }
+        let (Some(type_id), Some(config)) = (node["typeId"].as_str(), node["config"].as_object())
+        else {
+            continue;
+        };
+        let Some(known) = node_type(type_id) else {
+            continue;
+        };
+        let (settings, refusal) = match known.settings {
+            Settings::Open => continue,
+            Settings::Closed(settings) => (settings, Refusal::Usually),
+            Settings::ClosedByProtocol(settings) => (settings, Refusal::Always),
+            Settings::ByConfig(choose) => (choose(config), Refusal::Usually),
+        };
+        search.refusal = refusal;
+        search.look(type_id, settings, config, &format!("/nodes/{i}/config"));
+    }
+    search.found.truncate(MAX_UNKNOWN);
+    search.found
+}
+
+#[derive(Default)]
+struct Search<'a> {
+    refusal: Refusal,
+    node: Option<&'a str>,
+    found: Vec<Unknown>,
+}
+
+impl Search<'_> {
+    /// `owner` is what has the settings, in words.
+    fn look(&mut self, owner: &str, settings: &'static [Setting], given: &Object, at: &str) {
+        for (key, value) in given {
+            let path = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+            match settings.iter().find(|setting| setting.name == key) {
+                Some(setting) => self.look_inside(setting, value, &path),
+                None if key.starts_with(AUTHORS_PREFIX) && self.refusal != Refusal::Always => {}
+                None => self.report(owner, settings, key, path),
+            }
+        }
+    }
+
+    fn look_inside(&mut self, setting: &Setting, value: &Value, path: &str) {
+        match (setting.inside, value) {
+            (Inside::Object(settings), Value::Object(given)) => {
+                self.look(setting.name, settings, given, path);
+            }
+            (Inside::ListOf(settings), Value::Array(items)) => {
+                for (i, item) in items.iter().enumerate() {
+                    if let Value::Object(given) = item {
+                        self.look(setting.name, settings, given, &format!("{path}/{i}"));
+                    }
+                }
+            }
+            // Of the wrong type, which its parser says.
+            (Inside::Anything | Inside::Object(_) | Inside::ListOf(_), _) => {}
+        }
+    }
+
+    fn report(&mut self, owner: &str, settings: &[Setting], key: &str, path: String) {
+        if self.found.len() >= MAX_UNKNOWN {
+            return;
+        }
+        let names = || settings.iter().map(|setting| setting.name);
+        let message = match nearest(key, names()) {
+            Some(meant) => format!("is not a setting of {owner}; did you mean `{meant}`?"),
+            None if settings.is_empty() => format!("is not a setting of {owner}, which has none"),
+            None => {
+                let all: Vec<&str> = names().collect();
+                format!("is not a setting of {owner}; it has {}", all.join(", "))
+            }
+        };
+        let mut problem = Problem::new(path, message);
+        problem.node = self.node.map(Into::into);
+        self.found.push(Unknown {
+            problem,
+            refusal: self.refusal,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CATALOG;
+    use super::*;
+    use serde_json::json;
+
+    fn unknown(type_id: &str, config: &Value) -> Vec<String> {
+        let node = json!({"id": "n", "typeId": type_id, "config": config});
+        let found = unknown_settings(&json!({"nodes": [node]}));
+        let line = |u: Unknown| format!("{}: {}", u.problem.path, u.problem.message);
+        found.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn every_node_type_refuses_a_setting_that_does_not_exist() {
+        for known in CATALOG {
+            let found = unknown(known.type_id, &json!({"madeUpSetting": 1}));
+            let open = ["core.noop", "core.identity"].contains(&known.type_id);
+            assert_eq!(found.is_empty(), open, "{}: {found:?}", known.type_id);
+        }
+    }
+
+    #[test]
+    fn every_object_and_list_below_a_configuration_is_closed_too() {
+        fn walk(type_id: &str, settings: &'static [Setting], wrap: &dyn Fn(Value) -> Value) {
+            let found = unknown(type_id, &wrap(json!({"madeUpSetting": 1})));
+            assert_eq!(found.len(), 1, "{type_id} {}: {found:?}", wrap(json!({})));
+            for setting in settings {
+                let name = setting.name;
+                match setting.inside {
+                    Inside::Anything => {}
+                    Inside::Object(inner) => {
+                        walk(type_id, inner, &|value| wrap(json!({ name: value })));
+                    }
+                    Inside::ListOf(inner) => {
+                        walk(type_id, inner, &|value| wrap(json!({ name: [value] })));
+                    }
+                }
+            }
+        }
+        for known in CATALOG {
+            match known.settings {
+                Settings::Closed(settings) | Settings::ClosedByProtocol(settings) => {
+                    walk(known.type_id, settings, &|value| value);
+                }
+                Settings::Open | Settings::ByConfig(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_told_what_was_meant() {
+        assert_eq!(
+            unknown(
+                "core.approvalGate",
+                &json!({"requiredApproval": 2, "tandem": {"onTimeOut": {}}})
+            ),
+            [
+                "/nodes/0/config/requiredApproval: is not a setting of core.approvalGate; did you \
+                 mean `requiredApprovals`?",
+                "/nodes/0/config/tandem/onTimeOut: is not a setting of tandem; did you mean \
+                 `onTimeout`?"
+            ]
+        );
+        let asked = json!({"kind": "approval", "data": {"requiredApproval": 2}});
+        let found = unknown("core.interrupt", &asked);
+        assert!(
+            found[0].contains("/config/data/requiredApproval"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn what_nobody_reads_of_a_nodes_settings_is_told_but_no_error() {
+        let settings = json!({"timeoutMS": 5, "retry": {"attempts": 3}, "onError": "fail"});
+        let node = json!({"id": "n", "typeId": "core.noop", "config": {}, "settings": settings});
+        let found = unknown_settings(&json!({"nodes": [node]}));
+        let told: Vec<&str> = found.iter().map(|u| u.problem.path.as_str()).collect();
+        assert_eq!(
+            told,
+            [
+                "/nodes/0/settings/retry/attempts",
+                "/nodes/0/settings/timeoutMS"
+            ]
+        );
+        assert!(found.iter().all(|u| u.refusal == Refusal::Never));
+    }
+
+    #[test]
+    fn authors_may_keep_keys_of_their_own_but_not_where_the_protocol_closed_it() {
+        let own = json!({"x-editor": {"colour": "red"}});
+        assert!(unknown("core.approvalGate", &own).is_empty());
+        assert_eq!(unknown("core.dispatch", &own).len(), 1);
+    }
+}

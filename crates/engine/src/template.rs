@@ -1,0 +1,159 @@
+//! Texts with values of the run in them: `Refund {{ variables.customer }}?`. What stands between the
+//! braces is an expression (see [`crate::expression`]); there is nothing else to a template.
+
+use crate::expression::{Expression, Scope};
+use serde_json::Value;
+
+/// Values in one text at most.
+const MAX_VALUES: usize = 16;
+/// Characters of one value, and of the whole text.
+const MAX_VALUE_CHARS: usize = 200;
+const MAX_CHARS: usize = 1_000;
+/// In place of a value that is not there, and of one the reader must not see.
+const ABSENT: &str = "–";
+const MASKED: &str = "•••";
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    Text(String),
+    Value(Expression),
+}
+
+impl Template {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let Some((inside, after)) = after.split_once("}}") else {
+                return Err("{{ has no }}".to_owned());
+            };
+            let expression =
+                Expression::parse(inside.trim()).map_err(|e| format!("{{{{{inside}}}}}: {e}"))?;
+            if !before.is_empty() {
+                parts.push(Part::Text(before.to_owned()));
+            }
+            parts.push(Part::Value(expression));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        let template = Self(parts);
+        if template.expressions().count() > MAX_VALUES {
+            return Err(format!("has more than {MAX_VALUES} values"));
+        }
+        Ok(template)
+    }
+
+    /// A text that came in before there were templates may hold braces that mean nothing.
+    pub(crate) fn parse_or_literal(text: &str) -> Self {
+        Self::parse(text).unwrap_or_else(|_| Self(vec![Part::Text(text.to_owned())]))
+    }
+
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Value(expression) => Some(expression),
+        })
+    }
+
+    /// The text for a run. `hidden` says which values its readers must not see.
+    pub(crate) fn render(&self, scope: &dyn Scope, hidden: impl Fn(&Expression) -> bool) -> String {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                // What the author wrote is as long as the author wants.
+                Part::Text(written) if self.0.len() == 1 => return written.clone(),
+                Part::Text(written) => text.push_str(written),
+                Part::Value(expression) if hidden(expression) => text.push_str(MASKED),
+                Part::Value(expression) => text.push_str(&words(&expression.evaluate(scope))),
+            }
+        }
+        shortened(&text, MAX_CHARS)
+    }
+}
+
+/// A value as a person reads it in a sentence, on one line.
+fn words(value: &Value) -> String {
+    let text = match value {
+        Value::Null => ABSENT.to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    shortened(&plain, MAX_VALUE_CHARS)
+}
+
+fn shortened(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    struct Fixed(Value);
+
+    impl Scope for Fixed {
+        fn root(&self, name: &str) -> Option<Value> {
+            self.0.get(name).cloned()
+        }
+    }
+
+    fn rendered(text: &str) -> String {
+        let scope = Fixed(
+            json!({"variables": {"name": "Ada\nL", "amount": 129, "whole": 12.50,
+            "long": "x".repeat(5_000), "list": [1, 2], "none": null}}),
+        );
+        let template = Template::parse(text).expect(text);
+        template.render(&scope, |e| !e.read_below("secrets").is_empty())
+    }
+
+    #[test]
+    fn values_of_the_run_stand_where_they_are_named() {
+        let table = [
+            ("Refund?", "Refund?"),
+            (
+                "Refund {{ variables.name }} {{variables.amount}} EUR?",
+                "Refund Ada L 129 EUR?",
+            ),
+            (
+                "{{ variables.list[1] }} of {{ variables.list }}",
+                "2 of [1,2]",
+            ),
+            ("{{ variables.nobody }}/{{ variables.none }}", "–/–"),
+            ("{{ variables.amount > 100 }}", "true"),
+            ("{{ secrets.key }}", "•••"),
+            ("one } brace { is text", "one } brace { is text"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(rendered(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_stays_short_whatever_a_run_holds() {
+        let text = "{{ variables.long }}".repeat(MAX_VALUES);
+        assert_eq!(rendered(&text).chars().count(), MAX_CHARS + 1);
+        assert!(Template::parse(&"{{ variables.long }}".repeat(MAX_VALUES + 1)).is_err());
+    }
+
+    #[test]
+    fn what_is_no_template_is_refused_or_kept_as_it_is() {
+        for text in ["{{ variables.name", "{{ }}", "{{ now() }}", "{{#if x}}"] {
+            assert!(Template::parse(text).is_err(), "{text}");
+            let kept = Template::parse_or_literal(text);
+            assert_eq!(kept.render(&Fixed(json!({})), |_| false), text);
+        }
+    }
+}
