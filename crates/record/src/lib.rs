@@ -24,6 +24,7 @@ mod pack;
 mod run;
 mod timer;
 mod tool;
+mod user_data;
 mod view;
 mod webhook;
 mod work;
@@ -58,6 +59,7 @@ pub use run::{
 };
 pub use timer::TimerKey;
 pub use tool::{ToolAsk, ToolRequest, ToolTransport};
+pub use user_data::{Places, UserData};
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };

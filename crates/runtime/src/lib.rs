@@ -37,7 +37,6 @@ mod retention;
 mod runtime;
 mod scrub;
 mod settle;
-mod split;
 mod submit;
 mod timers;
 mod webhooks;
