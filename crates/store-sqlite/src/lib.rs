@@ -79,6 +79,7 @@ impl SqliteStore {
         let mut connection = connection::create(path)?;
         migrations::prepare(&mut connection, path, &options)?;
         connection::set_up_writer(&connection, path, &options)?;
+        checkpoint::move_leftovers(&connection).map_err(|error| fault::describe(path, error))?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
         let has_people =

@@ -46,6 +46,7 @@ static size_t directory_length;
 static int journal = -1;
 static uint64_t seed;
 static uint64_t per_mille;
+static uint64_t good_syncs;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("FAULT_JOURNAL");
@@ -54,6 +55,7 @@ __attribute__((constructor)) static void begin(void) {
     directory_length = strlen(directory);
     seed = strtoull(getenv("FAULT_SEED"), 0, 10);
     per_mille = strtoull(getenv("FAULT_PER_MILLE"), 0, 10);
+    good_syncs = strtoull(getenv("FAULT_GOOD_SYNCS"), 0, 10);
     journal = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (journal < 0) abort();
 }
@@ -195,7 +197,8 @@ static int synced(int fd, long call) {
     pthread_mutex_lock(&lock);
     uint64_t fault = roll(file, SYNCS);
     int result = 0;
-    if (fault) {
+    // From some time on nothing is synced any more.
+    if (fault || file->calls[SYNCS] > good_syncs) {
         file->failed_syncs++;
         note('F', file->name, 0, 0, 0);
     }
