@@ -23,7 +23,7 @@ impl Runtime {
         let mut bodies = Vec::with_capacity(decision.events.len());
         for recorded in &mut decision.events {
             let mut body = texts.serialize(&Written::new(recorded));
-            if redactor.suspects(&texts) && redactor.redact(recorded.user_data()) {
+            if redactor.suspects(&body, &texts) && redactor.redact(recorded.user_data()) {
                 rekey(&mut recorded.event);
                 body = texts.serialize(&Written::new(recorded));
                 changed = true;
@@ -78,8 +78,8 @@ impl Runtime {
         let redactor = &self.inner.config.redactor;
         let mut event = event.clone();
         let mut texts = redactor.texts();
-        texts.serialize(&event);
-        if redactor.suspects(&texts) && redactor.redact(event.user_data()) {
+        let json = texts.serialize(&event);
+        if redactor.suspects(&json, &texts) && redactor.redact(event.user_data()) {
             rekey(&mut event);
         }
         event

@@ -69,7 +69,7 @@ async fn commits_in(store: &Arc<dyn Store>) -> Result<u64, String> {
         if let Some(place) = (0..events.len()).find(|place| !belongs(*place)) {
             return Err(format!("{stream} has something else at {place}"));
         }
-        if events.len() as u64 % count != 0 {
+        if !(events.len() as u64).is_multiple_of(count) {
             return Err(format!("half a commit in {stream}"));
         }
         counts.push(events.len() as u64 / count);

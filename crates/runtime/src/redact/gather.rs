@@ -13,6 +13,8 @@ pub(crate) struct Texts {
     /// Keys, and numbers where those are asked for, each on a line of its own.
     pub(super) names: String,
     pub(super) with_numbers: bool,
+    /// Nobody looks for anything that JSON may escape or cut: the JSON itself will do.
+    pub(super) json_will_do: bool,
     pub(super) in_key: bool,
 }
 
@@ -22,6 +24,9 @@ impl Texts {
         self.values.clear();
         self.names.clear();
         self.in_key = false;
+        if self.json_will_do {
+            return serde_json::to_string(record).expect("records are plain data with text keys");
+        }
         let mut json = Vec::with_capacity(256);
         let mut serializer = Serializer::with_formatter(&mut json, Gather(self));
         record

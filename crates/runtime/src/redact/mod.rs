@@ -10,6 +10,7 @@
 //! Nearly every record is clean. [`Texts`] collects its strings while it is serialized, and one search
 //! through them says so; only a record that may hold a secret is looked at part by part.
 
+mod finder;
 mod gather;
 mod shapes;
 mod split;
@@ -17,7 +18,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::AhoCorasick;
+use finder::Finder;
 pub(crate) use gather::Texts;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -40,7 +42,7 @@ pub struct Redactor {
     /// Tells whether both ends of a form are there, which every form needs, in one piece or in several.
     ends: Option<split::Ends>,
     /// What every secret contains: literals of the shapes, then the beginnings of the forms.
-    signs: AhoCorasick,
+    signs: Finder,
     /// A secret could be written as a JSON number.
     numeric: bool,
 }
@@ -95,10 +97,7 @@ impl Redactor {
         signs.extend(forms.iter().map(|form| split::head(form)));
         Self {
             numeric: forms.iter().any(numeric),
-            signs: AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostFirst)
-                .build(&signs)
-                .expect("secrets are few and short"),
+            signs: Finder::new(&signs),
             ends: split::Ends::new(&forms),
             forms: (!forms.is_empty())
                 .then(|| AhoCorasick::new(&forms).expect("secrets are few and short")),
@@ -111,28 +110,30 @@ impl Redactor {
     pub(crate) fn texts(&self) -> Texts {
         Texts {
             with_numbers: self.numeric,
+            json_will_do: self.known.is_empty(),
             ..Texts::default()
         }
     }
 
-    /// Whether a record with these texts has to be looked at. Never says no to one that holds a
-    /// secret.
-    pub(crate) fn suspects(&self, texts: &Texts) -> bool {
-        self.may_hold_secret(&texts.values) || self.may_hold_secret(&texts.names)
+    /// Whether a record that was serialized to this JSON, with these texts, has to be looked at. Never
+    /// says no to one that holds a secret.
+    pub(crate) fn suspects(&self, json: &str, texts: &Texts) -> bool {
+        if texts.json_will_do {
+            return self.may_hold_secret(json, true);
+        }
+        self.may_hold_secret(&texts.values, false) || self.may_hold_secret(&texts.names, false)
     }
 
-    fn may_hold_secret(&self, text: &str) -> bool {
+    fn may_hold_secret(&self, text: &str, escaped: bool) -> bool {
         let mut matcher = shapes::Matcher::default();
         let mut from = 0;
         let mut ends_asked = false;
-        while let Some(found) = self.signs.find(Input::new(text).span(from..text.len())) {
+        while let Some(found) = self.signs.find(text, from) {
             let sign = found.pattern().as_usize();
             if sign < shapes::COUNT {
                 // What comes before is not known here: another text may.
-                if matcher
-                    .credential(text.as_bytes(), sign, found.range())
-                    .is_some()
-                {
+                let credential = matcher.credential(text.as_bytes(), sign, found.range());
+                if credential.is_some() || (escaped && shapes::may_be_escaped(sign)) {
                     return true;
                 }
             } else if !std::mem::replace(&mut ends_asked, true)

@@ -6,7 +6,7 @@
 //!
 //! Matching is linear in the text, whatever it holds.
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use super::finder::Finder;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -55,6 +55,11 @@ const SHAPES: [(&str, Rest); 18] = [
     ("EARER", Rest::Bearer),
 ];
 
+/// Whether a credential of this shape may hold something that JSON escapes: the gap after `Bearer`.
+pub(super) fn may_be_escaped(shape: usize) -> bool {
+    matches!(SHAPES[shape].1, Rest::Bearer)
+}
+
 /// What every credential of a known shape contains.
 pub(super) fn literals() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|(literal, _)| *literal)
@@ -62,13 +67,7 @@ pub(super) fn literals() -> impl Iterator<Item = &'static str> {
 
 pub(super) const COUNT: usize = SHAPES.len();
 
-static FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let builder = &mut AhoCorasick::builder();
-    builder
-        .match_kind(MatchKind::LeftmostFirst)
-        .build(literals())
-        .expect("the literals are fixed")
-});
+static FINDER: LazyLock<Finder> = LazyLock::new(|| Finder::new(&literals().collect::<Vec<_>>()));
 
 /// The text with every credential masked; `None` when there is none.
 pub(super) fn redact(text: &str) -> Option<String> {
@@ -76,7 +75,7 @@ pub(super) fn redact(text: &str) -> Option<String> {
     let mut kept = 0;
     let mut from = 0;
     let mut matcher = Matcher::default();
-    while let Some(found) = FINDER.find(Input::new(text).span(from..text.len())) {
+    while let Some(found) = FINDER.find(text, from) {
         let shape = found.pattern().as_usize();
         let begins = found.start() - SHAPES[shape].1.letters_before().min(found.start());
         // Asked first: it is cheap, and a run of words that are none must not be walked for each.
