@@ -7,7 +7,7 @@ TOKEN = "sk-abcdefghijklmnopqrstuvwx"
 # A credential behind something that JSON escapes, or behind a letter once it is escaped.
 HIDDEN = [f"config:\n{TOKEN}", f"\t{TOKEN}", f"KEY_{TOKEN}", f"\b{TOKEN}", json.dumps({"key": f"\n{TOKEN}"}), f'"{TOKEN}']
 # No credential, although it looks like one where JSON is read as text.
-HARMLESS = ["\bearer AAAAAAAAAAAAAAAAAAAAAAAAAAAA", "\b\f\x00\x1f\\\"", "\U0001f422 task-abcdefghijklmnopqrstuvwxyz"]
+HARMLESS = ["\bearer AAAAAAAAAAAAAAAAAAAAAAAAAAAA", "\b\f\x00\x1f\\\"", "\U0001f422 task-of-the-day-and-of-the-night"]
 
 
 def stored(host):
