@@ -51,10 +51,15 @@ impl Keeping {
         let Some(asked) = self.0.lock().take() else {
             return;
         };
+        // It may quote what was sent, and is stored outside any run.
+        let response = StoredResponse {
+            body: doors.runtime.redacted_json(refused.0.body),
+            ..refused.0
+        };
         let record = IdempotencyRecord {
             key: asked.key.clone(),
             digest: asked.digest.clone(),
-            response: refused.0,
+            response,
             recorded_at: doors.now(),
         };
         if let Err(fault) = doors.runtime.keep_answer(record).await {

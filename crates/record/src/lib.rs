@@ -26,6 +26,7 @@ mod run;
 mod size;
 mod timer;
 mod tool;
+mod user_data;
 mod view;
 mod webhook;
 mod work;
@@ -62,6 +63,7 @@ pub use run::{
 pub use size::Size;
 pub use timer::TimerKey;
 pub use tool::{ToolAsk, ToolRequest, ToolTransport};
+pub use user_data::{Places, UserData};
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };

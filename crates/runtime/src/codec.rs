@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use tandem_record::{Cause, Event, Recorded};
 use tandem_store::{Fault, StoredEvent};
 
+/// A fact as it is written into a stream.
 #[derive(Serialize)]
-struct Written<'a> {
+pub(crate) struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     c: &'a Option<Cause>,
     e: &'a Event,
@@ -18,9 +19,13 @@ struct Read {
     e: Event,
 }
 
-pub(crate) fn encode(cause: &Option<Cause>, event: &Event) -> String {
-    serde_json::to_string(&Written { c: cause, e: event })
-        .expect("events are plain data with text keys")
+impl<'a> Written<'a> {
+    pub(crate) fn new(recorded: &'a Recorded) -> Self {
+        Self {
+            c: &recorded.cause,
+            e: &recorded.event,
+        }
+    }
 }
 
 pub(crate) fn decode(stored: &StoredEvent) -> Result<Recorded, Fault> {

@@ -124,7 +124,7 @@ impl Runtime {
         snapshot_at: Option<Seq>,
     ) -> Drafted {
         let commit = &mut *draft.commit;
-        let bodies = self.scrubbed_bodies(before.as_ref(), &mut decision);
+        let bodies = self.redacted_bodies(before.as_ref(), &mut decision);
         let stream = StreamId::of_run(decision.run.id());
         let questions = questions::changed_rows(before.as_ref(), &decision.run, &decision.events);
         remember::project(&decision, commit);

@@ -14,7 +14,7 @@ use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Partition, Recorded, RunId,
     RunOptions, RunRequest, Seq, StreamId, TraceContext,
 };
-use tandem_store::{StoredEvent, StoredRun};
+use tandem_store::StoredRun;
 
 /// Bytes of a log that can be forked: a fork is made of all of it, in one commit.
 const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
@@ -69,7 +69,7 @@ impl Runtime {
             return Err(not_kept("retention_expired").into());
         }
         let run_id = self.inner.config.ids.run_id();
-        let (log, request) = self.source_log(source, &run_id).await?;
+        let (log, request) = self.source_log(source).await?;
         let Some(request) = request.filter(|_| log.len() as u64 > source.head.0) else {
             return Err(not_kept("event_log_unavailable").into());
         };
@@ -103,13 +103,11 @@ impl Runtime {
         Ok(run_id)
     }
 
-    /// The source's log with the fork's id in place of its own, and how the source was asked for.
+    /// The source's log, and how the source was asked for.
     async fn source_log(
         &self,
         source: &StoredRun,
-        fork: &RunId,
     ) -> Result<(Vec<Recorded>, Option<RunRequest>), SubmitError> {
-        let own = source.row.run_id.as_str();
         let stream = StreamId::of_run(&source.row.run_id);
         let mut log: Vec<Recorded> = Vec::new();
         let (mut request, mut bytes) = (None, 0);
@@ -122,21 +120,14 @@ impl Runtime {
                 return Err(Unforkable::TooLarge.into());
             }
             // Whatever the run does meanwhile is not part of it.
-            for event in page.events.into_iter().filter(|e| e.seq <= source.head) {
+            for event in page.events.iter().filter(|e| e.seq <= source.head) {
+                let recorded = codec::decode(event)?;
                 if log.is_empty()
-                    && let Event::RunStarted { request: first, .. } = codec::decode(&event)?.event
+                    && let Event::RunStarted { request: first, .. } = &recorded.event
                 {
-                    request = Some(*first);
+                    request = Some((**first).clone());
                 }
-                let renamed = StoredEvent {
-                    body: if event.body.contains(own) {
-                        event.body.replace(own, fork.as_str())
-                    } else {
-                        event.body
-                    },
-                    ..event
-                };
-                log.push(codec::decode(&renamed)?);
+                log.push(recorded);
             }
             if last.is_none() || last >= page.head {
                 return Ok((log, request));

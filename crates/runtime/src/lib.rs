@@ -43,7 +43,6 @@ mod scrub;
 mod setbacks;
 mod settle;
 mod slots;
-mod split;
 mod submit;
 mod timers;
 mod webhooks;

@@ -1,37 +1,31 @@
 //! Decisions without secrets: what goes into the store, and the run as the store will tell it.
 
-use crate::codec;
+use crate::codec::Written;
 use crate::runtime::Runtime;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_engine::model::rekey;
-use tandem_engine::run::{self, Decision, Run};
-use tandem_record::{ChildOutcome, EffectKind, Event, Object, Seq, Timestamp};
-use tandem_store::{NewEvent, StoredEvent};
+use tandem_engine::run::{self, Decision, Refusal, Run};
+use tandem_record::{EffectKind, Event, Reply};
+use tandem_store::NewEvent;
 
 impl Runtime {
     /// Events as they will be stored. When a secret had to be taken out, the run is folded again
     /// from the clean events: memory and log never disagree.
-    pub(crate) fn scrubbed_bodies(
+    pub(crate) fn redacted_bodies(
         &self,
         before: Option<&Run>,
         decision: &mut Decision,
     ) -> Vec<NewEvent> {
         let redactor = &self.inner.config.redactor;
         let mut changed = false;
+        let mut texts = redactor.texts();
         let mut bodies = Vec::with_capacity(decision.events.len());
         for recorded in &mut decision.events {
-            let mut body = codec::encode(&recorded.cause, &recorded.event);
-            if let Some(clean) = redactor.scrub_event(&body) {
-                let stored = StoredEvent {
-                    seq: recorded.seq,
-                    at: recorded.at,
-                    body: clean,
-                };
-                *recorded = codec::decode(&stored)
-                    .expect("replacing text inside JSON strings keeps an event readable");
+            let mut body = texts.serialize(&Written::new(recorded));
+            if redactor.suspects(&body, &texts) && redactor.redact(recorded.user_data()) {
                 rekey(&mut recorded.event);
-                body = codec::encode(&recorded.cause, &recorded.event);
+                body = texts.serialize(&Written::new(recorded));
                 changed = true;
             }
             bodies.push(NewEvent {
@@ -51,74 +45,89 @@ impl Runtime {
                 run.evolve(recorded);
             }
             decision.run = run;
-            self.scrub_effects(decision);
+            self.redact_effects(decision);
         }
         bodies
     }
 
-    /// Whether a text is kept as it is; what holds a secret is not.
+    /// Whether a text is stored as it is; what holds a secret is not.
     pub fn keeps(&self, text: &str) -> bool {
-        let mut value = Value::from(text);
-        self.inner.config.redactor.clean(&mut value);
-        value == text
+        self.inner.config.redactor.redact_text(text).is_none()
     }
 
     /// Takes secrets out of what will be told in pieces, each an event of its own: none of them would
     /// show the whole.
     pub fn clean(&self, value: &mut Value) {
-        self.inner.config.redactor.clean(value);
+        self.inner.config.redactor.redact_value(value);
     }
 
-    /// An event as it is kept.
+    /// A JSON document, given as text, without secrets. What is no JSON is cleaned as a text.
+    pub fn redacted_json(&self, json: String) -> String {
+        let redactor = &self.inner.config.redactor;
+        match serde_json::from_str::<Value>(&json) {
+            Ok(mut value) => match redactor.redact_value(&mut value) {
+                true => value.to_string(),
+                false => json,
+            },
+            Err(_) => redactor.redact_text(&json).unwrap_or(json),
+        }
+    }
+
+    /// An event as it is stored.
     pub(crate) fn cleaned(&self, event: &Event) -> Event {
-        let body = codec::encode(&None, event);
-        let Some(clean) = self.inner.config.redactor.scrub_event(&body) else {
-            return event.clone();
-        };
-        let stored = StoredEvent {
-            seq: Seq(0),
-            at: Timestamp::default(),
-            body: clean,
-        };
-        let mut clean = codec::decode(&stored)
-            .expect("replacing text inside JSON strings keeps an event readable")
-            .event;
-        rekey(&mut clean);
-        clean
+        let redactor = &self.inner.config.redactor;
+        let mut event = event.clone();
+        let mut texts = redactor.texts();
+        let json = texts.serialize(&event);
+        if redactor.suspects(&json, &texts) && redactor.redact(event.user_data()) {
+            rekey(&mut event);
+        }
+        event
+    }
+
+    /// A reply without secrets: the same for its first caller and for whoever repeats the request and
+    /// gets the stored answer.
+    pub(crate) fn redacted_reply(&self, mut reply: Reply) -> Reply {
+        if let Reply::Resolved { votes, .. } = &mut reply {
+            let redactor = &self.inner.config.redactor;
+            for vote in votes {
+                redactor.redact(vote.user_data());
+            }
+        }
+        reply
+    }
+
+    /// A refusal without secrets. Its messages may quote what was sent.
+    pub(crate) fn redacted_refusal(&self, mut refusal: Refusal) -> Refusal {
+        if let Refusal::Invalid(problems) = &mut refusal {
+            for problem in problems {
+                for text in [&mut problem.path, &mut problem.message] {
+                    if let Some(clean) = self.inner.config.redactor.redact_text(text) {
+                        *text = clean;
+                    }
+                }
+            }
+        }
+        refusal
     }
 
     /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
     /// its author wrote: they come from the definition, not from the run.
-    fn scrub_effects(&self, decision: &mut Decision) {
+    fn redact_effects(&self, decision: &mut Decision) {
         let of_nodes = run::wanted_effects(&decision.run);
-        let clean = |object: &mut Object| {
-            let mut value = Value::Object(std::mem::take(object));
-            self.inner.config.redactor.clean(&mut value);
-            if let Value::Object(clean) = value {
-                *object = clean;
-            }
-        };
         for effect in &mut decision.effects {
             if let Some(wanted) = of_nodes.get(&effect.id) {
                 *effect = wanted.clone();
             }
             match &mut effect.kind {
-                EffectKind::NotifyParent {
-                    outcome:
-                        ChildOutcome::Ended {
-                            variables, error, ..
-                        },
-                    ..
-                } => {
-                    clean(variables);
-                    *error = decision.run.error().cloned();
+                EffectKind::NotifyParent { outcome, .. } => {
+                    self.inner.config.redactor.redact(outcome.user_data());
                 }
                 EffectKind::Http { .. }
                 | EffectKind::Model { .. }
                 | EffectKind::Tool { .. }
                 | EffectKind::Pack { .. }
                 | EffectKind::SecretEcho { .. }
-                | EffectKind::NotifyParent { .. }
                 | EffectKind::CancelChild { .. }
                 | EffectKind::Announce { .. }
                 | EffectKind::Continue => {}

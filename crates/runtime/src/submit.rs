@@ -120,6 +120,12 @@ impl Runtime {
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
         let start = self.store().memory_position().await?;
+        // The name of the scope goes into more than events: the guard, the listing, the memory.
+        if let Some(scope) = &mut new.request.scope_id
+            && let Some(clean) = self.inner.config.redactor.redact_text(scope)
+        {
+            *scope = clean;
+        }
         new.request.memory = Some(new.request.new_memory(start));
         let guard = match (&new.request.scope_id, new.exclusive_scope) {
             (Some(scope), true) => Some(Guard::ScopeFree {
@@ -231,7 +237,7 @@ impl Runtime {
                 }
                 Err(other) => return Err(other),
             };
-            let reply = decision.reply.clone();
+            let reply = self.redacted_reply(decision.reply.clone());
             let stored = answering
                 .as_ref()
                 .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
@@ -325,6 +331,7 @@ impl Runtime {
         refusal: Refusal,
         answering: Option<&Answering>,
     ) -> Result<T, SubmitError> {
+        let refusal = self.redacted_refusal(refusal);
         let record = answering.and_then(|a| self.answer(a, &Answer::Refused(&refusal)));
         if let Some(record) = record {
             let commit = Commit {

@@ -1,14 +1,18 @@
 //! Secrets never reach the store, and memory agrees with the log that lacks them.
 
 use serde_json::json;
+use std::sync::Arc;
 use tandem_engine::logical_invocation_id;
-use tandem_record::{MemoryEntry, MemoryOrigin, NodeId, RunId, RunStatus, StreamId, Timestamp};
-use tandem_runtime::Redactor;
+use tandem_record::{
+    Command, MemoryEntry, MemoryOrigin, NodeId, RunId, RunStatus, Standing, StreamId, Timestamp,
+};
+use tandem_runtime::{Answer, Answering, IdempotencyKey, Permissions, Redactor, StoredResponse};
 use tandem_store::battery::sample::lanes_due;
 use tandem_store::{
-    LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadLog, ReadMemory, ReadRuns, WorkClass,
+    LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadIdempotency, ReadLog, ReadMemory, ReadRuns,
+    WorkClass,
 };
-use tandem_testkit::house::{House, Plan, children, tenant};
+use tandem_testkit::house::{House, PACK_TYPE, Plan, children, new_run, tenant};
 use tandem_testkit::{Script, wf};
 use tokio::test;
 
@@ -204,4 +208,113 @@ async fn a_secret_in_pieces_is_not_stored_either() {
         let shown = shown.expect("the store answers").expect("the run exists");
         assert_eq!(shown.view, folded, "{v}: the log is what the run knows");
     }
+}
+
+/// Texts that are a secret only by what stands before it, and texts that are none at all but would look
+/// like one if JSON were searched as text.
+const HIDDEN: [&str; 5] = [
+    "config:\nsk-abcdefghijklmnopqrstuvwx",
+    "\tsk-abcdefghijklmnopqrstuvwx",
+    "OPENAI_sk-abcdefghijklmnopqrstuvwx",
+    "{\"k\":\"\\nsk-abcdefghijklmnopqrstuvwx\"}",
+    "\"sk-abcdefghijklmnopqrstuvwx",
+];
+const HARMLESS: [&str; 3] = [
+    "\u{8}earer AAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    "\u{8}Bearerless \u{c}eyJ",
+    "\\\u{0}\u{1f}\"",
+];
+
+#[test(start_paused = true)]
+async fn no_text_makes_creating_deciding_or_calling_fail() {
+    let house = house().await;
+    let flow = wf("ask")
+        .variable("v", json!(""))
+        .node("gate", "core.approvalGate", json!({"title": "ok?"}))
+        .http("call", 1)
+        .port("body", json!({"type": "variable", "variableName": "v"}))
+        .path("gate call");
+    house.register(flow).await;
+    for text in HIDDEN.into_iter().chain(HARMLESS) {
+        let run = house.create("ask", json!({"v": text, text: text})).await;
+        let value = json!({"action": "accept", "feedback": text, "decisionBy": text});
+        let command = Command::ResolveInterrupt {
+            node: NodeId::new("gate"),
+            interrupt: None,
+            value,
+            by: None,
+            by_link: true,
+            standing: Standing::default(),
+        };
+        house.submit(&run, command).await.expect("it is decided");
+        assert_eq!(house.ended(&run).await, RunStatus::Completed, "{text:?}");
+        let log = stored(&house, &run).await;
+        assert!(!log.contains(TOKEN), "{text:?}: {log}");
+        let kept = serde_json::Value::Object(house.folded(&run).await.view().inputs);
+        if HARMLESS.contains(&text) {
+            assert_eq!(kept, json!({"v": text, text: text}), "stored as it is");
+        } else {
+            assert!(kept.to_string().contains("[REDACTED]"), "{kept}");
+        }
+    }
+}
+
+#[test(start_paused = true)]
+async fn a_result_with_a_secret_or_with_escapes_is_taken() {
+    let house = house().await;
+    let flow = wf("pack").node("act", PACK_TYPE, json!({}));
+    let flow = flow.port("v", json!({"type": "variable", "variableName": "v"}));
+    house.register(flow.variable("v", json!(""))).await;
+    for text in HIDDEN.into_iter().chain(HARMLESS) {
+        let run = house.create("pack", json!({"v": text})).await;
+        assert!(house.ended(&run).await.is_terminal(), "{text:?}");
+        let log = stored(&house, &run).await;
+        assert!(!log.contains(TOKEN), "{text:?}: {log}");
+    }
+}
+
+#[test(start_paused = true)]
+async fn a_refusal_and_the_answer_kept_for_it_quote_no_secret() {
+    let house = house().await;
+    let mut document = wf("typed").noop("n").document();
+    document["configurableSchema"] =
+        json!({"type": "object", "properties": {"mode": {"enum": ["a", "b"]}}});
+    let tenant = tenant();
+    let registered = house
+        .runtime
+        .register(Some(&tenant.clone().into()), &document, Permissions::default());
+    registered.await.expect("the workflow is sound");
+    let mut new = new_run("typed", json!({}));
+    let mode = [("mode".to_owned(), json!(format!("_{TOKEN}")))];
+    new.request.options.configurable = Some(mode.into_iter().collect());
+    let key = IdempotencyKey("typed".to_owned());
+    let answering = Answering {
+        key: key.clone(),
+        digest: String::new(),
+        render: Arc::new(|answer| match answer {
+            Answer::Refused(refusal) => Some(StoredResponse {
+                status: 400,
+                body: refusal.to_string(),
+            }),
+            _ => None,
+        }),
+    };
+    let refused = house.runtime.create_run(new, Some(answering)).await;
+    let refused = refused.expect_err("it does not fit").to_string();
+    assert!(!refused.contains(TOKEN), "{refused}");
+    let kept = house.store.answered(&key).await.expect("the store answers");
+    let kept = kept.expect("a refusal is kept").response.body;
+    assert!(!kept.contains(TOKEN) && kept.contains("mode"), "{kept}");
+}
+
+#[test(start_paused = true)]
+async fn the_name_of_a_scope_is_redacted_wherever_it_goes() {
+    let house = house().await;
+    house.register(wf("nap").delay("nap", 60_000)).await;
+    let mut new = new_run("nap", json!({}));
+    new.request.scope_id = Some(format!("team_{TOKEN}"));
+    let run = house.runtime.create_run(new, None).await.expect("it runs");
+    let text = stored(&house, &run).await;
+    assert!(!text.contains(TOKEN), "{text}");
+    assert!(text.contains("scope:team_[REDACTED]"), "{text}");
 }

@@ -96,6 +96,15 @@ impl Checkpointer {
     }
 }
 
+/// Moves what an earlier process left in the WAL, before anything is added to it.
+///
+/// That process may have ended because an fsync failed. What it wrote can then still be read, because the
+/// system has it in memory, but may never reach the disk. A commit added behind it would be lost with it
+/// when the power goes. Moving writes all of it again, to another file, and syncs that.
+pub(crate) fn move_leftovers(connection: &Connection) -> rusqlite::Result<()> {
+    checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
+}
+
 /// Moves what no reader or writer is in the way of, and says how many pages of the WAL are moved by
 /// now. Failing costs nothing but a longer WAL: a full disk or a damaged file shows in the commits
 /// themselves.

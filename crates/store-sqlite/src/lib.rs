@@ -93,6 +93,7 @@ impl SqliteStore {
         // Not before it proved to be ours.
         private::tighten(path);
         connection::set_up_writer(&connection, path, &options)?;
+        checkpoint::move_leftovers(&connection).map_err(|error| fault::describe(path, error))?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
         let has_people =

@@ -11,6 +11,7 @@ mod failing;
 mod flow;
 pub mod house;
 mod ids;
+pub mod linear;
 pub mod sim;
 mod world;
 

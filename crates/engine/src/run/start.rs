@@ -343,7 +343,8 @@ impl Turn<'_> {
                 artifact_type,
                 content,
             } => {
-                let fallback = || format!("{}:{}", self.run.id(), node.id);
+                let owner = self.artifact_owner.as_ref().unwrap_or(self.run.id());
+                let fallback = || format!("{owner}:{}", node.id);
                 let artifact_id = artifact_id.clone().unwrap_or_else(fallback);
                 self.emit(
                     Event::ArtifactCreated {

@@ -19,7 +19,7 @@ use crate::tool::ToolServers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
-    Cause, Effect, EffectId, EffectKind, Event, InterruptId, Recorded, Reply, Seq, TimerKey,
+    Cause, Effect, EffectId, EffectKind, Event, InterruptId, Recorded, Reply, RunId, Seq, TimerKey,
     Timestamp, WorkflowId,
 };
 use tandem_schema::Meter;
@@ -105,6 +105,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) already: VecDeque<Recorded>,
     /// The run repeats another: what cannot be repeated by doing it again is refused.
     pub(crate) replaying: bool,
+    /// Whose id the artifacts that a replay makes again are named after, where that is not its own.
+    pub(crate) artifact_owner: Option<RunId>,
     /// Nodes a replay will have read memory at, and before which event.
     pub(crate) ahead: Vec<(usize, Seq)>,
     /// The event before which the node being started reads memory.
@@ -140,6 +142,7 @@ impl<'a> Turn<'a> {
             floor: run.next_seq(),
             already: VecDeque::new(),
             replaying: false,
+            artifact_owner: None,
             ahead: Vec::new(),
             read_at: Seq(0),
             turn_view: None,

@@ -30,6 +30,7 @@ pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<To
     for (run, ended) in &runs {
         well_formed(ended)?;
         one_decision_each(ended)?;
+        sim.decisions.lock().explains(run, &ended.log)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
         mocks::sentences(run, &ended.log)?;
         crew::handoffs(run, ended.row.status, &ended.log, child_status)?;

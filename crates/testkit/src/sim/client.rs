@@ -216,10 +216,15 @@ async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     let times = if rng.random_bool(0.3) { 2 } else { 1 };
     for _ in 0..times {
         let answer = key.clone().map(answering);
-        match runtime
+        let cancels = matches!(command, Command::Cancel { .. });
+        let call = cancels.then(|| sim.decisions.lock().cancels(&run));
+        let result = runtime
             .submit(&tenant().into(), &run, command.clone(), answer)
-            .await
-        {
+            .await;
+        if let Some(call) = call {
+            sim.decisions.lock().cancelled(&run, call, result.is_ok());
+        }
+        match result {
             Ok(reply) => {
                 let mut known = sim.knowledge.lock();
                 if let Some(key) = &key {

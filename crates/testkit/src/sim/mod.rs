@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod crew;
 mod critic;
+mod decisions;
 mod knowledge;
 mod many;
 mod mocks;
@@ -50,6 +51,7 @@ pub(crate) struct Simulation {
     courier: Arc<ScriptedCourier>,
     ids: Arc<SimIds>,
     knowledge: Mutex<Knowledge>,
+    decisions: Mutex<decisions::History>,
     /// Where the last life left the clock.
     clock: Mutex<Timestamp>,
     documents: Vec<Value>,
@@ -112,6 +114,7 @@ impl Simulation {
             courier,
             ids: Arc::new(SimIds::new(seed)),
             knowledge: Mutex::default(),
+            decisions: Mutex::default(),
             clock: Mutex::new(EPOCH),
             documents: workflows::random(rng),
             registered: AtomicUsize::new(0),
@@ -238,7 +241,7 @@ impl Simulation {
             if open.peek().is_none() && depth == 0 {
                 return Ok(());
             }
-            people::answer_everything(runtime).await?;
+            people::answer_everything(self, runtime).await?;
             for run in open.filter(|run| run.status == RunStatus::Paused) {
                 let resume = Command::Resume { reason: None };
                 // It may have been resumed or ended since it was listed.

@@ -3,6 +3,7 @@
 
 use super::Simulation;
 use super::client::tenant;
+use super::decisions::{MAX_DECISIONS, Op};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
@@ -36,13 +37,18 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
     let Some(row) = open.get(rng.random_range(0..open.len().max(1))) else {
         return;
     };
-    let value = match rng.random_range(0..10) {
-        0 => json!({"nonsense": true}),
-        1 => json!({"action": "reject"}),
-        _ => fitting(&row.kind),
+    let (value, action) = match rng.random_range(0..10) {
+        0 => (json!({"nonsense": true}), None),
+        1 => (json!({"action": "reject"}), Some("reject")),
+        _ => (fitting(&row.kind), Some("accept")),
     };
     let many = if rng.random_bool(0.3) { 10 } else { 1 };
     let allowed = rng.random_bool(0.9);
+    // Sometimes the same people again, so that votes are cast twice.
+    let first = [0, 0, 5][rng.random_range(0..3)];
+    if sim.decisions.lock().tries(&row.interrupt) + many > MAX_DECISIONS {
+        return;
+    }
     let judge: Judge = Arc::new(move |policy: &DecisionPolicy| {
         if allowed {
             Verdict::Granted(Standing {
@@ -54,31 +60,66 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
         }
     });
     // Named as it was shown, so that the answer to one question never reaches the next.
-    let deciding = (0..many).map(|n| {
-        let proposal = Proposal {
-            node: row.node.clone(),
-            interrupt: Some(row.interrupt.clone()),
+    let deciding = (first..first + many).map(|n| {
+        let decision = Decision {
+            by: format!("person-{n}"),
             value: value.clone(),
-            by: Some(Principal::new(format!("person-{n}"))),
+            action,
+            allowed,
+            judge: Arc::clone(&judge),
         };
-        decide(sim, runtime, &row.run_id, proposal, Arc::clone(&judge))
+        async {
+            if let Ok(reply) = decide(sim, runtime, row, decision).await {
+                let mut known = sim.knowledge.lock();
+                known.replies.push((row.run_id.clone(), reply));
+            }
+        }
     });
     futures_util::future::join_all(deciding).await;
 }
 
+/// How somebody wants to decide.
+struct Decision {
+    by: String,
+    value: Value,
+    /// `None` for an answer that is none.
+    action: Option<&'static str>,
+    allowed: bool,
+    judge: Judge,
+}
+
+/// Decides and writes down when it was asked and what came back. A crash leaves the call without an
+/// answer.
 async fn decide(
     sim: &Simulation,
     runtime: &Runtime,
-    run: &RunId,
-    proposal: Proposal,
-    judge: Judge,
-) {
-    let reply = runtime
-        .decide(&tenant().into(), run, proposal, judge, None)
+    row: &InterruptRow,
+    decision: Decision,
+) -> Result<Reply, SubmitError> {
+    let op = Op::Decide {
+        by: decision.by.clone(),
+        action: decision.action,
+        allowed: decision.allowed,
+    };
+    let proposal = Proposal {
+        node: row.node.clone(),
+        interrupt: Some(row.interrupt.clone()),
+        value: decision.value,
+        by: Some(Principal::new(decision.by)),
+    };
+    let call = sim.decisions.lock().decides(&row.interrupt, op);
+    let result = runtime
+        .decide(
+            &tenant().into(),
+            &row.run_id,
+            proposal,
+            decision.judge,
+            None,
+        )
         .await;
-    if let Ok(reply) = reply {
-        sim.knowledge.lock().replies.push((run.clone(), reply));
-    }
+    let mut history = sim.decisions.lock();
+    history.decided(&row.interrupt, call, &result);
+    result
 }
 
 pub(super) fn fitting(kind: &str) -> Value {
@@ -110,24 +151,21 @@ pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: 
 }
 
 /// Answers everything that is still open, so that every run can end.
-pub(super) async fn answer_everything(runtime: &Runtime) -> Result<(), String> {
+pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Result<(), String> {
     let open = open_questions(runtime)
         .await
         .map_err(|fault| format!("a healed store failed: {fault}"))?;
     // Two people, because some questions want two voices.
     let asked = open.iter().flat_map(|row| [(row, "ana"), (row, "ben")]);
     for (row, who) in asked {
-        let proposal = Proposal {
-            node: row.node.clone(),
-            interrupt: Some(row.interrupt.clone()),
+        let decision = Decision {
+            by: who.to_owned(),
             value: fitting(&row.kind),
-            by: Some(Principal::new(who)),
+            action: Some("accept"),
+            allowed: true,
+            judge: Arc::new(|_: &DecisionPolicy| Verdict::Granted(Standing::default())),
         };
-        let judge: Judge = Arc::new(|_: &DecisionPolicy| Verdict::Granted(Standing::default()));
-        let reply = runtime
-            .decide(&tenant().into(), &row.run_id, proposal, judge, None)
-            .await;
-        match reply {
+        match decide(sim, runtime, row, decision).await {
             Ok(Reply::Resolved { .. }) | Err(SubmitError::Refused(_)) => {}
             Ok(other) => return Err(format!("an answer was answered {other:?}")),
             Err(error) => return Err(format!("nobody could answer: {error}")),

@@ -1,15 +1,32 @@
-//! The source's events as the fork's own: its request in place of the source's, and its own names
-//! for the questions that were asked and the calls of models that were made.
+//! The source's events as the fork's own: its request in place of the source's, and its own ids for
+//! what the engine named after the source.
+//!
+//! Ids are mapped where they stand, by the type of the place. Data is copied as it is, even where it
+//! holds the source's id: what a person or a service wrote about the source is still about the source.
+//! That goes for ids of artifacts too, which are passed on as data; only the questions that the engine
+//! asks about an artifact of its own naming get that name anew.
+
+mod told;
 
 use super::Source;
+use crate::definition::Definition;
 use crate::ids::interrupt_id;
 use crate::model::rekey_work;
 use crate::run::model::call_id;
+use serde_json::Value;
 use std::collections::HashMap;
-use tandem_record::{Event, InterruptId, NodeId, Recorded, RunId, TenantId, Work};
+use tandem_record::{Cause, Event, InterruptId, NodeId, Recorded, RunId, TenantId, Work};
+use told::OwnId;
 
-pub(super) fn renamed(fork: &RunId, source: &Source<'_>) -> Vec<Recorded> {
-    let mut names = Names::default();
+pub(super) fn renamed(def: &Definition, fork: &RunId, source: &Source<'_>) -> Vec<Recorded> {
+    let from = source.request.forked_from.as_ref();
+    let from = &from.expect("a fork says where it comes from").run_id;
+    let own = OwnId { source: from, fork };
+    let mut names = Names {
+        own,
+        ids: HashMap::new(),
+        keys: HashMap::new(),
+    };
     let mut calls = Calls {
         tenant: &source.request.owner.tenant,
         fork,
@@ -22,55 +39,100 @@ pub(super) fn renamed(fork: &RunId, source: &Source<'_>) -> Vec<Recorded> {
             // What made the source begin did not make the fork begin.
             recorded.cause = None;
         }
-        names.rename(fork, &mut recorded.event);
+        if let Some(Cause::External(event)) = &mut recorded.cause {
+            own.map_event_id(event);
+        }
+        names.rename(&mut recorded.event);
         calls.rename(&mut recorded.event);
+        own.map_told(def, &mut recorded.event);
         recorded
     })
     .collect()
 }
 
-/// The fork's ids by the source's. A question of a child is not the run's and keeps its id.
-#[derive(Default)]
-struct Names(HashMap<InterruptId, InterruptId>);
+/// The fork's ids and keys of questions by the source's. A question of a child is not the run's and
+/// keeps both.
+struct Names<'a> {
+    own: OwnId<'a>,
+    ids: HashMap<InterruptId, InterruptId>,
+    keys: HashMap<String, String>,
+}
 
-impl Names {
-    fn rename(&mut self, fork: &RunId, event: &mut Event) {
+impl Names<'_> {
+    fn rename(&mut self, event: &mut Event) {
         match event {
             Event::InterruptRequested { node, interrupt } => {
+                let fork = self.own.fork;
                 let round = interrupt.key.rsplit(':').next();
                 let round = round.and_then(|text| text.parse().ok()).unwrap_or(0);
                 let mut id = interrupt_id(fork, node, round);
-                if self.0.values().any(|taken| *taken == id) {
+                if self.ids.values().any(|taken| *taken == id) {
                     id = interrupt_id(fork, node, u32::MAX - round);
                 }
-                self.0.insert(interrupt.id.clone(), id.clone());
+                self.ids.insert(interrupt.id.clone(), id.clone());
                 interrupt.id = id;
+                let key = interrupt.key.clone();
+                self.own.map_name(&mut interrupt.key);
+                self.keys.insert(key, interrupt.key.clone());
+                self.own.map_question(node, &mut interrupt.data);
+                if let Some(Value::String(key)) = interrupt.data.get_mut("conversationId") {
+                    self.apply_key(key);
+                }
             }
-            Event::ApprovalRequested { interrupt, .. }
-            | Event::ClarificationRequested { interrupt, .. }
+            Event::NodeSuspended { interrupt, key, .. } => {
+                self.apply(interrupt);
+                self.apply_key(key);
+            }
+            Event::ApprovalRequested {
+                node,
+                interrupt,
+                artifact_id,
+                ..
+            } => {
+                self.apply(interrupt);
+                self.own.map_artifact(node, artifact_id);
+            }
+            Event::ClarificationRequested { interrupt, .. }
             | Event::ApprovalQuestioned { interrupt, .. }
             | Event::InterruptEscalated { interrupt, .. }
             | Event::InterruptReminded { interrupt, .. }
-            | Event::DecisionDenied { interrupt, .. }
-            | Event::NodeSuspended { interrupt, .. } => self.apply(interrupt),
+            | Event::DecisionDenied { interrupt, .. } => self.apply(interrupt),
             Event::InterruptResolved { resolution, .. } => self.apply(&mut resolution.interrupt),
             Event::NodeResumed {
                 interrupt: Some(interrupt),
                 ..
             } => self.apply(interrupt),
+            Event::ConversationOpened {
+                conversation, turn, ..
+            }
+            | Event::ConversationExchanged {
+                conversation, turn, ..
+            }
+            | Event::ConversationClosed {
+                conversation, turn, ..
+            } => {
+                let before = conversation.clone();
+                self.apply_key(conversation);
+                told::map_message(turn, &before, conversation);
+            }
             _ => {}
         }
     }
 
     fn apply(&self, id: &mut InterruptId) {
-        if let Some(own) = self.0.get(id) {
+        if let Some(own) = self.ids.get(id) {
             *id = own.clone();
+        }
+    }
+
+    fn apply_key(&self, key: &mut String) {
+        if let Some(own) = self.keys.get(key) {
+            key.clone_from(own);
         }
     }
 }
 
-/// Calls of models under the fork's identity. A prompt may name the run, so each key is that of the
-/// request as the fork would make it.
+/// Calls of models under the fork's identity, each key by the recipe of today.
 struct Calls<'a> {
     tenant: &'a TenantId,
     fork: &'a RunId,

@@ -27,7 +27,7 @@ use tandem_record::{Event, ForkMode, Recorded, Reply, RunId, RunRequest, Seq};
 
 /// What a fork is made of.
 pub struct Source<'a> {
-    /// The source's whole log, with the fork's run id wherever the source names itself.
+    /// The source's whole log, as it is stored.
     pub log: &'a [Recorded],
     /// How the fork is asked for; its `forked_from` says where and how it forks.
     pub request: RunRequest,
@@ -71,7 +71,7 @@ fn fork_here(
     if forked.mode == ForkMode::Branch && from == Seq(0) {
         return create(def, run_id, source.request.clone(), None, cx);
     }
-    let log = copy::renamed(&run_id, source);
+    let log = copy::renamed(def, &run_id, source);
     let turn = Turn::new(&Run::new(run_id, Arc::clone(def)), cx);
     match forked.mode {
         ForkMode::Branch => branch::branch(turn, log, from),

@@ -6,6 +6,7 @@ mod models;
 
 use super::branch::entry;
 use super::place;
+use crate::node::Kind;
 use crate::run::finish::RUN_CANCELLED;
 use crate::run::turn::Turn;
 use crate::run::turn_view::reads;
@@ -29,6 +30,7 @@ pub(super) fn replay<'a>(
     tape.turn.replaying = true;
     tape.turn.floor = from;
     tape.turn.ahead = reads(&tape.turn, log);
+    tape.turn.artifact_owner = artifact_owner(&tape.turn, log);
     while tape.next < log.len() && tape.turn.needs.is_none() && !tape.is_over() {
         tape.step();
     }
@@ -36,6 +38,34 @@ pub(super) fn replay<'a>(
         tape.run_out();
     }
     tape.turn
+}
+
+/// The run after which the source's artifacts are named: they are passed on as data, so what is made
+/// again keeps its name.
+fn artifact_owner(turn: &Turn<'_>, log: &[Recorded]) -> Option<RunId> {
+    let named_by_engine = |node: &NodeId| {
+        let kind = turn
+            .run
+            .def
+            .index(node)
+            .map(|ix| &turn.run.def.nodes[ix].kind);
+        matches!(
+            kind,
+            Some(Kind::ArtifactEmit {
+                artifact_id: None,
+                ..
+            })
+        )
+    };
+    log.iter().find_map(|recorded| match &recorded.event {
+        Event::ArtifactCreated {
+            artifact_id, node, ..
+        } if named_by_engine(node) => {
+            let owner = artifact_id.strip_suffix(node.as_str())?;
+            owner.strip_suffix(':').map(RunId::from)
+        }
+        _ => None,
+    })
 }
 
 struct Tape<'a, 'b> {

@@ -6,6 +6,7 @@ mod acts;
 mod agents;
 mod flow;
 mod foresee;
+mod fork_ids;
 mod forked_crews;
 mod forks;
 mod gates;

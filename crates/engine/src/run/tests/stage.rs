@@ -364,7 +364,7 @@ impl Stage {
         request.parent = None;
         request.options = self.request.options.clone();
         request.forked_from = Some(Box::new(ForkedFrom {
-            run_id: RunId::new("run-1"),
+            run_id: self.run().id().clone(),
             from_seq: Seq(from),
             mode,
             at: self.now,

@@ -1,0 +1,267 @@
+//! The one place where secrets are taken out of facts, before they become durable. What a reader
+//! must not see although the run needs it (values marked sensitive) is masked by the projection
+//! instead; what nobody may ever see stops here.
+//!
+//! Redaction works on values: on strings as they are, never on JSON as text, so that no escape hides a
+//! secret and nothing that is replaced can break a document. Which parts of a record are data is said
+//! by [`tandem_record::UserData`]; names and ids hold the run together and are left alone, even when
+//! one of them happens to look like a credential.
+//!
+//! Nearly every record is clean. [`Texts`] collects its strings while it is serialized, and one search
+//! through them says so; only a record that may hold a secret is looked at part by part.
+
+mod finder;
+mod gather;
+mod shapes;
+mod split;
+
+#[cfg(test)]
+mod tests;
+
+use aho_corasick::AhoCorasick;
+use finder::Finder;
+pub(crate) use gather::Texts;
+use serde_json::Value;
+use std::collections::HashMap;
+use tandem_record::{Object, Places, UserData};
+
+/// Secrets shorter than this would blank out ordinary words.
+const MIN_SECRET_CHARS: usize = 8;
+/// A mask can complete another secret together with what stands beside it. Bounded because a secret may
+/// be made of masks alone.
+const MAX_ROUNDS: usize = 4;
+const MARK: &str = "[REDACTED]";
+
+#[derive(Clone)]
+pub struct Redactor {
+    known: Vec<Known>,
+    /// Every form in which a known secret is written, by its place in `known`.
+    owners: Vec<usize>,
+    /// Finds these forms. Absent when nothing is known.
+    forms: Option<AhoCorasick>,
+    /// Tells whether both ends of a form are there, which every form needs, in one piece or in several.
+    ends: Option<split::Ends>,
+    /// What every secret contains: literals of the shapes, then the beginnings of the forms.
+    signs: Finder,
+    /// A secret could be written as a JSON number.
+    numeric: bool,
+}
+
+#[derive(Clone)]
+struct Known {
+    value: String,
+    mark: String,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new(std::iter::empty())
+    }
+}
+
+impl Redactor {
+    /// Knows these secrets by id.
+    pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let secrets: Vec<(&str, &str)> = secrets
+            // Whoever configures the mask itself as a secret has no secret.
+            .filter(|(_, value)| {
+                value.chars().count() >= MIN_SECRET_CHARS && !MARK.contains(*value)
+            })
+            .collect();
+        let tells = |id: &str| {
+            shapes::redact(id).is_some() || secrets.iter().any(|(_, value)| id.contains(value))
+        };
+        let mut known = Vec::new();
+        let mut forms = Vec::new();
+        let mut owners = Vec::new();
+        for (id, value) in &secrets {
+            let mark = match tells(id) {
+                true => MARK.to_owned(),
+                false => format!("[REDACTED:{id}]"),
+            };
+            // A document may hold JSON as text, and that escapes the secret.
+            let quoted = Value::from(*value).to_string();
+            let escaped = quoted[1..quoted.len() - 1].to_owned();
+            for form in [
+                Some((*value).to_owned()),
+                Some(escaped).filter(|e| e != value),
+            ] {
+                owners.extend(form.as_ref().map(|_| known.len()));
+                forms.extend(form);
+            }
+            let value = (*value).to_owned();
+            known.push(Known { value, mark });
+        }
+        let numeric = |form: &String| form.bytes().all(|b| b"0123456789.-+eE".contains(&b));
+        let mut signs: Vec<&str> = shapes::literals().collect();
+        signs.extend(forms.iter().map(|form| split::head(form)));
+        Self {
+            numeric: forms.iter().any(numeric),
+            signs: Finder::new(&signs),
+            ends: split::Ends::new(&forms),
+            forms: (!forms.is_empty())
+                .then(|| AhoCorasick::new(&forms).expect("secrets are few and short")),
+            owners,
+            known,
+        }
+    }
+
+    /// What is filled while records are serialized.
+    pub(crate) fn texts(&self) -> Texts {
+        Texts {
+            with_numbers: self.numeric,
+            json_will_do: self.known.is_empty(),
+            ..Texts::default()
+        }
+    }
+
+    /// Whether a record that was serialized to this JSON, with these texts, has to be looked at. Never
+    /// says no to one that holds a secret.
+    pub(crate) fn suspects(&self, json: &str, texts: &Texts) -> bool {
+        if texts.json_will_do {
+            return self.may_hold_secret(json, true);
+        }
+        self.may_hold_secret(&texts.values, false) || self.may_hold_secret(&texts.names, false)
+    }
+
+    fn may_hold_secret(&self, text: &str, escaped: bool) -> bool {
+        let mut matcher = shapes::Matcher::default();
+        let mut from = 0;
+        let mut ends_asked = false;
+        while let Some(found) = self.signs.find(text, from) {
+            let sign = found.pattern().as_usize();
+            if sign < shapes::COUNT {
+                // What comes before is not known here: another text may.
+                let credential = matcher.credential(text.as_bytes(), sign, found.range());
+                if credential.is_some() || (escaped && shapes::may_be_escaped(sign)) {
+                    return true;
+                }
+            } else if !std::mem::replace(&mut ends_asked, true)
+                && self.ends.as_ref().is_some_and(|ends| ends.both_in(text))
+            {
+                return true;
+            }
+            from = found.start() + 1;
+        }
+        false
+    }
+
+    /// Takes secrets out of data that is told together, keys included. Whether there were any.
+    pub(crate) fn redact(&self, mut places: Places<'_>) -> bool {
+        let mut changed = false;
+        for place in &mut places {
+            changed |= match place {
+                UserData::Text(text) => self.replace(text),
+                UserData::Value(value) => self.replace_in_value(value),
+                UserData::Object(object) => self.replace_in_object(object),
+            };
+        }
+        if let Some(ends) = &self.ends {
+            let mut texts = split::texts_of(places);
+            let joined: String = texts.iter().map(|text| text.as_str()).collect();
+            if ends.both_in(&joined) {
+                for Known { value, mark } in &self.known {
+                    changed |= split::mask(&mut texts, value, mark);
+                }
+            }
+        }
+        changed
+    }
+
+    /// Takes secrets out of a value. Whether there were any.
+    pub fn redact_value(&self, value: &mut Value) -> bool {
+        self.redact(vec![UserData::Value(value)])
+    }
+
+    /// The text without secrets; `None` when there was nothing to take out.
+    pub fn redact_text(&self, text: &str) -> Option<String> {
+        let mut clean: Option<String> = None;
+        for _ in 0..MAX_ROUNDS {
+            let text = clean.as_deref().unwrap_or(text);
+            let known = self.replace_known(text);
+            let shaped = shapes::redact(known.as_deref().unwrap_or(text));
+            match shaped.or(known) {
+                Some(cleaner) => clean = Some(cleaner),
+                None => break,
+            }
+        }
+        clean
+    }
+
+    fn replace(&self, text: &mut String) -> bool {
+        let clean = self.redact_text(text);
+        let changed = clean.is_some();
+        if let Some(clean) = clean {
+            *text = clean;
+        }
+        changed
+    }
+
+    fn replace_known(&self, text: &str) -> Option<String> {
+        let found = self.forms.as_ref()?.find_overlapping_iter(text);
+        let mut found: Vec<_> = found
+            .map(|found| (found.range(), self.owners[found.pattern().as_usize()]))
+            .collect();
+        found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        let mut clean = String::new();
+        let mut kept = 0;
+        for (range, owner) in found {
+            // Secrets that overlap are masked together.
+            if range.start >= kept {
+                clean.push_str(&text[kept..range.start]);
+                clean.push_str(&self.known[owner].mark);
+            }
+            kept = kept.max(range.end);
+        }
+        (kept > 0).then(|| clean + &text[kept..])
+    }
+
+    fn replace_in_value(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) => self.replace(text),
+            Value::Array(items) => {
+                let changed = items.iter_mut().map(|item| self.replace_in_value(item));
+                changed.fold(false, |any, changed| any | changed)
+            }
+            Value::Object(object) => self.replace_in_object(object),
+            Value::Number(number) if self.numeric => {
+                let clean = self.replace_known(&number.to_string());
+                let changed = clean.is_some();
+                if let Some(clean) = clean {
+                    *value = Value::String(clean);
+                }
+                changed
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    fn replace_in_object(&self, object: &mut Object) -> bool {
+        let mut changed = false;
+        for value in object.values_mut() {
+            changed |= self.replace_in_value(value);
+        }
+        if object.keys().all(|key| self.redact_text(key).is_none()) {
+            return changed;
+        }
+        let mut renamed = Vec::new();
+        for (key, value) in std::mem::take(object) {
+            match self.redact_text(&key) {
+                Some(clean) => renamed.push((clean, value)),
+                None => drop(object.insert(key, value)),
+            }
+        }
+        // Different secrets may become the same mask; what they name stays apart.
+        let mut times: HashMap<String, usize> = HashMap::new();
+        for (mask, value) in renamed {
+            let count = times.entry(mask.clone()).or_insert(0);
+            let mut key = mask.clone();
+            while object.contains_key(&key) {
+                *count += 1;
+                key = format!("{mask} ({})", *count + 1);
+            }
+            object.insert(key, value);
+        }
+        true
+    }
+}

@@ -1,0 +1,194 @@
+//! Shapes of credentials that have no business in a log, whoever they belong to.
+//!
+//! A credential begins at the start of a text or after anything that is not an ASCII letter or digit:
+//! `task-…` is a word, `KEY_sk-…` is not. An escape that was written out (`\nsk-…` in JSON that is
+//! itself a text, `%3Dsk-…` in a URL) ends in a letter or digit and still comes before a credential.
+//!
+//! Matching is linear in the text, whatever it holds.
+
+use super::finder::Finder;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+const MARK: &str = "[REDACTED]";
+/// White space allowed between `Bearer` and its token.
+const MAX_GAP: usize = 8;
+
+#[derive(Clone, Copy)]
+enum Rest {
+    /// At least so many characters of a class, and all that follow.
+    Run(fn(u8) -> bool, usize),
+    /// Three runs with dots between them.
+    JsonWebToken,
+    /// White space, then a token. The literal lacks its first letter, which may be of either case.
+    Bearer,
+}
+
+impl Rest {
+    /// How far before the literal the credential begins.
+    fn letters_before(self) -> usize {
+        match self {
+            Self::Bearer => 1,
+            Self::Run(..) | Self::JsonWebToken => 0,
+        }
+    }
+}
+
+const SHAPES: [(&str, Rest); 18] = [
+    ("sk-", Rest::Run(is_url_safe, 16)),
+    ("AKIA", Rest::Run(is_upper_or_digit, 16)),
+    ("ASIA", Rest::Run(is_upper_or_digit, 16)),
+    ("xoxb-", Rest::Run(is_slack, 10)),
+    ("xoxa-", Rest::Run(is_slack, 10)),
+    ("xoxp-", Rest::Run(is_slack, 10)),
+    ("xoxr-", Rest::Run(is_slack, 10)),
+    ("xoxs-", Rest::Run(is_slack, 10)),
+    ("ghp_", Rest::Run(is_alphanumeric, 20)),
+    ("gho_", Rest::Run(is_alphanumeric, 20)),
+    ("ghu_", Rest::Run(is_alphanumeric, 20)),
+    ("ghs_", Rest::Run(is_alphanumeric, 20)),
+    ("ghr_", Rest::Run(is_alphanumeric, 20)),
+    ("tdm_live_", Rest::Run(is_url_safe, 20)),
+    ("tdm_test_", Rest::Run(is_url_safe, 20)),
+    ("eyJ", Rest::JsonWebToken),
+    ("earer", Rest::Bearer),
+    ("EARER", Rest::Bearer),
+];
+
+/// Whether a credential of this shape may hold something that JSON escapes: the gap after `Bearer`.
+pub(super) fn may_be_escaped(shape: usize) -> bool {
+    matches!(SHAPES[shape].1, Rest::Bearer)
+}
+
+/// What every credential of a known shape contains.
+pub(super) fn literals() -> impl Iterator<Item = &'static str> {
+    SHAPES.iter().map(|(literal, _)| *literal)
+}
+
+pub(super) const COUNT: usize = SHAPES.len();
+
+static FINDER: LazyLock<Finder> = LazyLock::new(|| Finder::new(&literals().collect::<Vec<_>>()));
+
+/// The text with every credential masked; `None` when there is none.
+pub(super) fn redact(text: &str) -> Option<String> {
+    let mut clean = String::new();
+    let mut kept = 0;
+    let mut from = 0;
+    let mut matcher = Matcher::default();
+    while let Some(found) = FINDER.find(text, from) {
+        let shape = found.pattern().as_usize();
+        let begins = found.start() - SHAPES[shape].1.letters_before().min(found.start());
+        // Asked first: it is cheap, and a run of words that are none must not be walked for each.
+        let credential = (begins >= kept && starts_word(text.as_bytes(), begins))
+            .then(|| matcher.credential(text.as_bytes(), shape, found.range()))
+            .flatten();
+        match credential {
+            Some(range) => {
+                clean.push_str(&text[kept..range.start]);
+                clean.push_str(MARK);
+                kept = range.end;
+                from = range.end;
+            }
+            None => from = found.start() + 1,
+        }
+    }
+    (kept > 0).then(|| clean + &text[kept..])
+}
+
+/// Remembers what a search for the end of a token met, so that many beginnings in one run of
+/// characters do not each walk to its end.
+#[derive(Default)]
+pub(super) struct Matcher {
+    /// End of the run of characters looked at last, and where a token that continues there ends.
+    token: Option<(usize, Option<usize>)>,
+}
+
+impl Matcher {
+    /// The credential around a literal, if what stands beside the literal makes it one. Does not ask
+    /// whether it starts a word.
+    pub(super) fn credential(
+        &mut self,
+        text: &[u8],
+        shape: usize,
+        literal: Range<usize>,
+    ) -> Option<Range<usize>> {
+        let (start, after) = (literal.start, literal.end);
+        match SHAPES[shape].1 {
+            Rest::Run(class, min) => run(text, after, class, min).map(|end| start..end),
+            Rest::JsonWebToken => self.token_end(text, after).map(|end| start..end),
+            Rest::Bearer => {
+                let start = start.checked_sub(1)?;
+                let gap = text[after..].iter().take(MAX_GAP);
+                let gap = gap.take_while(|byte| byte.is_ascii_whitespace()).count();
+                let begins = text[start].eq_ignore_ascii_case(&b'b') && gap > 0;
+                let end = begins.then(|| run(text, after + gap, is_token68, 16))?;
+                end.map(|end| start..end)
+            }
+        }
+    }
+
+    fn token_end(&mut self, text: &[u8], header: usize) -> Option<usize> {
+        let (header_end, end) = match self.token {
+            Some(known) if header <= known.0 => known,
+            _ => {
+                let header_end = run(text, header, is_url_safe, 0)?;
+                let part = |dot: usize| {
+                    let follows = text.get(dot) == Some(&b'.');
+                    follows.then(|| run(text, dot + 1, is_url_safe, 8))?
+                };
+                let known = (header_end, part(header_end).and_then(part));
+                self.token = Some(known);
+                known
+            }
+        };
+        end.filter(|_| header_end - header >= 8)
+    }
+}
+
+/// Where the characters of a class that begin at `from` end, if there are enough of them.
+fn run(text: &[u8], from: usize, class: fn(u8) -> bool, min: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let length = rest.iter().position(|byte| !class(*byte));
+    let length = length.unwrap_or(rest.len());
+    (length >= min).then_some(from + length)
+}
+
+fn starts_word(text: &[u8], at: usize) -> bool {
+    let before = &text[..at];
+    let Some(last) = before.last() else {
+        return true;
+    };
+    if !last.is_ascii_alphanumeric() {
+        return true;
+    }
+    let hex = |from_end: usize| {
+        let start = before.len().checked_sub(from_end)?;
+        let digits = before[start..].iter().all(u8::is_ascii_hexdigit);
+        digits.then(|| &before[..start])
+    };
+    let ends = |rest: Option<&[u8]>, with: &[&[u8]]| {
+        rest.is_some_and(|rest| with.iter().any(|end| rest.ends_with(end)))
+    };
+    let letter = b"abfnrtv0".contains(last) && ends(before.get(..at - 1), &[b"\\"]);
+    letter || ends(hex(2), &[b"%", b"\\x"]) || ends(hex(4), &[b"\\u"])
+}
+
+fn is_alphanumeric(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+fn is_upper_or_digit(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}
+
+fn is_slack(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
+fn is_url_safe(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-".contains(&byte)
+}
+
+fn is_token68(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._~+/=-".contains(&byte)
+}

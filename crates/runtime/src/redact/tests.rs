@@ -1,0 +1,218 @@
+mod fuzz;
+
+use super::*;
+use serde_json::json;
+
+const SECRET: &str = "hunter2-hunter2";
+const MARK_DB: &str = "[REDACTED:db]";
+
+fn redactor() -> Redactor {
+    Redactor::new([("db", SECRET)].into_iter())
+}
+
+/// The value as it would be stored, found suspicious first as on the append path.
+fn stored(redactor: &Redactor, value: &Value) -> Value {
+    let mut texts = redactor.texts();
+    let json = texts.serialize(value);
+    let suspected = redactor.suspects(&json, &texts);
+    let mut clean = value.clone();
+    let changed = redactor.redact_value(&mut clean);
+    assert_eq!(changed, clean != *value, "{value} -> {clean}");
+    assert!(suspected || !changed, "{value} was not suspected");
+    clean
+}
+
+#[test]
+fn known_secrets_disappear_wherever_they_stand() {
+    let secrets = [
+        ("db", SECRET),
+        ("short", "abc"),
+        ("quoted", "va\"lue-12345"),
+        ("pin", "12345678"),
+        ("longer", "hunter2-hunter2-hunter2"),
+        ("hunter2-hunter2", "another-secret"),
+    ];
+    let redactor = Redactor::new(secrets.into_iter());
+    for (value, clean) in [
+        (json!("x hunter2-hunter2 y"), json!("x [REDACTED:db] y")),
+        (json!("va\"lue-12345"), json!("[REDACTED:quoted]")),
+        // JSON as text inside JSON.
+        (
+            json!("{\"a\":\"va\\\"lue-12345\"}"),
+            json!("{\"a\":\"[REDACTED:quoted]\"}"),
+        ),
+        (
+            json!({"a": 12345678, "b": 1}),
+            json!({"a": "[REDACTED:pin]", "b": 1}),
+        ),
+        (json!("hunter2-hunter2-hunter2"), json!("[REDACTED:longer]")),
+        (json!("_hunter2-hunter2_"), json!("_[REDACTED:db]_")),
+        (json!({"hunter2-hunter2": 1}), json!({"[REDACTED:db]": 1})),
+        // The id of a secret may hold another one.
+        (json!("another-secret"), json!("[REDACTED]")),
+        (json!("abc and skills"), json!("abc and skills")),
+    ] {
+        assert_eq!(stored(&redactor, &value), clean, "{value}");
+    }
+}
+
+#[test]
+fn no_escape_and_no_sign_before_a_credential_hides_it() {
+    let redactor = Redactor::default();
+    for token in [
+        "sk-abcdefghijklmnopqrstuv",
+        "AKIAABCDEFGHIJKLMNOP",
+        "ASIAABCDEFGHIJKLMNOP",
+        "xoxb-1234567890-abc",
+        "ghp_abcdefghijklmnopqrstuvwxyz",
+        "tdm_live_abcdefghijklmnopqrstuvwxyz",
+        "Bearer abcdefghijklmnop1234",
+        "BEARER\tabcdefghijklmnop1234",
+        "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+    ] {
+        for before in [
+            "",
+            "config:\n",
+            "\t",
+            "\r",
+            "_",
+            "\"",
+            "\\",
+            "\u{8}",
+            "\u{0}",
+            "key=",
+            "-",
+            "ż",
+            "%3D",
+            "\\n",
+            "\\u000a",
+            "\\x0a",
+            "https://h/?k=",
+            "task-",
+            "a sk- ",
+        ] {
+            let value = json!(format!("{before}{token}"));
+            assert_eq!(
+                stored(&redactor, &value),
+                json!(format!("{before}[REDACTED]")),
+                "{value}"
+            );
+            let keyed = json!({ format!("{before}{token}"): 1 });
+            assert_eq!(
+                stored(&redactor, &keyed),
+                json!({ format!("{before}[REDACTED]"): 1 })
+            );
+        }
+    }
+}
+
+#[test]
+fn words_are_left_alone() {
+    for text in [
+        "\u{8}earer AAAAAAAAAAAAAAAAAAAAAAAA",
+        "a bearer of news",
+        "task-abcdefghijklmnopqrstuvwxyz",
+        "risk-assessment-for-the-year-2024",
+        "sk-short",
+        "eyJhbGciOiJI.eyJzdWIiOiIx",
+        "my AKIA is not one",
+        "[REDACTED] [REDACTED:db]",
+    ] {
+        assert_eq!(stored(&redactor(), &json!(text)), json!(text));
+    }
+}
+
+#[test]
+fn members_whose_names_become_the_same_mask_are_all_kept() {
+    let value = json!({
+        "sk-abcdefghijklmnopqrstuv": 1,
+        "sk-bbcdefghijklmnopqrstuv": 2,
+        "sk-cbcdefghijklmnopqrstuv": 3,
+        "[REDACTED] (2)": 4,
+    });
+    let clean = stored(&redactor(), &value);
+    let kept: Vec<&Value> = clean.as_object().unwrap().values().collect();
+    assert_eq!(kept.len(), 4, "{clean}");
+    assert_eq!(clean["[REDACTED] (2)"], 4);
+    assert_eq!(stored(&redactor(), &clean), clean);
+}
+
+#[test]
+fn pieces_are_found_wherever_they_lie() {
+    let mark = MARK_DB;
+    for (value, clean) in [
+        (json!(["hunter2-", "hunter2"]), json!([mark, mark])),
+        (
+            json!([["it is hunter"], [[{"a": "2-hun"}]], "ter2, is it not"]),
+            json!([[format!("it is {mark}")], [[{"a": mark}]], format!("{mark}, is it not")]),
+        ),
+        (
+            json!(SECRET.chars().map(String::from).collect::<Vec<_>>()),
+            json!(vec![mark; 15]),
+        ),
+        (
+            json!(["hun", 7, null, "ter2-hunter2"]),
+            json!([mark, 7, null, mark]),
+        ),
+        // Members have no order; what their author wrote first may come last.
+        (
+            json!({"b": "hunter2-", "a": "hunter2"}),
+            json!({"b": mark, "a": mark}),
+        ),
+        (
+            json!({"c": "x hunt", "b": "er2-", "a": "hunter2 x"}),
+            json!({"c": format!("x {mark}"), "b": mark, "a": format!("{mark} x")}),
+        ),
+        (
+            json!(["hunter2-", "hunter2", "hunter2-", "hunter2"]),
+            json!([mark, mark, mark, mark]),
+        ),
+    ] {
+        assert_eq!(stored(&redactor(), &value), clean, "{value}");
+    }
+}
+
+#[test]
+fn pieces_are_found_as_often_as_they_are_there() {
+    let pairs: Vec<[&str; 2]> = vec![["hunter2-", "hunter2"]; 500];
+    assert_eq!(
+        stored(&redactor(), &json!(pairs)),
+        json!(vec![[MARK_DB; 2]; 500])
+    );
+    let (tails, heads) = (vec!["hunter2, is it"; 500], vec!["it is hunter2-"; 500]);
+    let clean = stored(&redactor(), &json!({"a": tails, "b": heads}));
+    assert!(!clean.to_string().contains("hunter2"));
+}
+
+#[test]
+fn what_is_no_secret_in_pieces_is_left_alone() {
+    for value in [
+        json!(["hun", "x", "ter2-hunter2"]),
+        json!({"hunter2-": "hunter2"}),
+        json!(["hunter2", "hunter2"]),
+        json!({"b": "hun", "a": "ter2-hunter2"}),
+        json!(["hunter2-"]),
+        json!([]),
+    ] {
+        assert_eq!(stored(&redactor(), &value), value);
+    }
+}
+
+#[test]
+fn signs_that_json_escapes_are_no_hiding_place_for_pieces() {
+    let redactor = Redactor::new([("q", "a\"b\\c\nd-żółw")].into_iter());
+    let value = json!(["a\"b\\", "c\nd-ż", "ółw"]);
+    assert_eq!(stored(&redactor, &value), json!(vec!["[REDACTED:q]"; 3]));
+}
+
+#[test]
+fn a_text_made_of_beginnings_is_searched_in_linear_time() {
+    // Quadratic work on so much would take minutes.
+    let text = ["-eyJ", "ask-", "-sk-", "bearer ", "AKIA", "eyJaaaaaaaa."]
+        .map(|piece| piece.repeat(200_000 / piece.len()))
+        .concat();
+    let started = std::time::Instant::now();
+    let value = json!(text);
+    stored(&Redactor::default(), &value);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
