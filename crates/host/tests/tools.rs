@@ -145,7 +145,7 @@ fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
     let snapshot = shown(&server, &["runs", "show", &run, "--json"]);
     let discovery = server.get("/.well-known/openwop");
     assert!(
-        discovery.contains("\"mcp\":{\"supported\":true}"),
+        discovery.contains("\"mcp\":{\"serverUrls\":[],\"supported\":true}"),
         "{discovery}"
     );
     assert!(discovery.contains("\"core.mcp.toolCall\""), "{discovery}");

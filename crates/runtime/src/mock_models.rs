@@ -30,8 +30,10 @@ impl Runtime {
             return Ok(None);
         }
         let answer = self.take_answer(node, effect, request).await?;
+        let programmed = self.store().get(&place(node)).await?.is_some();
         Ok(Some(match answer {
             Some(answer) => answered(&answer),
+            None if !programmed => answered(&unprogrammed_answer(request)),
             None => EffectOutcome::Failed {
                 error: ErrorInfo::new(
                     "provider_unavailable",
@@ -47,8 +49,8 @@ impl Runtime {
         Ok(answer.await?.map_or(Reheard::Nothing, Reheard::Answer))
     }
 
-    /// The next answer of a node's program, or the one this call got before; without a program, one
-    /// that fits. `None` when the program is over.
+    /// The next answer of a node's program, or the one this call got before. `None` without a program,
+    /// and when it is over.
     async fn take_answer(
         &self,
         node: &NodeId,
@@ -58,7 +60,7 @@ impl Runtime {
         let _turn = self.inner.programs.lock().await;
         let place = place(node);
         let Some(text) = self.store().get(&place).await? else {
-            return Ok(Some(unprogrammed_answer(request)));
+            return Ok(None);
         };
         let read = serde_json::from_str(&text);
         let mut program: MockProgram = read.map_err(|error| {

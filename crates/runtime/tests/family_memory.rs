@@ -216,7 +216,10 @@ async fn a_worker_stays_in_its_parents_tenant_and_scope() {
         ] {
             let permissions = Permissions::default();
             let document = flow.document();
-            let registered = house.runtime.register(Some(&owner), &document, permissions);
+            let partition = owner.clone().into();
+            let registered = house
+                .runtime
+                .register(Some(&partition), &document, permissions);
             registered.await.expect("the workflow is sound");
         }
     }

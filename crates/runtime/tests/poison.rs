@@ -179,7 +179,7 @@ async fn an_effect_that_panics_is_parked_and_performed_after_a_retry() {
     let runtime = Runtime::start(config).await.expect("the store opens");
     let document = wf("call").http("call", 1).document();
     let registered = runtime
-        .register(Some(&tenant()), &document, Permissions::default())
+        .register(Some(&tenant().into()), &document, Permissions::default())
         .await;
     registered.expect("the workflow is sound");
     let created = runtime.create_run(new_run("call", json!({})), None).await;

@@ -280,9 +280,10 @@ async fn a_refusal_and_the_answer_kept_for_it_quote_no_secret() {
     document["configurableSchema"] =
         json!({"type": "object", "properties": {"mode": {"enum": ["a", "b"]}}});
     let tenant = tenant();
+    let owner = tenant.clone().into();
     let registered = house
         .runtime
-        .register(Some(&tenant.clone().into()), &document, Permissions::default());
+        .register(Some(&owner), &document, Permissions::default());
     registered.await.expect("the workflow is sound");
     let mut new = new_run("typed", json!({}));
     let mode = [("mode".to_owned(), json!(format!("_{TOKEN}")))];

@@ -11,9 +11,9 @@ use tandem_testkit::house::{House, tenant};
 use tandem_testkit::{Flow, wf};
 
 /// Writes its input `value` to a channel with this schema, after a while.
-fn writes(schema: Value) -> Flow {
+fn writes(schema: Value, default: Value) -> Flow {
     wf("writes")
-        .variable("value", json!(null))
+        .variable("value", default)
         .channel("c", json!({"reducer": "replace", "schema": schema}))
         .delay("wait", 5)
         .node("write", "core.channelWrite", json!({"channelName": "c"}))
@@ -27,7 +27,7 @@ fn writes(schema: Value) -> Flow {
 /// What a release without limits would have stored.
 async fn stored_before(house: &House, document: &Value) {
     let change = RegistryChange::Register {
-        tenant: Some(tenant()),
+        owner: Some(tenant().into()),
         definition: DefinitionRecord {
             hash: definition_hash(document),
             workflow: WorkflowId::new("writes"),
@@ -45,8 +45,8 @@ async fn stored_before(house: &House, document: &Value) {
 #[tokio::test(start_paused = true)]
 async fn a_document_of_an_earlier_release_still_runs_and_fails_closed_at_its_schema() {
     let house = House::new().await;
-    let document = writes(json!({"pattern": "(?=x|(a|a)*b)^(a|aa)+$"})).document();
-    let (tenant, permissions) = (tenant(), Permissions::default());
+    let document = writes(json!({"pattern": "(?=x|(a|a)*b)^(a|aa)+$"}), json!("")).document();
+    let (tenant, permissions) = (tenant().into(), Permissions::default());
     let today = house
         .runtime
         .register(Some(&tenant), &document, permissions);
@@ -67,7 +67,7 @@ async fn a_document_of_an_earlier_release_still_runs_and_fails_closed_at_its_sch
 async fn decisions_off_the_serving_threads_lead_to_the_same_facts() {
     let house = House::new().await;
     house
-        .register(writes(json!({"items": {"type": "integer"}})))
+        .register(writes(json!({"items": {"type": "integer"}}), json!([])))
         .await;
     // Enough for a decision that is not made on a serving thread.
     for (value, status) in [

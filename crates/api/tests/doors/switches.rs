@@ -174,7 +174,9 @@ async fn fixtures_are_named_where_what_they_need_exists() {
             let permissions = Permissions::default();
             let _ = stage.runtime.register(None, &document, permissions).await;
         }
-        tandem_api::runnable_fixtures(&stage.runtime).await.unwrap()
+        tandem_api::runnable_fixtures(&stage.runtime, |_| false)
+            .await
+            .unwrap()
     };
     let all = ["conformance-act", "conformance-hook", "conformance-plain"];
     assert_eq!(fixtures(Stage::new().await).await, all);

@@ -107,6 +107,11 @@ const OPERATIONS: &[(&str, Asked)] = &[
         "POST /v1/host/tandem/webhooks/{webhookId}/deliveries/{number}/redeliver",
         Refused(false),
     ),
+    ("GET /v1/host/tandem/parked", Refused(false)),
+    (
+        "POST /v1/host/tandem/parked/{subject}/retry",
+        Refused(false),
+    ),
     ("POST /v1/host/tandem/test/clock", Shared(SEAM)),
     ("POST /v1/host/tandem/test/crash", Shared(SEAM)),
     ("GET /v1/host/sample/test/otel/spans", Refused(true)),
@@ -122,6 +127,7 @@ fn asking<'a>(operation: &'a str, red: &Red) -> (&'a str, String, Value) {
     };
     let path = template
         .replace("{runId}", &red.run)
+        .replace("{subject}", &format!("run:{}", red.run))
         .replace("{interruptId}", question)
         .replace("{webhookId}", &red.webhook)
         .replace("{keyId}", &red.key)

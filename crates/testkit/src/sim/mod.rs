@@ -34,7 +34,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tandem_record::{Command, RunStatus, Timestamp};
 use tandem_runtime::{
-    Clock, Fault, Limits, Page, Permissions, RunFilter, RunRow, Runtime, RuntimeConfig,
+    Clock, Fault, Limits, Page, Permissions, RegisterError, RunFilter, RunRow, Runtime,
+    RuntimeConfig,
 };
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
@@ -192,6 +193,7 @@ impl Simulation {
             config.clock = Arc::clone(clock) as Arc<_>;
             config.ids = Arc::clone(&self.ids) as Arc<_>;
             config.limits = self.limits;
+            config.conformance = true;
             config.providers = crate::house::providers();
             config.tools = crate::house::tools();
             config.packs = crate::house::packs();
@@ -217,12 +219,13 @@ impl Simulation {
                 return;
             };
             let permissions = Permissions::default();
-            if runtime
-                .register(Some(&tenant.clone().into()), document, permissions)
-                .await
-                .is_ok()
-            {
-                self.registered.store(at + 1, Ordering::Relaxed);
+            let owner = tenant.clone().into();
+            let registered = runtime.register(Some(&owner), document, permissions);
+            match registered.await {
+                Ok(_) => self.registered.store(at + 1, Ordering::Relaxed),
+                Err(RegisterError::Invalid(problems)) => panic!("{problems:?} of {document}"),
+                // The store fails by plan.
+                Err(RegisterError::Fault(_)) => {}
             }
         }
     }
