@@ -125,7 +125,7 @@ async fn a_revoked_key_ends_the_streams_of_its_sessions() {
 #[tokio::test]
 async fn a_printed_link_of_a_revoked_key_signs_nobody_in() {
     let stage = Stage::new().await;
-    let key = stage.new_key("default", Scope::all()).await;
+    let key = reader_key(&stage).await;
     let identity = stage.keyring.authenticate(&key, stage.now()).await.unwrap();
     let id = identity.key_id.to_string();
     let code = stage.codes.mint(identity, stage.now());

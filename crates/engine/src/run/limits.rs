@@ -1,6 +1,7 @@
 //! Bounds of a run: the host's, and what the caller asked for under them.
 
 use super::state::Run;
+use crate::node::Kind;
 use serde_json::Value;
 use tandem_record::Timestamp;
 
@@ -51,6 +52,13 @@ impl Default for Limits {
 }
 
 impl Run {
+    /// Entries into nodes of one kind, over the whole run.
+    pub(crate) fn executions_of(&self, kind: impl Fn(&Kind) -> bool) -> u32 {
+        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        let ours = nodes.filter(|(node, _)| kind(&node.kind));
+        ours.map(|(_, state)| state.execution).sum()
+    }
+
     fn configured(&self, key: &str) -> Option<u64> {
         let options = &self.state.request.as_ref()?.options;
         options

@@ -3,7 +3,6 @@
 use super::budget::StateSize;
 pub(crate) use super::workers::{Dispatching, Verifying, WorkerState, WorkerStep};
 use crate::definition::Definition;
-use crate::node::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -467,13 +466,6 @@ impl Run {
             .nodes
             .iter()
             .any(|n| n.status == NodeStatus::Running)
-    }
-
-    /// Entries into nodes of one kind, over the whole run.
-    pub(crate) fn executions_of(&self, kind: impl Fn(&Kind) -> bool) -> u32 {
-        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
-        let ours = nodes.filter(|(node, _)| kind(&node.kind));
-        ours.map(|(_, state)| state.execution).sum()
     }
 
     pub fn status(&self) -> RunStatus {

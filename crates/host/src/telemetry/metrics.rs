@@ -195,7 +195,9 @@ fn histograms(metric: &Metric, (began, now): Times) -> Vec<HistogramDataPoint> {
             "_bucket" => {
                 // The text counts everything up to a bound, OTLP what lies between two.
                 let below: u64 = point.bucket_counts.iter().sum();
-                point.bucket_counts.push(whole(sample.value) - below);
+                point
+                    .bucket_counts
+                    .push(whole(sample.value).saturating_sub(below));
                 let bound = bounds.first().and_then(|(_, le)| le.parse::<f64>().ok());
                 point
                     .explicit_bounds
