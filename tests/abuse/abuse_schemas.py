@@ -13,7 +13,7 @@ HEAVY = "^[ab]*a[ab]{20}$"
 LONG = "".join(random.Random(1).choices("ab", k=400_000))
 
 
-def document(name, schema, delay_ms=None):
+def document(name, schema, delay_ms=None, kind="string"):
     """Writes its input `value` to a channel with this schema, after a delay where one is given."""
     def node(node_id, type_id, config, **more):
         return {"id": node_id, "typeId": type_id, "name": node_id, "position": {"x": 0, "y": 0}, "config": config, **more}
@@ -24,13 +24,13 @@ def document(name, schema, delay_ms=None):
         nodes.insert(0, node("wait", "core.delay", {"ms": delay_ms}, inputs={}))
         edges.append({"id": "e", "sourceNodeId": "wait", "targetNodeId": "write"})
     return {"id": name, "name": name, "version": "1.0.0", "nodes": nodes, "edges": edges, "triggers": [],
-            "variables": [{"name": "value", "type": "string"}], "metadata": {}, "settings": {},
+            "variables": [{"name": "value", "type": kind}], "metadata": {}, "settings": {},
             "channels": {"c": {"reducer": "replace", "schema": schema}}}
 
 
-def register(host, name, schema, delay_ms=None):
+def register(host, name, schema, delay_ms=None, kind="string"):
     began = time.monotonic()
-    reply = host.call("POST", "/v1/workflows", document(name, schema, delay_ms), timeout=60)
+    reply = host.call("POST", "/v1/workflows", document(name, schema, delay_ms, kind), timeout=60)
     return reply, time.monotonic() - began
 
 
@@ -179,7 +179,7 @@ def check_values_too_costly_to_check_fail_at_once(binary):
         for _ in range(40):
             nested = {"a": nested}
         branch = {"properties": {"a": {"$ref": "#"}}}
-        reply, _ = register(host, "grows", {"anyOf": [branch, branch]})
+        reply, _ = register(host, "grows", {"anyOf": [branch, branch]}, kind="object")
         assert reply.status == 201, reply
         ended = host.ended(host.create("grows", {"value": nested}))
         assert ended["error"]["code"] == "schema_work_exceeded", ended

@@ -26,6 +26,8 @@ pub(super) fn renamed(def: &Definition, fork: &RunId, source: &Source<'_>) -> Ve
         own,
         ids: HashMap::new(),
         keys: HashMap::new(),
+        conversations: HashMap::new(),
+        held_by: HashMap::new(),
     };
     let mut calls = Calls {
         tenant: &source.request.owner.tenant,
@@ -56,6 +58,10 @@ struct Names<'a> {
     own: OwnId<'a>,
     ids: HashMap<InterruptId, InterruptId>,
     keys: HashMap<String, String>,
+    /// The source's and the fork's name of the conversation a question holds, by the source's id.
+    conversations: HashMap<InterruptId, (String, String)>,
+    /// The same of the conversation a node held last.
+    held_by: HashMap<NodeId, (String, String)>,
 }
 
 impl Names<'_> {
@@ -70,13 +76,17 @@ impl Names<'_> {
                     id = interrupt_id(fork, node, u32::MAX - round);
                 }
                 self.ids.insert(interrupt.id.clone(), id.clone());
-                interrupt.id = id;
+                let asked = std::mem::replace(&mut interrupt.id, id);
                 let key = interrupt.key.clone();
                 self.own.map_name(&mut interrupt.key);
                 self.keys.insert(key, interrupt.key.clone());
                 self.own.map_question(node, &mut interrupt.data);
-                if let Some(Value::String(key)) = interrupt.data.get_mut("conversationId") {
-                    self.apply_key(key);
+                if let Some(Value::String(name)) = interrupt.data.get_mut("conversationId") {
+                    let before = name.clone();
+                    self.apply_key(name);
+                    let names = (before, name.clone());
+                    self.held_by.insert(node.clone(), names.clone());
+                    self.conversations.insert(asked, names);
                 }
             }
             Event::NodeSuspended { interrupt, key, .. } => {
@@ -97,11 +107,33 @@ impl Names<'_> {
             | Event::InterruptEscalated { interrupt, .. }
             | Event::InterruptReminded { interrupt, .. }
             | Event::DecisionDenied { interrupt, .. } => self.apply(interrupt),
-            Event::InterruptResolved { resolution, .. } => self.apply(&mut resolution.interrupt),
+            Event::InterruptResolved { resolution, .. } => {
+                self.apply_to_last_turn(&resolution.interrupt, &mut resolution.value);
+                self.apply(&mut resolution.interrupt);
+            }
             Event::NodeResumed {
                 interrupt: Some(interrupt),
+                value,
                 ..
-            } => self.apply(interrupt),
+            } => {
+                if let Some(value) = value {
+                    self.apply_to_last_turn(interrupt, value);
+                }
+                self.apply(interrupt);
+            }
+            // What a conversation gives is its name, how it ended and its turns.
+            Event::NodeCompleted { node, outputs, .. } => {
+                let Some((before, now)) = self.held_by.remove(node) else {
+                    return;
+                };
+                if let Some(Value::String(name)) = outputs.get_mut("conversationId") {
+                    self.apply_key(name);
+                }
+                let turns = outputs.get_mut("turns").and_then(Value::as_array_mut);
+                for turn in turns.into_iter().flatten() {
+                    told::map_message(turn, &before, &now);
+                }
+            }
             Event::ConversationOpened {
                 conversation, turn, ..
             }
@@ -116,6 +148,15 @@ impl Names<'_> {
                 told::map_message(turn, &before, conversation);
             }
             _ => {}
+        }
+    }
+
+    /// A conversation ends with the turn that closed it, named after the conversation.
+    fn apply_to_last_turn(&self, asked: &InterruptId, answer: &mut Value) {
+        if let Some((before, now)) = self.conversations.get(asked)
+            && let Some(turn) = answer.get_mut("turn")
+        {
+            told::map_message(turn, before, now);
         }
     }
 

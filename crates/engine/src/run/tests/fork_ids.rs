@@ -114,6 +114,23 @@ fn what_the_engine_named_after_the_source_is_named_after_the_fork() {
 }
 
 #[test]
+fn what_a_conversation_gives_is_named_after_the_fork() {
+    let talk = flow("conformance-talk")
+        .node(
+            "talk",
+            "core.conversationGate",
+            json!({"lifecycle": "open-exchange-close", "mockAutoResume": true}),
+        )
+        .channel("conversation", json!({"reducer": "message"}));
+    let run = Stage::started(talk);
+    assert_eq!(run.status(), RunStatus::Completed);
+    let replay = run.fork(Replay, 0);
+    let told = serde_json::to_string(&replay.log()[1..]).unwrap();
+    assert!(told.contains("run-fork:talk:1"), "{told}");
+    assert!(!told.contains("run-1:talk"), "{told}");
+}
+
+#[test]
 fn a_supervisor_that_is_asked_again_is_told_of_the_fork() {
     let endpoint = json!({"endpoint": {"url": "http://brain.test/"}, "prompt": ABOUT});
     let lead = flow("lead")
