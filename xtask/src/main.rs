@@ -14,6 +14,7 @@ mod sim;
 mod tidy;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// A task fails with the one line that tells what to do about it.
 type Outcome = Result<(), String>;
@@ -123,7 +124,10 @@ fn main() -> ExitCode {
         eprintln!("\nthere is no task {name:?}");
         return ExitCode::FAILURE;
     };
-    match (task.run)(&arguments[1..]) {
+    let started = Instant::now();
+    let outcome = (task.run)(&arguments[1..]);
+    println!("{name}: {:.1} s in all", started.elapsed().as_secs_f64());
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{name}: {message}");

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// The workspace, wherever `cargo xtask` was called from.
 pub(crate) fn root() -> PathBuf {
@@ -51,14 +52,16 @@ pub(crate) fn python(script: &Path, arguments: &[String]) -> Command {
     command
 }
 
-/// Runs to the end with our own output; a code other than 0 is a failure.
+/// Runs to the end with our own output and prints how long it took; an exit code other than 0 is a failure.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let shown = show(command);
     println!("$ {shown}");
+    let started = Instant::now();
     let status = command
         .stdin(Stdio::null())
         .status()
         .map_err(|error| format!("cannot start {shown}: {error}"))?;
+    println!("[{:.1} s] {shown}", started.elapsed().as_secs_f64());
     if status.success() {
         Ok(())
     } else {

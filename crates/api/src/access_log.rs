@@ -6,6 +6,7 @@
 
 use crate::api::Shared;
 use crate::kept::Keeping;
+use crate::large_requests;
 use crate::problem::Problem;
 use crate::trace::Trace;
 use crate::verb;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use tandem_access::{Identity, Scope};
+use tokio::task::JoinError;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
@@ -98,7 +100,9 @@ async fn observe<S>(
     mut request: Request,
 ) -> Result<Response, Infallible>
 where
-    S: Service<Request, Response = Response, Error = Infallible>,
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
+        + Send
+        + 'static,
 {
     let began = Instant::now();
     let trace = Trace::of(request.headers());
@@ -116,8 +120,16 @@ where
         request_id = trace.span_id(),
         trace_id = trace.trace_id()
     );
-    let answering = async { next.call(request).await }.instrument(span.clone());
-    let mut response = match AssertUnwindSafe(answering).catch_unwind().await {
+    let is_large = large_requests::is_large(request.headers());
+    let handler = async move { next.call(request).await }.instrument(span.clone());
+    let handled = match is_large {
+        true => {
+            let request = large_requests::run_on(&doors.large_requests, handler);
+            request.await.map_err(panic_payload)
+        }
+        false => AssertUnwindSafe(handler).catch_unwind().await,
+    };
+    let mut response = match handled {
         Ok(Ok(response)) => response,
         Err(cause) => {
             doors.runtime.metrics().panics.inc();
@@ -150,6 +162,14 @@ where
         "answered"
     );
     Ok(response)
+}
+
+/// The panic that ended a task. A task cancelled by the runtime's shutdown has none.
+fn panic_payload(ended: JoinError) -> Box<dyn Any + Send> {
+    match ended.try_into_panic() {
+        Ok(payload) => payload,
+        Err(_) => Box::new("the server is stopping"),
+    }
 }
 
 /// What a panic said, for the log.

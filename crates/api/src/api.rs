@@ -18,6 +18,7 @@ use tandem_record::{InterruptId, Object, RunId, Timestamp, WorkspaceId};
 use tandem_runtime::audit::Notary;
 use tandem_runtime::{InterruptRow, Runtime, StoredRun};
 use tandem_wire::v1::capabilities::WasmPacks;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// Everything the host hands over to open the doors.
@@ -50,6 +51,8 @@ pub struct Api {
     pub groups: Groups,
     /// How nodes of packs are run, where packs are taken; for discovery.
     pub packs: Option<WasmPacks>,
+    /// Runs requests with large bodies; see [`crate::large_requests`].
+    pub large_requests: Handle,
 }
 
 /// Who this host says it is.
@@ -119,6 +122,7 @@ pub(crate) struct Doors {
     pub(crate) notary: Arc<Notary>,
     pub(crate) groups: Groups,
     pub(crate) packs: Option<WasmPacks>,
+    pub(crate) large_requests: Handle,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
@@ -152,6 +156,7 @@ impl Doors {
             notary: api.notary,
             groups: api.groups,
             packs: api.packs,
+            large_requests: api.large_requests,
             stopping: api.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),

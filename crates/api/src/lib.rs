@@ -27,6 +27,7 @@ mod http_metrics;
 mod idempotency;
 mod kept;
 mod key_use;
+mod large_requests;
 mod mutation;
 mod openapi;
 mod paging;

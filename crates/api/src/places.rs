@@ -2,6 +2,7 @@
 //! tenant are worked on one after the other, so that parsing and checking them leaves the processors to
 //! others.
 
+use crate::large_requests::LARGE_BYTES;
 use crate::problem::Problem;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -9,8 +10,6 @@ use std::sync::Arc;
 use tandem_record::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bodies up to this size are not held up.
-const LARGE_BYTES: usize = 32 * 1024;
 /// Bytes of one tenant's large bodies that are worked on at once.
 const ROOM_BYTES: usize = 1024 * 1024;
 /// Large requests of one tenant that may wait for it.

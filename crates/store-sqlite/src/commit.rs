@@ -1,6 +1,7 @@
 //! One commit inside the writer's transaction: everything is looked at before anything is written,
 //! so a refusal leaves no trace without a savepoint.
 
+use crate::compression::CompressedTexts;
 use crate::events::{self, Place};
 use crate::often::Often;
 use crate::queue::Source;
@@ -20,15 +21,16 @@ impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         commit.check()?;
         let people = !commit.people.is_empty();
+        let compressed = CompressedTexts::of(&commit.appends);
         let from = Source {
             tenant: commit.tenant.clone(),
-            bytes: commit.size(),
+            bytes: commit.size().saturating_sub(compressed.saved_bytes()),
         };
         let written = self
             .writer
             .write(from, move |ledger| {
                 let places = validate(ledger, &commit)?;
-                let written = write(&mut ledger.often, &commit, &places)?;
+                let written = write(&mut ledger.often, &commit, &compressed, &places)?;
                 ledger.chain.append(&mut ledger.often, &commit.audit)?;
                 Ok(written)
             })
@@ -131,10 +133,11 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
 fn write(
     often: &mut Often<'_>,
     commit: &Commit,
+    compressed: &CompressedTexts,
     places: &[Place],
 ) -> rusqlite::Result<Option<u64>> {
-    for (append, place) in commit.appends.iter().zip(places) {
-        events::append(often, *place, append)?;
+    for (index, (append, place)) in commit.appends.iter().zip(places).enumerate() {
+        events::append(often, *place, append, index, compressed)?;
         if let Some(row) = &append.run {
             runs::project(often, row)?;
         }

@@ -4,11 +4,13 @@
 //! Events that are appended together, at the same moment, share a row: their bodies one after the
 //! other, parted by a character no JSON text contains. A row's place is its stream's number and the
 //! sequence of its *last* event in one integer, so that the rows after any sequence are one range.
+//! A large event has a row of its own and is stored compressed.
 
 use crate::SqliteStore;
+use crate::compression::{self, CompressedTexts, StoredText};
 use crate::often::Often;
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use tandem_record::{Seq, StreamId, Timestamp};
 use tandem_store::{
     Append, Fault, NewEvent, PageLimit, ReadLog, SnapshotRecord, StoredEvent, StreamSlice,
@@ -106,7 +108,13 @@ pub(crate) fn check(place: Place, append: &Append) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(crate) fn append(often: &mut Often<'_>, place: Place, append: &Append) -> Result<()> {
+pub(crate) fn append(
+    often: &mut Often<'_>,
+    place: Place,
+    append: &Append,
+    index: usize,
+    compressed: &CompressedTexts,
+) -> Result<()> {
     if !append.events.is_empty() {
         let head = place.after(append).head.map(|head| head.0 as i64);
         match place.head {
@@ -118,18 +126,25 @@ pub(crate) fn append(often: &mut Often<'_>, place: Place, append: &Append) -> Re
                 .execute(params![append.stream.as_str(), head])?,
         };
         let insert = often.get("INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)")?;
-        let mut next = place.first();
+        let mut stored = 0;
         for row in together(&append.events) {
-            next += row.len() as u64;
+            let first = stored;
+            stored += row.len();
             let at = row[0].at.0;
-            let place = self::place(place.stream_no, next - 1);
-            match row {
-                [alone] => insert.execute(params![place, at, alone.body])?,
-                several => insert.execute(params![place, at, joined(several)])?,
+            let place = self::place(place.stream_no, place.first() + stored as u64 - 1);
+            match (row, compressed.event(index, first)) {
+                ([_], Some(blob)) => insert.execute(params![place, at, blob])?,
+                ([alone], None) => insert.execute(params![place, at, alone.body])?,
+                (several, _) => insert.execute(params![place, at, joined(several)])?,
             };
         }
     }
     if let Some(snapshot) = &append.snapshot {
+        let blob = compressed.snapshot(index);
+        let body: &dyn ToSql = match &blob {
+            Some(blob) => blob,
+            None => &snapshot.body,
+        };
         often
             .connection()
             .prepare_cached(
@@ -140,7 +155,7 @@ pub(crate) fn append(often: &mut Often<'_>, place: Place, append: &Append) -> Re
                 place.stream_no,
                 snapshot.seq.0 as i64,
                 snapshot.format,
-                snapshot.body
+                body
             ])?;
     }
     Ok(())
@@ -260,7 +275,7 @@ pub(crate) fn read(
         let ends: i64 = row.get(0)?;
         let ends = (ends - place(stream_no, 0)).unsigned_abs();
         let at = Timestamp(row.get(1)?);
-        let bodies = row.get_ref(2)?.as_str()?;
+        let bodies = compression::text(row.get_ref(2)?)?;
         let count = bodies.matches(PARTING).count() as u64 + 1;
         for (seq, body) in ((ends + 1).saturating_sub(count)..).zip(bodies.split(PARTING)) {
             let wanted = seq >= first;
@@ -287,7 +302,7 @@ fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<Snapsho
             Ok(SnapshotRecord {
                 seq: seq(row.get(0)?),
                 format: row.get(1)?,
-                body: row.get(2)?,
+                body: row.get::<_, StoredText>(2)?.0,
             })
         })
         .optional()

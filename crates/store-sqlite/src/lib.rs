@@ -16,6 +16,7 @@
 mod audit;
 mod checkpoint;
 mod commit;
+mod compression;
 mod connection;
 mod copy;
 mod definitions;

@@ -13,7 +13,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 11] = [
+pub(crate) const SCRIPTS: [&str; 12] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -25,6 +25,7 @@ pub(crate) const SCRIPTS: [&str; 11] = [
     include_str!("schema/9.sql"),
     include_str!("schema/10.sql"),
     WORKSPACE_MEMORY,
+    include_str!("schema/12.sql"),
 ];
 
 /// Rows of runs of a workspace written by earlier versions: what leads to version 11, and mends what an

@@ -1,4 +1,4 @@
-//! Rules of the house that no compiler knows. Each rule is one file and returns complaints; a
+//! Project rules that the compiler does not check. Each rule is one file and reports complaints; a
 //! complaint names the place and what to do.
 
 mod arrows;
@@ -8,6 +8,7 @@ mod purity;
 mod requirements;
 mod source;
 pub(crate) mod tracked;
+mod type_names;
 
 use crate::Outcome;
 use crate::process;
@@ -40,6 +41,7 @@ pub(crate) fn tidy(_: &[String]) -> Outcome {
     error_pages::check(&files, &mut findings);
     links::check(&files, &mut findings);
     requirements::check(&files, &mut findings);
+    type_names::check(&files, &mut findings);
 
     for warning in &findings.warnings {
         println!("note: {warning}");

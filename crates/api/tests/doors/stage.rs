@@ -179,6 +179,7 @@ impl Stage {
             notary: notary.clone(),
             groups: Default::default(),
             packs: None,
+            large_requests: tokio::runtime::Handle::current(),
         };
         let mut stage = Self {
             router: router(api),

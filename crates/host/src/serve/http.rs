@@ -7,6 +7,7 @@ use std::time::Duration;
 use tandem_access::{Groups, Sessions};
 use tandem_api::{Api, Host, Settings};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -19,9 +20,13 @@ pub(super) struct Doors {
 }
 
 /// Starts accepting.
-pub(super) async fn open(opened: &Opened, listener: TcpListener) -> anyhow::Result<Doors> {
+pub(super) async fn open(
+    opened: &Opened,
+    listener: TcpListener,
+    large_requests: Handle,
+) -> anyhow::Result<Doors> {
     let (stopping, stopped) = watch::channel(false);
-    let router = tandem_api::router(api(opened, stopped.clone()).await?);
+    let router = tandem_api::router(api(opened, stopped.clone(), large_requests).await?);
     let limits = opened.connections.limits.clone();
     let serving = connections::serve(listener, router, limits, stopped);
     Ok(Doors {
@@ -30,7 +35,11 @@ pub(super) async fn open(opened: &Opened, listener: TcpListener) -> anyhow::Resu
     })
 }
 
-async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result<Api> {
+async fn api(
+    opened: &Opened,
+    stopping: watch::Receiver<bool>,
+    large_requests: Handle,
+) -> anyhow::Result<Api> {
     let (settings, bounds) = (&opened.settings, &opened.connections);
     Ok(Api {
         runtime: opened.runtime.clone(),
@@ -60,6 +69,7 @@ async fn api(opened: &Opened, stopping: watch::Receiver<bool>) -> anyhow::Result
         notary: Arc::clone(&opened.notary),
         groups: Groups::from_names(&settings.groups),
         packs: opened.packs.as_deref().map(packs::advertised),
+        large_requests,
     })
 }
 

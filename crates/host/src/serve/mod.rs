@@ -37,6 +37,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_access::Identity;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// How long open connections may take to end after a signal.
@@ -87,6 +88,10 @@ pub(crate) struct Ready {
 /// from the store's own thread: answers go out before much new work is begun.
 const LOOK_AROUND_EVERY: u32 = 4;
 
+/// How much less processor time the thread of large requests gets than the others when both want it.
+#[cfg(target_os = "linux")]
+const LARGE_REQUEST_NICENESS: i32 = 10;
+
 /// Opens, prepares, serves, closes. `prepare` is where `serve` and `dev` differ.
 pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
 where
@@ -96,6 +101,7 @@ where
         .global_queue_interval(LOOK_AROUND_EVERY)
         .enable_all()
         .build()?;
+    let large_requests = large_request_runtime()?;
     let code = threads.block_on(async {
         let mut signals = Signals::listen()?;
         let start = async {
@@ -113,11 +119,33 @@ where
             // Nothing was promised to anybody yet.
             () = signals.next() => return Ok(ExitCode::SUCCESS),
         };
-        until_stopped(opened, listener, ready, signals).await
+        until_stopped(
+            opened,
+            listener,
+            ready,
+            signals,
+            large_requests.handle().clone(),
+        )
+        .await
     });
     // Threads that still read files must not hold the process.
+    large_requests.shutdown_background();
     threads.shutdown_background();
     code
+}
+
+/// One thread of low priority: large requests use what small ones leave.
+fn large_request_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("large-requests")
+        .on_thread_start(|| {
+            // Linux counts niceness by thread. Where it cannot be changed the thread is like the others.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::nice(LARGE_REQUEST_NICENESS);
+        })
+        .enable_all()
+        .build()
 }
 
 async fn until_stopped(
@@ -125,6 +153,7 @@ async fn until_stopped(
     listener: TcpListener,
     ready: Ready,
     mut signals: Signals,
+    large_requests: Handle,
 ) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "otel")]
     let exporter = telemetry::start(&opened)?;
@@ -135,7 +164,7 @@ async fn until_stopped(
             Arc::clone(&opened.notary),
         )),
     ];
-    let mut doors = http::open(&opened, listener).await?;
+    let mut doors = http::open(&opened, listener, large_requests).await?;
     let link = ready.caller.map(|caller| login_link(&opened, caller));
     (ready.announce)(&opened, link.as_deref());
 
