@@ -36,12 +36,12 @@ impl Connection {
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Reply<'_>, Failure> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
-        let mut seen = 0;
+        let mut searched = 0;
         let head = loop {
-            if let Some(end) = find(&self.buffer[seen..], b"\r\n\r\n") {
-                break seen + end + 4;
+            if let Some(end) = find(&self.buffer[searched..], b"\r\n\r\n") {
+                break searched + end + 4;
             }
-            seen = self.buffer.len().saturating_sub(3);
+            searched = self.buffer.len().saturating_sub(3);
             self.more().await?;
         };
         let (status, length) = read_head(&self.buffer[..head])?;

@@ -13,14 +13,14 @@ pub(crate) enum Until {
 }
 
 #[derive(Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadResult {
     pub(crate) took: Duration,
     pub(crate) latencies: Vec<Duration>,
     /// `runId` of the answers, in no order.
     pub(crate) runs: Vec<String>,
 }
 
-impl Loaded {
+impl LoadResult {
     pub(crate) fn per_second(&self) -> f64 {
         self.latencies.len() as f64 / self.took.as_secs_f64()
     }
@@ -31,7 +31,7 @@ pub(crate) async fn drive(
     in_flight: usize,
     until: Until,
     request: Vec<u8>,
-) -> Result<Loaded, Failure> {
+) -> Result<LoadResult, Failure> {
     let request: Arc<[u8]> = request.into();
     let started = Arc::new(AtomicUsize::new(0));
     let mut connections = Vec::new();
@@ -44,11 +44,11 @@ pub(crate) async fn drive(
         .map(|mut connection| {
             let (request, started) = (Arc::clone(&request), Arc::clone(&started));
             tokio::spawn(async move {
-                let mut mine = Loaded::default();
-                while go_on(until, began, &started) {
-                    let asked = Instant::now();
+                let mut mine = LoadResult::default();
+                while should_continue(until, began, &started) {
+                    let sent_at = Instant::now();
                     let reply = connection.exchange(&request).await?;
-                    mine.latencies.push(asked.elapsed());
+                    mine.latencies.push(sent_at.elapsed());
                     if reply.status != 201 {
                         let body = String::from_utf8_lossy(reply.body);
                         return Err(format!("create answered {}: {body:.300}", reply.status).into());
@@ -59,7 +59,7 @@ pub(crate) async fn drive(
             })
         })
         .collect();
-    let mut all = Loaded::default();
+    let mut all = LoadResult::default();
     for caller in callers {
         let mine = caller.await??;
         all.latencies.extend(mine.latencies);
@@ -69,7 +69,7 @@ pub(crate) async fn drive(
     Ok(all)
 }
 
-fn go_on(until: Until, began: Instant, started: &AtomicUsize) -> bool {
+fn should_continue(until: Until, began: Instant, started: &AtomicUsize) -> bool {
     match until {
         Until::Elapsed(window) => began.elapsed() < window,
         Until::Count(count) => started.fetch_add(1, Ordering::Relaxed) < count,

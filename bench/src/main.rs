@@ -19,25 +19,28 @@ mod slow_disk;
 mod workflows;
 
 use ceiling::commits::Stored;
-use ceiling::{Around, Commits};
+use ceiling::{Commits, ReferenceRates};
 use client::Failure;
 use load::{Latency, median};
 use options::{Only, Options};
 use report::{Report, Target, percent};
-use scenario::crew::Crew;
-use scenario::crowd::Crowd;
+use scenario::agents::Agents;
 use scenario::neighbour::Neighbour;
 use scenario::past::Past;
 use scenario::people::People;
 use scenario::runs::Runs;
+use scenario::waiting_runs::WaitingRuns;
 use server::Server;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|word| word == "echo") {
+    if arguments.first().is_some_and(|argument| argument == "echo") {
         return ceiling::echo::serve(&arguments[1..]);
     }
-    if let Some(at) = arguments.iter().position(|word| word == "--fsync-ms") {
+    if let Some(at) = arguments
+        .iter()
+        .position(|argument| argument == "--fsync-ms")
+    {
         let ms = arguments.get(at + 1).and_then(|n| n.parse().ok());
         let ms = ms
             .filter(|ms| (1..1000).contains(ms))
@@ -45,7 +48,7 @@ fn main() -> Result<(), Failure> {
         let mut rest = arguments.clone();
         rest.drain(at..at + 2);
         let options = Options::parse(&rest)?;
-        return slow_disk::again(ms, &rest, options.disk());
+        return slow_disk::restart_with_delay(ms, &rest, options.disk());
     }
     let options = Options::parse(&arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,10 +77,10 @@ async fn measure(options: &Options) -> Result<(), Failure> {
             "start to ready, empty store",
             format!("{:.0} ms", start.ready_ms),
         )
-        .judge(Target::Below(150.0, "ms"), start.ready_ms);
+        .check(Target::Below(150.0, "ms"), start.ready_ms);
     report
         .row("resident when idle", format!("{:.1} MB", start.idle_mb))
-        .judge(Target::Below(60.0, "MB"), start.idle_mb);
+        .check(Target::Below(60.0, "MB"), start.idle_mb);
 
     let stored = scenario::runs::stored("bench-noop", options).await?;
     let mut commits = Commits::default();
@@ -86,14 +89,14 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     let beside = Some((&mut commits, &stored));
     let noop = scenario::runs::measure(&server, "bench-noop", 64, beside, options).await?;
     let alone = scenario::runs::latency_alone(&server, "bench-noop", options).await?;
-    let around = Around::measure(&stored, &noop.exchange, options).await?;
-    report_noop(&mut report, &stored, &commits, &around, &noop, alone);
+    let reference = ReferenceRates::measure(&stored, &noop.exchange, options).await?;
+    report_noop(&mut report, &stored, &commits, &reference, &noop, alone);
     if options.only == Some(Only::Runs) {
         server.stop().await?;
         report.print();
         return Ok(());
     }
-    let crowd = Crowd::measure(server, options, directory.path()).await?;
+    let waiting = WaitingRuns::measure(server, options, directory.path()).await?;
     drop(directory);
 
     let directory = options.directory()?;
@@ -105,7 +108,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
 
     let directory = options.directory()?;
     let server = Server::start(&options.binary, directory.path()).await?;
-    let crew = scenario::crew::measure(&server, options).await?;
+    let agents = scenario::agents::measure(&server, options).await?;
     server.stop().await?;
     drop(directory);
     let directory = options.directory()?;
@@ -130,32 +133,32 @@ async fn measure(options: &Options) -> Result<(), Failure> {
             ),
             format!("{:.0} events/s", streams.per_second),
         )
-        .judge(
+        .check(
             Target::Exactly("saw every event"),
             f64::from(u8::from(streams.complete)),
         );
     report
         .row(
-            format!("{} waiting runs: resident", crowd.waiting),
-            format!("{:.0} MB", crowd.resident_mb),
+            format!("{} waiting runs: resident", waiting.waiting),
+            format!("{:.0} MB", waiting.resident_mb),
         )
-        .judge(Target::Below(250.0, "MB"), crowd.resident_mb);
+        .check(Target::Below(250.0, "MB"), waiting.resident_mb);
     report
         .row(
             "  restart to ready",
-            format!("{:.2} s", crowd.restart_seconds),
+            format!("{:.2} s", waiting.restart_seconds),
         )
-        .judge(Target::Below(3.0, "s"), crowd.restart_seconds);
-    let kept = crowd.per_second / noop.per_second;
+        .check(Target::Below(3.0, "s"), waiting.restart_seconds);
+    let ratio = waiting.per_second / noop.per_second;
     report
         .row(
             "  no-op runs beside them",
-            format!("{:.0}/s", crowd.per_second),
+            format!("{:.0}/s", waiting.per_second),
         )
-        .judge(Target::AtLeast(0.9, "× empty store"), kept);
+        .check(Target::AtLeast(0.9, "× empty store"), ratio);
     report_people(&mut report, &people);
     report_neighbour(&mut report, &neighbour);
-    report_crew(&mut report, &crew);
+    report_agents(&mut report, &agents);
     report_past(&mut report, &past);
     report.print();
     Ok(())
@@ -174,13 +177,13 @@ fn report_neighbour(report: &mut Report, neighbour: &Neighbour) {
     report.row("a neighbour's create, quiet", quiet.to_string());
     report
         .row("  while another tenant attacks", attacked.to_string())
-        .judge(
+        .check(
             Target::Below(5.0, "× quiet (p99)"),
             attacked.p99_ms / quiet.p99_ms,
         );
     report.row(
         "  its parent and child meanwhile",
-        neighbour.family.to_string(),
+        neighbour.parent_and_child.to_string(),
     );
     report.row(
         "  large runs made meanwhile",
@@ -192,7 +195,7 @@ fn report_noop(
     report: &mut Report,
     stored: &Stored,
     commits: &Commits,
-    around: &Around,
+    reference: &ReferenceRates,
     noop: &Runs,
     alone: Latency,
 ) {
@@ -204,18 +207,18 @@ fn report_noop(
         stored.bodies.len(),
         stored.bytes(),
         grouped,
-        around.through_store,
+        reference.through_store,
         single.p50_ms,
         single.p99_ms,
-        around.echo,
-        around.echo_latency,
+        reference.echo,
+        reference.echo_latency,
     ));
     report.row(
         "p99 of 64 callers: bare commits, bare HTTP",
         format!(
             "{:.1}, {:.1} × one commit",
             grouped.p99_ms / single.p50_ms,
-            around.echo_latency.p99_ms / single.p50_ms
+            reference.echo_latency.p99_ms / single.p50_ms
         ),
     );
     report
@@ -223,17 +226,20 @@ fn report_noop(
             "no-op runs, 64 in flight",
             format!("{:.0}/s", noop.per_second),
         )
-        .judge(Target::AtLeast(0.25, "× bare commits"), noop.of_commits);
-    report.row("  beside bare HTTP", percent(noop.per_second / around.echo));
+        .check(Target::AtLeast(0.25, "× bare commits"), noop.of_commits);
+    report.row(
+        "  beside bare HTTP",
+        percent(noop.per_second / reference.echo),
+    );
     report
         .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
-        .judge(
+        .check(
             Target::Below(10.0, "× one commit (p99)"),
             noop.p99_in_commits,
         );
     report
         .row("  create p50, p99 (one at a time)", alone.to_string())
-        .judge(
+        .check(
             Target::Below(10.0, "× one commit (p99)"),
             alone.p99_ms / single.p50_ms,
         );
@@ -242,7 +248,7 @@ fn report_noop(
 fn report_people(report: &mut Report, people: &People) {
     report
         .row("approval round trip", people.round_trip.to_string())
-        .judge(
+        .check(
             Target::Below(4.0, "× two commits (p99)"),
             people.round_trip.p99_ms / people.pair.p99_ms,
         );
@@ -252,51 +258,51 @@ fn report_people(report: &mut Report, people: &People) {
             format!("{} open questions: inbox page", people.open),
             many.first_page.to_string(),
         )
-        .judge(
+        .check(
             Target::Below(3.0, "× with 100 open (p50)"),
             many.first_page.p50_ms / few.first_page.p50_ms,
         );
-    report.row("  resolve", many.resolve.to_string()).judge(
+    report.row("  resolve", many.resolve.to_string()).check(
         Target::Below(3.0, "× with 100 open (p50)"),
         many.resolve.p50_ms / few.resolve.p50_ms,
     );
 }
 
-fn report_crew(report: &mut Report, crew: &Crew) {
+fn report_agents(report: &mut Report, agents: &Agents) {
     report
         .row(
             "a worker dispatched and harvested",
-            format!("{:.2} commits", crew.handoff_commits),
+            format!("{:.2} commits", agents.handoff_commits),
         )
-        .judge(
+        .check(
             Target::Below(4.01, "commits more than alone"),
-            crew.handoff_commits,
+            agents.handoff_commits,
         );
-    let (short, long) = (&crew.short, &crew.long);
+    let (short, long) = (&agents.short, &agents.long);
     report
         .row(
-            format!("supervisor loop, {} turns", long.turns),
-            format!("{:.2} ms a turn", long.ms_per_turn()),
+            format!("supervisor loop, {} turns", long.iterations),
+            format!("{:.2} ms a turn", long.ms_per_iteration()),
         )
-        .judge(
+        .check(
             Target::Below(1.5, "× of a quarter as many"),
-            long.ms_per_turn() / short.ms_per_turn(),
+            long.ms_per_iteration() / short.ms_per_iteration(),
         );
     report
         .row(
             "  log",
-            format!("{:.1} events a turn", long.events_per_turn()),
+            format!("{:.1} events a turn", long.events_per_iteration()),
         )
-        .judge(
+        .check(
             Target::Below(1.1, "× of a quarter as many"),
-            long.events_per_turn() / short.events_per_turn(),
+            long.events_per_iteration() / short.events_per_iteration(),
         );
     report
         .row(
-            format!("{} parent and child pairs: resident", crew.pairs),
-            format!("{:.0} MB", crew.pairs_mb),
+            format!("{} parent and child pairs: resident", agents.pairs),
+            format!("{:.0} MB", agents.pairs_mb),
         )
-        .judge(Target::Below(400.0, "MB"), crew.pairs_mb);
+        .check(Target::Below(400.0, "MB"), agents.pairs_mb);
 }
 
 fn report_past(report: &mut Report, past: &Past) {
@@ -305,7 +311,7 @@ fn report_past(report: &mut Report, past: &Past) {
             format!("{} entries as of an event", past.entries),
             past.then.to_string(),
         )
-        .judge(
+        .check(
             Target::Below(2.0, "× as of now (p50)"),
             past.then.p50_ms / past.now.p50_ms,
         );
@@ -321,7 +327,7 @@ fn report_past(report: &mut Report, past: &Past) {
             &past.branch_beside,
         ),
     ] {
-        report.row(name, alone.to_string()).judge(
+        report.row(name, alone.to_string()).check(
             Target::Below(5.0, "× reading it (p50)"),
             alone.p50_ms / past.log.p50_ms,
         );
@@ -330,7 +336,7 @@ fn report_past(report: &mut Report, past: &Past) {
                 format!("    with {} other runs", past.others),
                 beside.to_string(),
             )
-            .judge(
+            .check(
                 Target::Below(1.5, "× without them (p50)"),
                 beside.p50_ms / alone.p50_ms,
             );

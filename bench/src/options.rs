@@ -37,18 +37,18 @@ impl Options {
         let mut binary = PathBuf::from("target/release/tandem");
         let mut disk = None;
         let (mut quick, mut only) = (false, None);
-        let mut words = arguments.iter();
-        while let Some(word) = words.next() {
-            match word.as_str() {
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
                 "--quick" => quick = true,
-                "--only" => match words.next().map(String::as_str) {
+                "--only" => match rest.next().map(String::as_str) {
                     Some("runs") => only = Some(Only::Runs),
                     Some("past") => only = Some(Only::Past),
                     Some("neighbour") => only = Some(Only::Neighbour),
                     _ => return Err("--only runs, past or neighbour".into()),
                 },
-                "--binary" => binary = words.next().ok_or("--binary PATH")?.into(),
-                "--directory" => disk = words.next().map(PathBuf::from),
+                "--binary" => binary = rest.next().ok_or("--binary PATH")?.into(),
+                "--directory" => disk = rest.next().map(PathBuf::from),
                 other => return Err(format!("bench does not know {other:?}").into()),
             }
         }

@@ -56,7 +56,7 @@ impl Report {
 }
 
 impl Row {
-    pub(crate) fn judge(&mut self, target: Target, value: f64) {
+    pub(crate) fn check(&mut self, target: Target, value: f64) {
         let (text, met) = match target {
             Target::Below(limit, unit) => (
                 format!("{value:.2} of at most {limit} {unit}"),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Server {
     child: Child,
@@ -51,10 +51,10 @@ impl Server {
     }
 
     async fn wait_until_ready(&mut self, began: Instant, directory: &Path) -> Result<(), Failure> {
-        let question = get("/healthz");
+        let request_bytes = get("/healthz");
         loop {
             if let Ok(mut connection) = Connection::open(self.address).await
-                && let Ok(reply) = connection.exchange(&question).await
+                && let Ok(reply) = connection.exchange(&request_bytes).await
                 && reply.status == 200
             {
                 self.ready_after = began.elapsed();
@@ -64,7 +64,7 @@ impl Server {
                 let log = std::fs::read_to_string(directory.join("serve.log"))?;
                 return Err(format!("tandem ended with {status}: {log}").into());
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 return Err("tandem is not ready after a minute".into());
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -86,7 +86,7 @@ impl Server {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status()?;
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < TIMEOUT {
             if self.child.try_wait()?.is_some() {
                 return Ok(());
             }

@@ -29,7 +29,11 @@ int fdatasync(int fd) {
 "#;
 
 /// Starts this program again with slow fsyncs and the other arguments. Returns only if that fails.
-pub(crate) fn again(ms: u32, arguments: &[String], directory: &Path) -> Result<(), Failure> {
+pub(crate) fn restart_with_delay(
+    ms: u32,
+    arguments: &[String],
+    directory: &Path,
+) -> Result<(), Failure> {
     let source = directory.join("slow-fsync.c");
     let library = directory.join("slow-fsync.so");
     std::fs::write(&source, SOURCE)?;

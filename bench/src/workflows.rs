@@ -24,18 +24,18 @@ pub(crate) fn write(directory: &Path) -> Result<(), Failure> {
 }
 
 /// Turns of the two supervised loops that are compared.
-pub(crate) const SHORT_TURNS: u64 = 250;
-pub(crate) const LONG_TURNS: u64 = 1_000;
+pub(crate) const SHORT_ITERATIONS: u64 = 250;
+pub(crate) const LONG_ITERATIONS: u64 = 1_000;
 
 /// A run of ten thousand events that writes on its way.
 pub(crate) const HISTORY: &str = "bench-history";
 /// Each gives five events.
-const HISTORY_TURNS: u64 = 2_000;
+const HISTORY_ITERATIONS: u64 = 2_000;
 
 /// Calls the address it is given, and waits.
 pub(crate) const HANGING: &str = "bench-hang";
 /// A parent and a child that does nothing.
-pub(crate) const FAMILY: &str = "bench-family";
+pub(crate) const PARENT_AND_CHILD: &str = "bench-family";
 
 fn documents() -> Vec<Value> {
     let noop = |id: &str| node(id, "core.noop", json!({}));
@@ -81,7 +81,7 @@ fn documents() -> Vec<Value> {
                 node(
                     "rounds",
                     "core.loop",
-                    json!({"times": HISTORY_TURNS, "maxIterations": HISTORY_TURNS}),
+                    json!({"times": HISTORY_ITERATIONS, "maxIterations": HISTORY_ITERATIONS}),
                 ),
                 node(
                     "note",
@@ -94,7 +94,7 @@ fn documents() -> Vec<Value> {
         ),
         hanging(),
         document(
-            FAMILY,
+            PARENT_AND_CHILD,
             &[node(
                 "child",
                 "core.subWorkflow",
@@ -103,8 +103,8 @@ fn documents() -> Vec<Value> {
             &[],
         ),
         supervised("conformance-bench-pair", "bench-noop", 1),
-        supervised("conformance-bench-short", "bench-noop", SHORT_TURNS),
-        supervised("conformance-bench-long", "bench-noop", LONG_TURNS),
+        supervised("conformance-bench-short", "bench-noop", SHORT_ITERATIONS),
+        supervised("conformance-bench-long", "bench-noop", LONG_ITERATIONS),
         supervised("conformance-bench-wait", "bench-wait", 1),
     ]
 }
@@ -118,9 +118,9 @@ fn hanging() -> Value {
 }
 
 /// A supervisor that names the same worker in every turn, then ends the run.
-fn supervised(id: &str, worker: &str, turns: u64) -> Value {
+fn supervised(id: &str, worker: &str, iterations: u64) -> Value {
     let decision = json!({"kind": "next-worker", "nextWorkerIds": [worker]});
-    let plan: Vec<Value> = (1..=turns).map(|_| decision.clone()).collect();
+    let plan: Vec<Value> = (1..=iterations).map(|_| decision.clone()).collect();
     let lead = json!({"mockDispatchPlan": plan});
     let nodes = [
         node("lead", "core.orchestrator.supervisor", lead),

@@ -25,7 +25,7 @@ def resident(host, what="VmRSS"):
     raise AssertionError(f"no {what}")
 
 
-class Attacked:
+class HostUnderAttack:
     """A host with these workflows and settings, and a neighbour's workflow that does nothing large."""
 
     def __init__(self, binary, *documents, **settings):
@@ -51,7 +51,7 @@ class Attacked:
     def grew(self):
         return (resident(self.host, "VmHWM") - self.before) / MIB
 
-    def neighbour_works(self):
+    def other_workflow_completes(self):
         began = time.monotonic()
         run = self.host.create("neighbour")
         assert self.host.ended(run)["status"] == "completed"
@@ -83,14 +83,14 @@ def bound(name):
     return {"type": "variable", "variableName": name}
 
 
-def check_one_input_passed_on_by_many_nodes_fails_its_run_and_nobody_else(binary):
+def check_input_copied_by_many_nodes_fails_only_its_run(binary):
     nodes = [node("start", "core.delay", ms=1)] + [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(256)]
     wide = workflow("wide", nodes, [("start", f"n{i}") for i in range(256)], [{"name": "v", "type": "string"}])
-    with Attacked(binary, wide, TANDEM_MAX_STATE_BYTES=STATE) as attacked:
+    with HostUnderAttack(binary, wide, TANDEM_MAX_STATE_BYTES=STATE) as attacked:
         run = attacked.host.create("wide", {"v": INPUT})
-        attacked.neighbour_works()
+        attacked.other_workflow_completes()
         attacked.fails_with(run, "run_state_too_large")
-        attacked.neighbour_works()
+        attacked.other_workflow_completes()
         assert attacked.grew() < 300, f"{attacked.grew():.0f} MiB"
 
 
@@ -98,40 +98,40 @@ def check_a_loop_that_collects_its_input_fails_its_run(binary):
     nodes = [node("loop", "core.loop", times=400),
              node("write", "core.channelWrite", {"value": bound("v")}, channelName="all", reducer="append")]
     loop = workflow("loop", nodes, [("loop", "write"), ("write", "loop")], [{"name": "v", "type": "string"}])
-    with Attacked(binary, loop, TANDEM_MAX_STATE_BYTES=STATE) as attacked:
+    with HostUnderAttack(binary, loop, TANDEM_MAX_STATE_BYTES=STATE) as attacked:
         run = attacked.host.create("loop", {"v": INPUT})
         attacked.fails_with(run, "run_state_too_large")
-        attacked.neighbour_works()
+        attacked.other_workflow_completes()
         assert attacked.grew() < 300, f"{attacked.grew():.0f} MiB"
         stored = os.path.getsize(attacked.host.directory / "tandem.db") / MIB
         assert stored < 150, f"{stored:.0f} MiB in the store"
 
 
-def check_many_ports_that_show_one_value_fail_their_node(binary):
+def check_many_ports_with_one_large_value_fail_their_node(binary):
     wide = chain("ports", node("n", "core.noop", {f"p{i}": bound("v") for i in range(2_000)}),
                  variables=[{"name": "v", "type": "string"}])
-    with Attacked(binary, wide) as attacked:
+    with HostUnderAttack(binary, wide) as attacked:
         run = attacked.host.create("ports", {"v": INPUT})
         attacked.fails_with(run, "value_too_large")
-        attacked.neighbour_works()
+        attacked.other_workflow_completes()
         assert attacked.grew() < 200, f"{attacked.grew():.0f} MiB"
 
 
-def check_fifteen_readers_that_do_not_read_cost_little(binary):
+def check_fifteen_stalled_readers_use_little_memory(binary):
     nodes = [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(12)]
     long = chain("long", *nodes, variables=[{"name": "v", "type": "string"}])
-    with Attacked(binary, long) as attacked:
+    with HostUnderAttack(binary, long) as attacked:
         host = attacked.host
         run = host.create("long", {"v": INPUT})
         host.ended(run, 60)
-        attacked.neighbour_works()
+        attacked.other_workflow_completes()
         before = eventually(lambda: resident(host), what="a size")
         readers = [stalled(host, run, mode) for mode in ["updates"] * 5 + ["values"] * 5 + ["debug"] * 5]
         try:
             settled(host)
             grew = (resident(host) - before) / MIB
             assert grew < 80, f"15 readers cost {grew:.0f} MiB"
-            attacked.neighbour_works()
+            attacked.other_workflow_completes()
         finally:
             for reader in readers:
                 reader.close()
@@ -157,10 +157,10 @@ def settled(host, for_seconds=2.0):
         time.sleep(0.1)
 
 
-def check_a_stream_gives_all_of_a_large_log_to_who_reads_it(binary):
+def check_stream_delivers_a_large_log_completely(binary):
     nodes = [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(10)]
     long = chain("long", *nodes, variables=[{"name": "v", "type": "string"}])
-    with Attacked(binary, long) as attacked:
+    with HostUnderAttack(binary, long) as attacked:
         run = attacked.host.create("long", {"v": INPUT})
         attacked.host.ended(run, 60)
         polled = [event["sequence"] for event in attacked.page(run)]
@@ -171,17 +171,17 @@ def check_a_stream_gives_all_of_a_large_log_to_who_reads_it(binary):
         assert ids == polled, (len(ids), len(polled))
 
 
-def check_a_family_of_sub_workflows_is_bounded(binary):
+def check_number_of_descendant_runs_is_bounded(binary):
     levels = [chain("level0", node("n", "core.noop"))]
     for level in range(1, 7):
         nodes = [node(f"c{i}", "core.subWorkflow", workflowId=f"level{level - 1}", onChildFailure="absorb")
                  for i in range(8)]
         levels.append(workflow(f"level{level}", nodes))
-    with Attacked(binary, *levels, TANDEM_MAX_DESCENDANTS="300") as attacked:
+    with HostUnderAttack(binary, *levels, TANDEM_MAX_DESCENDANTS="300") as attacked:
         # Without a bound 8 + 64 + ... + 262,144 runs.
         run = attacked.host.create("level6")
         attacked.host.ended(run, 60)
-        attacked.neighbour_works()
+        attacked.other_workflow_completes()
         eventually(lambda: not attacked.host.listed("status=running"), 60, "the family ended")
         rows = [row for status in ("completed", "failed", "cancelled")
                 for row in attacked.host.listed(f"status={status}")]

@@ -75,7 +75,7 @@ def documents():
     return [folder]
 
 
-def check_half_sent_headers_do_not_keep_others_out(binary):
+def check_incomplete_headers_do_not_block_other_clients(binary):
     room_for(1_100)
     # 1,024 descriptors leave room for 512 connections.
     with serving(binary, descriptors=1024) as host:
@@ -104,7 +104,7 @@ def check_more_connections_than_descriptors_are_refused_at_start(binary):
         host.close()
 
 
-def check_headers_and_bodies_have_to_arrive(binary):
+def check_header_and_body_timeouts(binary):
     with serving(binary, environment=WAIT) as host:
         silent = connect(host)
         half = connect(host, b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
@@ -120,7 +120,7 @@ def check_headers_and_bodies_have_to_arrive(binary):
             assert is_closed(raw, 6), f"{name} is still open"
 
 
-def check_a_reader_that_does_not_read_is_cut_off(binary):
+def check_stalled_reader_is_disconnected(binary):
     settings = {"TANDEM_WRITE_TIMEOUT_SECONDS": "2"}
     with serving(binary, environment=settings) as host:
         raw = socket.socket()
@@ -188,7 +188,7 @@ def check_a_revoked_key_loses_its_stream(binary):
         assert again.status == 401, again
 
 
-def check_files_are_their_owners_alone(binary):
+def check_files_are_readable_by_owner_only(binary):
     before = os.umask(0)
     try:
         with serving(binary) as host:
@@ -207,7 +207,7 @@ def check_files_are_their_owners_alone(binary):
         os.umask(before)
 
 
-def check_a_link_does_not_open_a_store_twice(binary):
+def check_link_does_not_open_a_store_twice(binary):
     with serving(binary) as host:
         other = host.directory / "other"
         other.mkdir()

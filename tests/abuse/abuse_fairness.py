@@ -20,7 +20,7 @@ PARENT = chain("fair-parent", node("child", "core.subWorkflow", workflowId="fair
 NAP = chain("fair-nap", node("nap", "core.delay", delayMs=3000), node("end", "core.noop"))
 
 
-class BlackHole:
+class UnresponsiveServer:
     """Accepts connections and never answers."""
 
     def __init__(self):
@@ -95,8 +95,8 @@ def side_by_side(count, action):
         raise failed[0]
 
 
-def check_calls_that_hang_delay_nobody_else(binary):
-    host, hole, outside = two_tenants(binary), BlackHole(), Outside()
+def check_hanging_calls_do_not_delay_other_tenants(binary):
+    host, hole, outside = two_tenants(binary), UnresponsiveServer(), Outside()
     try:
         side_by_side(HANGING, lambda _: create(host, KEY, "fair-call", {"url": hole.url}))
         for key in (KEY2, KEY):
@@ -122,7 +122,7 @@ def waits(host, seconds):
     return sorted(found)
 
 
-def check_large_writers_delay_nobody_else(binary):
+def check_large_writes_do_not_delay_other_tenants(binary):
     host = two_tenants(binary)
     stop = threading.Event()
 
@@ -151,7 +151,7 @@ def check_large_writers_delay_nobody_else(binary):
         host.close()
 
 
-def check_poison_timers_delay_nobody_and_are_parked(binary):
+def check_failing_timers_are_parked_and_delay_no_other_work(binary):
     host = two_tenants(binary)
     try:
         poisoned = []

@@ -15,7 +15,7 @@ def stored(host):
     return b"".join(path.read_bytes() for path in host.directory.glob("tandem.db*"))
 
 
-def check_no_text_fails_a_request_or_hides_a_credential(binary):
+def check_escaped_text_neither_fails_requests_nor_hides_credentials(binary):
     outside = Outside(lambda path, body: (200, {"echo": body}))
     host = Host(binary).start()
     try:

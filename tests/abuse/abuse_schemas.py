@@ -42,14 +42,14 @@ def refused(host, name, schema, within=10.0):
     return reply
 
 
-class Pulse:
+class HealthProbe:
     """Asks /healthz all the time and remembers the slowest answer."""
 
     def __init__(self, host):
         self.host, self.slowest, self.count, self.stop = host, 0.0, 0, threading.Event()
-        self.thread = threading.Thread(target=self._beat, daemon=True)
+        self.thread = threading.Thread(target=self._probe, daemon=True)
 
-    def _beat(self):
+    def _probe(self):
         while not self.stop.is_set():
             began = time.monotonic()
             try:
@@ -75,7 +75,7 @@ def doubled(n, wrap):
     return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{n}": {"type": "integer"}}}
 
 
-def check_what_cannot_be_bounded_is_refused_at_registration(binary):
+def check_unbounded_schemas_are_rejected_at_registration(binary):
     host = Host(binary).start()
     try:
         reply = refused(host, "look-around", {"pattern": LOOK_AROUND})
@@ -96,10 +96,10 @@ def check_what_cannot_be_bounded_is_refused_at_registration(binary):
         host.close()
 
 
-def check_many_heavy_patterns_are_refused_quickly(binary):
+def check_many_costly_patterns_are_rejected_quickly(binary):
     host = Host(binary).start()
     try:
-        with Pulse(host) as pulse:
+        with HealthProbe(host) as pulse:
             heavy = [{"pattern": f"^(\\p{{L}}{{1,40}}){i}$"} for i in range(1_500)]
             refused(host, "many", {"anyOf": heavy})
             refused(host, "fewer", {"anyOf": heavy[:256]}, within=30)
@@ -114,10 +114,10 @@ def create(host, workflow):
     return reply.json["runId"]
 
 
-def slowest_pulse_during(host, workflow, creates):
+def slowest_health_check_during(host, workflow, creates):
     """The slowest answer of /healthz while runs with a long text are created at the same time."""
     runs = []
-    with Pulse(host) as pulse:
+    with HealthProbe(host) as pulse:
         threads = [threading.Thread(target=lambda: runs.append(create(host, workflow)))
                    for _ in range(creates)]
         for thread in threads:
@@ -130,7 +130,7 @@ def slowest_pulse_during(host, workflow, creates):
     return pulse.slowest
 
 
-def check_long_text_against_a_heavy_pattern_hurts_nobody(binary):
+def check_long_text_with_costly_pattern_does_not_delay_others(binary):
     host = Host(binary).start()
     try:
         for name, schema, delay in [("plain", {}, None), ("at-once", {"pattern": HEAVY}, None),
@@ -138,18 +138,18 @@ def check_long_text_against_a_heavy_pattern_hurts_nobody(binary):
             reply, _ = register(host, name, schema, delay)
             assert reply.status == 201, reply
         # A build without optimisation on a busy machine is slow without any schema.
-        allowed = max(1.0, 2 * slowest_pulse_during(host, "plain", 2))
-        slowest = slowest_pulse_during(host, "at-once", 2)
+        allowed = max(1.0, 2 * slowest_health_check_during(host, "plain", 2))
+        slowest = slowest_health_check_during(host, "at-once", 2)
         assert slowest < allowed, f"/healthz took {slowest:.2f} s"
         # Behind a delay, and after a restart.
         waiting = create(host, "later")
         host.kill()
         host.start()
-        with Pulse(host) as pulse:
+        with HealthProbe(host) as pulse:
             host.ended(waiting, 60)
         assert pulse.slowest < allowed, f"/healthz took {pulse.slowest:.2f} s after the restart"
         # The process ends when it is asked to.
-        busy = threading.Thread(target=lambda: _quietly(host, "at-once"))
+        busy = threading.Thread(target=lambda: _create_ignoring_errors(host, "at-once"))
         busy.start()
         time.sleep(0.1)
         host.process.terminate()
@@ -159,14 +159,14 @@ def check_long_text_against_a_heavy_pattern_hurts_nobody(binary):
         host.close()
 
 
-def _quietly(host, workflow):
+def _create_ignoring_errors(host, workflow):
     try:
         create(host, workflow)
     except (OSError, http.client.HTTPException, AssertionError, json.JSONDecodeError):
         pass
 
 
-def check_values_too_costly_to_check_fail_at_once(binary):
+def check_values_too_costly_to_validate_fail_immediately(binary):
     host = Host(binary).start()
     try:
         reply, _ = register(host, "costly", {"pattern": "^(\\p{L}{1,20}x){1,3}$"})

@@ -16,7 +16,7 @@ def put(host, document):
     return host.call("PUT", f"/v1/host/tandem/workflows/{document['id']}", document)
 
 
-def check_conformance_types_do_not_survive_the_switch(binary):
+def check_conformance_types_are_not_served_when_switched_off(binary):
     """A workflow registered on a test host does not run once the host does real work; its old runs stay readable."""
     host = Host(binary).start()
     try:
@@ -42,7 +42,7 @@ def check_conformance_types_do_not_survive_the_switch(binary):
         host.close()
 
 
-def check_a_bad_setting_stops_the_start(binary):
+def check_invalid_setting_is_rejected_at_start(binary):
     """Switches and versions out of range are refused with exit code 1, not taken for something else."""
     for name, value in (("TANDEM_CONFORMANCE", "perhaps"), ("TANDEM_MULTI_AGENT", "2"), ("TANDEM_ANCESTRY", "none"),
                         ("TANDEM_EXECUTION_MODEL_VERSION", "0"), ("TANDEM_EXECUTION_MODEL_VERSION", "7"),
@@ -57,7 +57,7 @@ def check_a_bad_setting_stops_the_start(binary):
             host.close()
 
 
-def check_without_agents_and_ancestry_nothing_of_them_is_served(binary):
+def check_agents_and_ancestry_are_not_served_when_switched_off(binary):
     host = Host(binary, env={"TANDEM_MULTI_AGENT": "off", "TANDEM_ANCESTRY": "off"}).start()
     try:
         told = discovery(host)

@@ -41,7 +41,7 @@ def trace_of(host, run_id):
     return {span.get("traceId") for span in host.get(f"/v1/runs/{run_id}/debug-bundle")["spans"]}
 
 
-def over_http(near, far, check):
+def check_http_call(near, far, check):
     """A node calls the other host, which goes on with its trace and names it."""
     put(far, chain("worker", node("n", "core.noop")))
     body = {"workflowId": "worker", **claim(near, "run-named-by-the-caller", "near", eventId="run-named-by-the-caller:1")}
@@ -65,7 +65,7 @@ def over_http(near, far, check):
     check("R-0040-1 (half: no other event has it), R-0040-2 (half: causes here name no host): no event but the listed ones names a host", named == [], named)
 
 
-def claims(near, far, check):
+def check_claimed_parents(near, far, check):
     """Claims about ourselves are checked, circular ones lead nowhere, false ones are dropped."""
     here = near.create("caller-less")
     ours = near.create("caller-less", **claim(near, here, "near"))
@@ -89,7 +89,7 @@ def claims(near, far, check):
     check("an unknown run is not found", near.call("GET", "/v1/runs/run-nobody/ancestry").status == 404, None)
 
 
-def brain(far, named):
+def agent_endpoint(far, named):
     """An agent behind an endpoint that works as runs of the far host, and names the event that led to its decision."""
     host_id = model_of(far)["crossHostCausation"]["hostId"]
 
@@ -107,7 +107,7 @@ def model_of(host):
     return host.get("/.well-known/openwop")["multiAgent"]["executionModel"]
 
 
-def led(host, url):
+def supervised_events(host, url):
     """Events of a run whose supervisor decides behind the endpoint."""
     put(host, chain("led", node("lead", "core.orchestrator.supervisor", endpoint={"url": url}), node("send", "core.dispatch")))
     run = host.create("led")
@@ -115,14 +115,14 @@ def led(host, url):
     return run, host.events(run)
 
 
-def decided_elsewhere(binary, near, far, check):
+def check_remote_decision(binary, near, far, check):
     """A decision made by runs of the far host names its cause there, where hosts may name each other."""
     advertised = model_of(far)["crossHostCausation"]["hostId"]
     known = []
-    agent = brain(far, known)
+    agent = agent_endpoint(far, known)
     url = agent.url + "/decide"
     try:
-        _, events = led(near, url)
+        _, events = supervised_events(near, url)
         named = [(e["type"], e["payload"]["causationHostId"]) for e in events if "causationHostId" in e["payload"]]
         check("R-0040-3 (half: over the network): a decision made elsewhere names the host as it advertises itself",
               named == [("agent.decided", advertised)], named)
@@ -130,7 +130,7 @@ def decided_elsewhere(binary, near, far, check):
         check("its cause is an event over there", cause in known, (cause, known))
         second = started(binary, "second", TANDEM_EXECUTION_MODEL_VERSION="2")
         try:
-            run, events = led(second, url)
+            run, events = supervised_events(second, url)
             named = [e for e in events if "causationHostId" in json.dumps(e)]
             block = model_of(second).get("crossHostCausation")
             check("R-0040-17 (half: over the network): a host that does not advertise it names no other",
@@ -144,7 +144,7 @@ def decided_elsewhere(binary, near, far, check):
         agent.close()
 
 
-def unnamed(binary, check):
+def check_generated_host_id(binary, check):
     """A host nobody named has a name of its own, and keeps it."""
     one, other = Host(binary, options=()).start(), Host(binary, options=()).start()
     try:
@@ -174,10 +174,10 @@ def main():
     near, far = started(binary, "near"), started(binary, "far")
     try:
         put(near, chain("caller-less", node("n", "core.noop")))
-        over_http(near, far, check)
-        claims(near, far, check)
-        decided_elsewhere(binary, near, far, check)
-        unnamed(binary, check)
+        check_http_call(near, far, check)
+        check_claimed_parents(near, far, check)
+        check_remote_decision(binary, near, far, check)
+        check_generated_host_id(binary, check)
     finally:
         near.close()
         far.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from host import KEY, Host, Tally, chain, eventually, node  # noqa: E402
-from verify_audit import Wrong, canonical, check_log_bytes, check_receipt  # noqa: E402
+from verify_audit import VerificationError, canonical, check_log_bytes, check_receipt  # noqa: E402
 
 DECISIONS, RUNS, SEED = 6, 2100, 7
 
@@ -41,14 +41,14 @@ def decide(host):
     return questions
 
 
-def verdict(host):
+def verify_over_http(host):
     return host.get("/v1/audit/verify?fromSeq=0&toSeq=1000000")
 
 
 def refused(check, data, trusted):
     try:
         check(data, trusted)
-    except Wrong:
+    except VerificationError:
         return True
     return False
 
@@ -61,7 +61,7 @@ def flips(data, count):
         yield at, bit, data[:at] + bytes([data[at] ^ bit]) + data[at + 1:]
 
 
-def unnoticed(check, data, trusted, count=400):
+def undetected_changes(check, data, trusted, count=400):
     return [f"byte {at} ^ {bit:#x}" for at, bit, changed in flips(data, count) if not refused(check, changed, trusted)]
 
 
@@ -96,7 +96,7 @@ def check_all(host, tally):
     report = tally.attempt("an exported log holds", lambda: check_log_bytes(log, trusted))
     told = {e["target"]: e for e in report["entries"] if e["action"] == "interrupt.resolve"}
     tally.check("every decision is told", set(told) ^ {q["interruptId"] for q in questions})
-    tally.check("one changed byte of the log is found", unnoticed(check_log_bytes, log, trusted))
+    tally.check("one changed byte of the log is found", undetected_changes(check_log_bytes, log, trusted))
     lines = log.splitlines(keepends=True)
     for name, changed in [("a missing line", lines[:3] + lines[4:]), ("swapped lines", lines[:3] + lines[4:2:-1] + lines[5:]),
                           ("a cut end", lines[:-1]), ("a line twice", lines[:4] + lines[3:])]:
@@ -109,7 +109,7 @@ def check_all(host, tally):
         entry = told[item["interruptId"]]
         same = same and (receipt["auditSequence"], receipt["decision"]) == (entry["seq"], entry["details"])
         tally.check(f"receipt {item['interruptId']}", not same and receipt)
-    tally.check("one changed byte of a receipt is found", unnoticed(check_receipt, raw, trusted))
+    tally.check("one changed byte of a receipt is found", undetected_changes(check_receipt, raw, trusted))
 
     (host.directory / "log.ndjson").write_bytes(log)
     (host.directory / "receipt.json").write_bytes(raw)
@@ -129,7 +129,7 @@ def check_all(host, tally):
 
     for n in range(RUNS):
         host.create("refund")
-    spacing = eventually(lambda: (v := verdict(host))["checkpoints"][-1]["atSequence"] >= RUNS - 100 and v, 30, "checkpoints")
+    spacing = eventually(lambda: (v := verify_over_http(host))["checkpoints"][-1]["atSequence"] >= RUNS - 100 and v, 30, "checkpoints")
     places = [0] + [c["atSequence"] for c in spacing["checkpoints"]]
     tally.check("checkpoints are close enough", max(b - a for a, b in zip(places, places[1:])) > 1000 and places)
     tally.check("the server finds its log sound", not spacing["chainValid"] and spacing["anomalies"])
@@ -137,7 +137,7 @@ def check_all(host, tally):
 
     host.kill()
     host.start()
-    tally.check("the log survives a kill", not verdict(host)["chainValid"])
+    tally.check("the log survives a kill", not verify_over_http(host)["chainValid"])
     tally.check("so does a receipt, word for word", host.call("GET", path).raw != raw)
     for name, sql in [
         ("a changed entry", "UPDATE audit SET body = replace(body, 'run.create', 'run.cancel') WHERE seq = 1500"),
@@ -150,7 +150,7 @@ def check_all(host, tally):
         saved = (host.directory / "tandem.db").read_bytes()
         tampered(host, sql)
         host.start()
-        found = verdict(host)
+        found = verify_over_http(host)
         tally.check(f"{name} in the file is found", found["chainValid"])
         tally.check(f"{name} is found from outside", command(host, "verify", *key) != 1)
         tally.check(f"{name} spoils an export", not refused(check_log_bytes, exported(host), trusted))

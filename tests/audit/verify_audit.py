@@ -21,7 +21,7 @@ RECEIPT_DOMAIN = b"tandem:receipt:v1\x00"
 SPACING = 1000  # entries one checkpoint covers at most
 
 
-class Wrong(Exception):
+class VerificationError(Exception):
     """What is wrong with the thing checked."""
 
 
@@ -37,28 +37,28 @@ def canonical(value):
     if isinstance(value, list):
         return b"[" + b",".join(map(canonical, value)) + b"]"
     if isinstance(value, float):
-        raise Wrong("a fraction where none belongs")
+        raise VerificationError("a fraction where none belongs")
     return json.dumps(value, ensure_ascii=False).encode()
 
 
 def parse(text):
     def closed(pairs):
         if len({name for name, _ in pairs}) != len(pairs):
-            raise Wrong("a name twice in one object")
+            raise VerificationError("a name twice in one object")
         return dict(pairs)
     try:
         return json.loads(text, object_pairs_hook=closed)
     except ValueError as error:
-        raise Wrong(f"not JSON: {error}") from None
+        raise VerificationError(f"not JSON: {error}") from None
 
 
 def unbase64(text):
     try:
         raw = base64.b64decode(text, validate=True)
     except (ValueError, TypeError):
-        raise Wrong("not base64") from None
+        raise VerificationError("not base64") from None
     if base64.b64encode(raw).decode() != text:
-        raise Wrong("base64 with stray bits")
+        raise VerificationError("base64 with stray bits")
     return raw
 
 
@@ -66,9 +66,9 @@ def load_key(spki):
     try:
         key = load_der_public_key(unbase64(spki))
     except ValueError:
-        raise Wrong("not a public key") from None
+        raise VerificationError("not a public key") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise Wrong("not an Ed25519 key")
+        raise VerificationError("not an Ed25519 key")
     return key
 
 
@@ -76,7 +76,7 @@ def check_signature(key, signature, message):
     try:
         key.verify(unbase64(signature), message)
     except InvalidSignature:
-        raise Wrong("the signature does not match") from None
+        raise VerificationError("the signature does not match") from None
 
 
 def merkle_root(leaves):
@@ -88,7 +88,7 @@ def merkle_root(leaves):
 
 def only(value, *names):
     if not isinstance(value, dict) or set(value) != set(names):
-        raise Wrong(f"an object that should have exactly {', '.join(names)}")
+        raise VerificationError(f"an object that should have exactly {', '.join(names)}")
     return [value[name] for name in names]
 
 
@@ -98,61 +98,61 @@ def check_log(lines, trusted):
     entries = []
     for raw in lines:
         if ended:
-            raise Wrong("something follows after the end")
+            raise VerificationError("something follows after the end")
         if not (raw.startswith(b"{") and raw.endswith(b"}")):
-            raise Wrong("a line that is not an object")
+            raise VerificationError("a line that is not an object")
         try:
             (kind, value), = parse(raw.decode()).items()
         except (ValueError, AttributeError):
-            raise Wrong("a line that is not an object with one member") from None
+            raise VerificationError("a line that is not an object with one member") from None
         if (key is None) != (kind == "audit"):
-            raise Wrong("the title is not the first line")
+            raise VerificationError("the title is not the first line")
         if kind == "audit":
             form, named = only(value, "format", "publicKey")
             if form != "tandem-audit-1" or named != trusted:
-                raise Wrong("not an export, or signed with another key")
+                raise VerificationError("not an export, or signed with another key")
             key = load_key(named)
         elif kind in ("entry", "withheld"):
             seq += 1
             if kind == "entry":
                 if value.get("seq") != seq or "prevHash" not in value or value["prevHash"] != before:
-                    raise Wrong(f"the chain is broken at entry {seq}")
+                    raise VerificationError(f"the chain is broken at entry {seq}")
                 if canonical({"entry": value}) != raw:
-                    raise Wrong(f"entry {seq} is not in canonical form")
+                    raise VerificationError(f"entry {seq} is not in canonical form")
                 before = sha256(canonical(value))
                 entries.append(value)
             else:
                 before, number = only(value, "hash", "seq")
                 if number != seq:
-                    raise Wrong(f"entry {number} stands where entry {seq} belongs")
+                    raise VerificationError(f"entry {number} stands where entry {seq} belongs")
                 withheld += 1
             leaves.append(before)
         elif kind == "checkpoint":
             name, at, root, signature = only(value, "checkpoint", "atSequence", "merkleRoot", "signature")
             seals += 1
             if name != f"cp-{seals}" or at != seq or len(leaves) != at - sealed or not 0 < len(leaves) <= SPACING:
-                raise Wrong(f"checkpoint {name} is out of place")
+                raise VerificationError(f"checkpoint {name} is out of place")
             if merkle_root(leaves) != root:
-                raise Wrong(f"checkpoint {name} does not seal these entries")
+                raise VerificationError(f"checkpoint {name} does not seal these entries")
             check_signature(key, signature, bytes.fromhex(root))
             sealed, leaves = at, []
         elif kind == "end":
             count, last = only(value, "entries", "hash")
             if (count, last) != (seq, before):
-                raise Wrong("it does not end where it says it does")
+                raise VerificationError("it does not end where it says it does")
             ended = True
         else:
-            raise Wrong(f"a line of an unknown kind {kind!r}")
+            raise VerificationError(f"a line of an unknown kind {kind!r}")
     if not ended:
-        raise Wrong("it was cut off")
+        raise VerificationError("it was cut off")
     if sealed < seq:
-        raise Wrong(f"no signature covers its entries after {sealed}")
+        raise VerificationError(f"no signature covers its entries after {sealed}")
     return {"entries": entries, "count": seq, "withheld": withheld, "checkpoints": seals}
 
 
 def check_log_bytes(data, trusted):
     if not data.endswith(b"\n"):
-        raise Wrong("it was cut off")
+        raise VerificationError("it was cut off")
     return check_log(data[:-1].split(b"\n"), trusted)
 
 
@@ -161,11 +161,11 @@ def check_receipt(data, trusted):
     try:
         receipt = parse(data.decode())
     except UnicodeDecodeError:
-        raise Wrong("not text") from None
+        raise VerificationError("not text") from None
     if not isinstance(receipt, dict) or not isinstance(receipt.get("signature"), str):
-        raise Wrong("no signature")
+        raise VerificationError("no signature")
     if receipt.get("format") != "tandem-receipt-1" or receipt.get("publicKey") != trusted:
-        raise Wrong("not a receipt, or signed with another key")
+        raise VerificationError("not a receipt, or signed with another key")
     signed = {name: value for name, value in receipt.items() if name != "signature"}
     check_signature(load_key(trusted), receipt["signature"], RECEIPT_DOMAIN + canonical(signed))
     return receipt
@@ -185,7 +185,7 @@ def main():
             report = check_log_bytes(given.file.read_bytes(), given.public_key)
             print(f"ok: {report['count']} entries, {report['checkpoints']} checkpoints, "
                   "sealed up to its end")
-    except Wrong as wrong:
+    except VerificationError as wrong:
         print(f"WRONG: {wrong}")
         return 1
     return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import inbox  # noqa: E402
-import past  # noqa: E402
+import run_history  # noqa: E402
 from devtools import Browser, find_chromium  # noqa: E402
 from host import ROOT, Host, Tally, eventually  # noqa: E402
 
@@ -101,7 +101,7 @@ def main():
         tally.attempt("the button cancels the run", lambda: cancel(page))
         page.screenshot(pictures / "cancelled.png")
         tally.attempt("the list shows it as cancelled", lambda: listed(page, host.base, path))
-        past.check(page, host, tally, pictures)
+        run_history.check(page, host, tally, pictures)
         tally.check("no errors and no policy violations in the browser", page.complaints)
         print(f"screenshots in {pictures}")
         return tally.close()

@@ -13,7 +13,7 @@ FOCUS = "document.activeElement"
 AMOUNT = "[name=\"v/editedArtifactData/amount\"]"
 
 
-def offered(page):
+def enabled_approvals(page):
     """The ways to approve that can be pressed now."""
     buttons = "[...document.querySelectorAll('#decide button[name=action]')]"
     return page.evaluate(f"{buttons}.filter(b => !b.hidden && !b.disabled && b.value.includes('accept'))"
@@ -53,16 +53,16 @@ def correct(page):
     page.press("e")
     page.wait(f"document.querySelector('#edit').open && {FOCUS}.closest('#edit') !== null", "focus in the form")
     amount = AMOUNT
-    if offered(page) != "accept":
-        raise AssertionError(f"nothing is changed, yet {offered(page)!r} is offered")
+    if enabled_approvals(page) != "accept":
+        raise AssertionError(f"nothing is changed, yet {enabled_approvals(page)!r} is offered")
     kinds = page.evaluate("[...document.querySelectorAll('#edit input, #edit select')].map(e => e.type).join()")
     for kind in ("number", "email", "date", "checkbox", "select-one"):
         if kind not in kinds:
             raise AssertionError(f"no {kind} field among {kinds}")
     page.evaluate("document.querySelector('#decide').noValidate = true")
     page.type(amount, "9999")
-    if offered(page) != "edit-accept":
-        raise AssertionError(f"there are changes, yet {offered(page)!r} is offered")
+    if enabled_approvals(page) != "edit-accept":
+        raise AssertionError(f"there are changes, yet {enabled_approvals(page)!r} is offered")
     page.click("#decide button[value=edit-accept]")
     page.wait(f"document.querySelector('{amount}')?.getAttribute('aria-invalid') === 'true'", "the complaint")
     shown = page.evaluate(f"document.querySelector('{amount}').closest('.field').textContent")
@@ -194,7 +194,7 @@ def decided_on_phone(page, host, question, pictures):
         page.call("Emulation.clearDeviceMetricsOverride")
 
 
-def quicker(page, host):
+def decided_by_somebody_else(page, host):
     """Somebody else decides: the card leaves by itself and says who it was."""
     page.open(f"{host.base}/console/inbox")
     page.wait(f"{ROWS} === 1", "one question left")
@@ -226,4 +226,4 @@ def check(page, host, tally, link, pictures):
     tally.attempt("after a reload nothing is lost", lambda: reload(page, host.base, question))
     tally.attempt("what was changed fits on a phone", lambda: decided_on_phone(page, host, question, pictures))
     tally.attempt("it works on a phone's width", lambda: phone(page, host, pictures))
-    tally.attempt("a decision of somebody else takes the card away", lambda: quicker(page, host))
+    tally.attempt("a decision of somebody else takes the card away", lambda: decided_by_somebody_else(page, host))

@@ -32,7 +32,7 @@ def create(host, key, provider, config):
     return host.call("POST", "/v1/runs", {"workflowId": FIXTURE, "configurable": {"mockProvider": mock}}, key=key)
 
 
-def all_of_them(host, published, tally):
+def check_all(host, published, tally):
     told = host.get("/.well-known/openwop", key=None)
     served = told["testing"]["mockProviders"]
     tally.check(f"{FIXTURE}: is advertised", FIXTURE not in told["fixtures"] and told["fixtures"])

@@ -38,7 +38,7 @@ def operations(document):
                 yield path, method, operation, item.get("parameters", [])
 
 
-def complaints(document):
+def problems(document):
     """Everything wrong with the document."""
     found = []
     if not re.match(r"3\.1\.", str(document.get("openapi"))):

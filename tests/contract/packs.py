@@ -40,7 +40,7 @@ def breaches(host, tally, ceiling):
     tally.check(f"{BREACHES}: says what was too much", (wrong or breach["observed"] <= ceiling) and breach)
 
 
-def all_of_them(host, tally):
+def check_all(host, tally):
     wasm = advertised(host, tally)
     greets(host, tally)
     breaches(host, tally, wasm.get("maxMemoryBytes"))

@@ -17,11 +17,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from host import ROOT, SHARED, Host, Tally, chain, eventually, node  # noqa: E402
 import chunks  # noqa: E402
-import families  # noqa: E402
+import child_runs  # noqa: E402
 import tools  # noqa: E402
 import packs  # noqa: E402
 import scenarios  # noqa: E402
-from openapi import complaints as openapi_complaints  # noqa: E402
+from openapi import problems as openapi_problems  # noqa: E402
 
 try:
     import jsonschema
@@ -204,16 +204,16 @@ def critics(host, published, tally):
     plan = [{"kind": "next-worker", "nextWorkerIds": ["contract-worker"]},
             {"kind": "terminate", "successCriteria": [{"key": "done", "met": True}]}]
 
-    def says(identity, variable, value):
+    def emits_variable(identity, variable, value):
         return chain(identity, node("say", "core.setVariable", name=variable, value=value))
-    loop = {**says("conformance-contract-checked", "x", 1), "nodes": [
+    loop = {**emits_variable("conformance-contract-checked", "x", 1), "nodes": [
         {**at, "id": "lead", "typeId": "core.orchestrator.supervisor",
          "config": {"mockDispatchPlan": plan, "verifier": verifier, "successCriteria": ["done"]}},
         {**at, "id": "send", "typeId": "core.dispatch", "config": {"outputMapping": {"text": "words"}}}],
         "edges": [{"id": "e1", "sourceNodeId": "lead", "targetNodeId": "send"},
                   {"id": "e2", "sourceNodeId": "send", "targetNodeId": "lead"}]}
     answer = {"verdict": "pass", "criteria": ["short", "secret words"], "confidence": 0.9, "feedback": "secret words"}
-    for document in (says("contract-worker", "words", "secret words"), says("contract-judge", "verdict", answer), loop):
+    for document in (emits_variable("contract-worker", "words", "secret words"), emits_variable("contract-judge", "verdict", answer), loop):
         reply = host.call("PUT", f"/v1/host/tandem/workflows/{document['id']}", document)
         tally.check(f"{document['id']} is registered", reply.status not in (200, 201) and reply)
     run = host.create("conformance-contract-checked")
@@ -346,7 +346,7 @@ def examples_run(host, tally):
 
 def openapi(host, tally):
     document = host.get("/v1/openapi.json", key=None)
-    tally.check("openapi.json", openapi_complaints(document)[:5])
+    tally.check("openapi.json", openapi_problems(document)[:5])
     served = set(document.get("paths", {}))
     wanted = {"/v1/runs", "/v1/runs/{runId}", "/v1/runs/{runId}/events", "/v1/host/tandem/workflows/{workflowId}"}
     tally.check("openapi.json names the routes", wanted - served)
@@ -377,11 +377,11 @@ def main():
             questions(host, published, tally)
             critics(host, published, tally)
             models(host, published, tally)
-            chunks.all_of_them(host, published, tally)
-            families.all_of_them(host, tally)
-            tools.all_of_them(host, published, tally, outside)
-            packs.all_of_them(host, tally)
-            scenarios.all_of_them(host, tally)
+            chunks.check_all(host, published, tally)
+            child_runs.check_all(host, tally)
+            tools.check_all(host, published, tally, outside)
+            packs.check_all(host, tally)
+            scenarios.check_all(host, tally)
             refusals(host, published, tally)
             debug_bundle(host, published, tally)
             audit(host, published, tally)

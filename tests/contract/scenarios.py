@@ -105,7 +105,7 @@ def webhook_names(host, tally):
     host.call("DELETE", f"/v1/webhooks/{reply['webhookId']}")
 
 
-def all_of_them(host, tally):
+def check_all(host, tally):
     document = host.get("/.well-known/openwop", key=None)
     fixtures = document["fixtures"]
     suppression = document["replay"].get("sideEffectSuppression")

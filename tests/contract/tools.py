@@ -41,7 +41,7 @@ def calling(tool, **config):
     return node("call", "core.mcp.toolCall", serverId=config.pop("server", "conformance"), toolName=tool, **config)
 
 
-def told(host, run, kind):
+def events_of_kind(host, run, kind):
     return [event for event in host.events(run) if event["type"] == kind]
 
 
@@ -58,7 +58,7 @@ def roundtrip(host, published, tally, outside):
     tally.check("the call carries a trace", not headers.get("traceparent", "").startswith("00-") and headers)
     log = host.events(run)
     tally.check(f"{FIXTURE}: events", [e for event in log for e in published.event_errors(event)][:3])
-    called, returned = (told(host, run, f"agent.tool{what}")[0] for what in ("Called", "Returned"))
+    called, returned = (events_of_kind(host, run, f"agent.tool{what}")[0] for what in ("Called", "Returned"))
     digest = hashlib.sha256(b'{"text":"roundtrip-probe"}').hexdigest()
     tally.check("arguments are told by their hash",
                 (called["payload"].get("argsHash"), "inputs" in called["payload"]) != (digest, False) and called)
@@ -66,12 +66,12 @@ def roundtrip(host, published, tally, outside):
     outcome = returned["payload"]["outcome"]
     tally.check("the outcome is told by its digest",
                 set(outcome) != {"resultSha256", "resultLength", "isError", "durationMs"} and outcome)
-    completed = told(host, run, "node.completed")[0]["payload"]
+    completed = events_of_kind(host, run, "node.completed")[0]["payload"]
     tally.check(f"{FIXTURE}: the result is marked",
                 (completed.get("contentTrust"), completed["outputs"]["contentTrust"]) != ("untrusted",) * 2 and completed)
 
 
-def ends(host, published, tally):
+def failures(host, published, tally):
     cases = [
         ("moan", {}, "completed", None),
         ("nothing", {}, "failed", "mcp_tool_error"),
@@ -101,7 +101,7 @@ def replay(host, tally, outside):
     before = len(outside.requests)
     reply = host.call("POST", f"/v1/runs/{run}:fork", {"fromSeq": 0, "mode": "replay"})
     fork = host.ended(reply.json["runId"])
-    same = [len(told(host, r, "agent.toolReturned")) for r in (told_of, fork["runId"])]
+    same = [len(events_of_kind(host, r, "agent.toolReturned")) for r in (told_of, fork["runId"])]
     tally.check("a replay tells of the call and makes none",
                 (fork["status"], same, len(outside.requests) - before) != ("completed", [1, 1], 0)
                 and (fork["status"], same, outside.requests[before:]))
@@ -111,13 +111,13 @@ def hidden(host, tally):
     tally.check("the key is in no log", KEY in host.log() and "it is")
 
 
-def all_of_them(host, published, tally, outside):
+def check_all(host, published, tally, outside):
     document = host.get("/.well-known/openwop", key=None)
     tools = document.get("mcp")
     tally.check("tools are advertised, and no server of our own", tools != {"supported": True, "serverUrls": []} and tools)
     tally.check(f"{FIXTURE} is advertised", FIXTURE not in document["fixtures"] and document["fixtures"])
     roundtrip(host, published, tally, outside)
-    ends(host, published, tally)
+    failures(host, published, tally)
     approval(host, tally)
     replay(host, tally, outside)
     hidden(host, tally)

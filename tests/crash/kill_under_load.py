@@ -70,7 +70,7 @@ def create(host, job, kind, deadline):
     raise AssertionError(f"job {job} was never acknowledged")
 
 
-def insist(action, deadline):
+def retry_until(action, deadline):
     while True:
         try:
             return action()
@@ -96,7 +96,7 @@ def log_problem(events, status, completions):
     return wrong and f"nodes completed (seen, wanted): {wrong}"
 
 
-def all_of(problems):
+def first_problems(problems):
     """The first few of many complaints, as one."""
     problems = [p for p in problems if p]
     return problems and f"{len(problems)}: " + "; ".join(problems[:3])
@@ -117,7 +117,7 @@ def effects_problem(outside, jobs, kinds):
                 if owner.setdefault(key, (job, path)) != (job, path):
                     problems.append(f"key {key} is shared by {owner[key]} and {(job, path)}")
     problems += [f"nobody asked for {call}" for call in keys]
-    return all_of(problems)
+    return first_problems(problems)
 
 
 def main():
@@ -161,15 +161,15 @@ def main():
                 tries += count
         print(f"{a.jobs} runs acknowledged after {tries} requests and {a.rounds} kills")
         tally.check("every key has a run of its own", len(set(runs.values())) != a.jobs and "runs are shared")
-        ends = {job: insist(lambda run=run: host.ended(run, 30), deadline) for job, run in runs.items()}
+        ends = {job: retry_until(lambda run=run: host.ended(run, 30), deadline) for job, run in runs.items()}
         logs = {job: host.events(run) for job, run in runs.items()}
-        tally.check("every acknowledged run completed", all_of(
+        tally.check("every acknowledged run completed", first_problems(
             f"job {job} {runs[job]} {end['status']} {end.get('error')}" for job, end in ends.items()
             if end["status"] != "completed"))
-        tally.check("logs have no gap, one end and every node once", all_of(
+        tally.check("logs have no gap, one end and every node once", first_problems(
             (problem := log_problem(logs[job], ends[job]["status"], kinds[jobs[job]][1])) and f"job {job}: {problem}"
             for job in jobs))
-        tally.check("a key asked again gives the same run", all_of(
+        tally.check("a key asked again gives the same run", first_problems(
             f"job {job}" for job in jobs if create(host, job, jobs[job], deadline)[0] != runs[job]))
         for kind in roots:
             listed = [row["runId"] for row in host.listed(f"workflowId={kind}")]
@@ -181,10 +181,10 @@ def main():
             children[job] = [e["payload"]["childRunId"] for e in logs[job] if e["type"] == "node.dispatched"]
         listed = {row["runId"] for row in host.listed("workflowId=crash-child")}
         named = {child for run in children.values() for child in run}
-        tally.check("one child for each parent, none orphaned", all_of(
+        tally.check("one child for each parent, none orphaned", first_problems(
             [f"job {job}: {len(set(run))} children" for job, run in children.items() if len(set(run)) != 1]
             + [f"orphan {child}" for child in listed ^ named]))
-        tally.check("children ended once", all_of(
+        tally.check("children ended once", first_problems(
             log_problem(host.events(child), host.ended(child)["status"], {"nap": 1, "within": 1}) for child in named))
         tally.check("effects kept their identity", effects_problem(outside, jobs, kinds))
         tally.check("no panic", "panicked" in host.log() and host.log()[-2000:])

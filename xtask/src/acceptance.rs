@@ -1,4 +1,4 @@
-//! The black-box suite, held to two lists: the groups served so far, and the cases in them that
+//! The black-box suite, held to two lists: the groups unexpected_passes so far, and the cases in them that
 //! wait for something not built yet. The second list only shrinks: a listed case that passes
 //! fails the task until its line is deleted.
 
@@ -50,7 +50,7 @@ pub(crate) fn acceptance(arguments: &[String]) -> Outcome {
     if !status.success() && status.code() != Some(1) {
         return Err(format!("the suite ended with {status}"));
     }
-    tally.verdict()
+    tally.outcome()
 }
 
 #[derive(Default)]
@@ -60,17 +60,17 @@ struct Tally {
     waiting: usize,
     failed: Vec<String>,
     /// Listed as waiting, but passing.
-    served: Vec<String>,
+    unexpected_passes: Vec<String>,
 }
 
 impl Tally {
     fn note(&mut self, line: &str, waiting: &BTreeMap<String, String>) {
-        let mut words = line.splitn(2, ' ');
-        let (verdict, rest) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let mut parts = line.splitn(2, ' ');
+        let (result, rest) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
         let name = rest.trim_start().split([' ', ':']).next().unwrap_or("");
-        match (verdict, waiting.get(name)) {
+        match (result, waiting.get(name)) {
             ("ok", None) => self.passed += 1,
-            ("ok", Some(_)) => self.served.push(name.to_owned()),
+            ("ok", Some(_)) => self.unexpected_passes.push(name.to_owned()),
             ("FAIL", None) => self.failed.push(name.to_owned()),
             ("FAIL", Some(reason)) => {
                 self.waiting += 1;
@@ -84,13 +84,13 @@ impl Tally {
         println!("{line}");
     }
 
-    fn verdict(self) -> Outcome {
-        for name in &self.served {
+    fn outcome(self) -> Outcome {
+        for name in &self.unexpected_passes {
             println!("{name} passes: delete its line in {WAITS}");
         }
         println!(
             "{} passed, {} failed, {} skipped, {} waiting",
-            self.passed + self.served.len(),
+            self.passed + self.unexpected_passes.len(),
             self.failed.len(),
             self.skipped,
             self.waiting,
@@ -98,7 +98,7 @@ impl Tally {
         if !self.failed.is_empty() {
             return Err(format!("failed: {}", self.failed.join(", ")));
         }
-        if !self.served.is_empty() {
+        if !self.unexpected_passes.is_empty() {
             return Err(format!("{WAITS} lists cases that pass"));
         }
         if self.passed == 0 {
@@ -115,9 +115,9 @@ fn is_total(line: &str) -> bool {
 
 fn only(arguments: &[String]) -> Result<Vec<String>, String> {
     let mut chosen = Vec::new();
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        match (word.as_str(), words.next()) {
+    let mut parts = arguments.iter();
+    while let Some(argument) = parts.next() {
+        match (argument.as_str(), parts.next()) {
             ("--only", Some(text)) => chosen.push(text.clone()),
             _ => return Err("usage: cargo xtask acceptance [--only TEXT]…".to_owned()),
         }
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn a_waiting_case_may_fail_but_not_pass() {
         let fine = ["ok    10_wire.run  0.1s", "FAIL  10_wire.gate: no gate"];
-        assert_eq!(tally(&fine).verdict(), Ok(()));
+        assert_eq!(tally(&fine).outcome(), Ok(()));
         assert!(
             tally(&["ok    10_wire.run  0.1s", "ok    10_wire.gate  0.1s"])
-                .verdict()
+                .outcome()
                 .is_err()
         );
     }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn any_other_failure_fails() {
         let failed = ["ok    10_wire.run  0.1s", "FAIL  10_wire.poll: late"];
-        assert!(tally(&failed).verdict().is_err());
-        assert!(tally(&["0 passed, 0 failed, 0 skipped"]).verdict().is_err());
+        assert!(tally(&failed).outcome().is_err());
+        assert!(tally(&["0 passed, 0 failed, 0 skipped"]).outcome().is_err());
     }
 }

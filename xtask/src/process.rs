@@ -87,12 +87,12 @@ fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let here = root();
-    let words = command.get_args().map(|word| {
-        let path = Path::new(word);
+    let arguments = command.get_args().map(|argument| {
+        let path = Path::new(argument);
         path.strip_prefix(&here).unwrap_or(path).to_string_lossy()
     });
     std::iter::once(name.to_string_lossy())
-        .chain(words)
+        .chain(arguments)
         .collect::<Vec<_>>()
         .join(" ")
 }

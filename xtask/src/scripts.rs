@@ -5,31 +5,31 @@ use crate::process::{python, release_binary, root, run, target};
 use std::process::Command;
 
 pub(crate) fn crash(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/crash/kill_under_load.py", arguments)
+    run_against_binary("tests/crash/kill_under_load.py", arguments)
 }
 
 pub(crate) fn two_hosts(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/agents/two_hosts.py", arguments)
+    run_against_binary("tests/agents/two_hosts.py", arguments)
 }
 
 pub(crate) fn contract(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/contract/published_schemas.py", arguments)
+    run_against_binary("tests/contract/published_schemas.py", arguments)
 }
 
 pub(crate) fn proof(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/audit/proof_of_decisions.py", arguments)
+    run_against_binary("tests/audit/proof_of_decisions.py", arguments)
 }
 
 pub(crate) fn moves(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/operations/move_house.py", arguments)
+    run_against_binary("tests/operations/backup_and_export.py", arguments)
 }
 
 pub(crate) fn abuse(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/abuse/run.py", arguments)
+    run_against_binary("tests/abuse/run.py", arguments)
 }
 
 pub(crate) fn browser(arguments: &[String]) -> Outcome {
-    against_the_binary("tests/browser/console.py", arguments)
+    run_against_binary("tests/browser/console.py", arguments)
 }
 
 pub(crate) fn bench(arguments: &[String]) -> Outcome {
@@ -40,7 +40,7 @@ pub(crate) fn bench(arguments: &[String]) -> Outcome {
     run(command.args(arguments))
 }
 
-fn against_the_binary(script: &str, arguments: &[String]) -> Outcome {
+fn run_against_binary(script: &str, arguments: &[String]) -> Outcome {
     let binary = release_binary()?;
     let mut command = python(&root().join(script), arguments);
     run(command.arg("--binary").arg(binary))

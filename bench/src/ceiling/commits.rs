@@ -2,7 +2,7 @@
 //! into one fsync by a bare loop, the same through our store, and one caller alone.
 
 use crate::client::Failure;
-use crate::load::Loaded;
+use crate::load::LoadResult;
 use crate::options::Options;
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tandem_record::{Actor, RunId, StreamId};
 use tandem_store::audit::Entry;
 use tandem_store::{
-    Append, Audit, AuditDraft, Commit, Log, NewEvent, ReadLog, ReadRuns, RunRow, Upkeep,
+    Append, Audit, AuditDraft, Commit, Log, Maintenance, NewEvent, ReadLog, ReadRuns, RunRow,
 };
 use tandem_store_sqlite::SqliteStore;
 use tokio::sync::{mpsc, oneshot};
@@ -29,7 +29,7 @@ pub(crate) struct Stored {
     /// The bodies as our store lays them down: those of one moment in one row.
     log: String,
     /// What the audit log tells of it: part of the same commit.
-    told: String,
+    audit_entry: String,
 }
 
 impl Stored {
@@ -39,12 +39,12 @@ impl Stored {
         let run = RunId::new(run);
         let slice = store.events(&StreamId::of_run(&run), None, 1000).await?;
         let row = store.run_of_any_tenant(&run).await?;
-        let told = store.audit_entries(0, 1000).await?;
+        let audit_entry = store.audit_entries(0, 1000).await?;
         store.close().await;
-        let mut told = told
+        let mut audit_entry = audit_entry
             .into_iter()
             .filter_map(|entry| String::from_utf8(entry.body).ok());
-        let told = told.find(|body| body.contains(run.as_str()));
+        let audit_entry = audit_entry.find(|body| body.contains(run.as_str()));
         let bodies: Vec<NewEvent> = slice
             .events
             .into_iter()
@@ -58,13 +58,13 @@ impl Stored {
             log: texts.join("\n"),
             bodies,
             row: row.ok_or("the run is not stored")?.row,
-            told: told.ok_or("the audit log does not tell of the run")?,
+            audit_entry: audit_entry.ok_or("the audit log does not tell of the run")?,
         })
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let events: usize = self.bodies.iter().map(|event| event.body.len()).sum();
-        events + self.told.len()
+        events + self.audit_entry.len()
     }
 
     /// The same run under another id of the same length.
@@ -98,7 +98,7 @@ fn insert(connection: &Connection, stored: &Stored, number: u64) -> rusqlite::Re
     let mut events = connection.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
     events.execute(params![key << 24, stored.row.created_at.0, stored.log])?;
     let mut audit = connection.prepare_cached("INSERT INTO audit VALUES (?1, ?2)")?;
-    audit.execute(params![key, stored.told])?;
+    audit.execute(params![key, stored.audit_entry])?;
     let row = stored.renamed(number);
     let mut run =
         connection.prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
@@ -119,7 +119,7 @@ pub(crate) async fn grouped(
     stored: &Stored,
     directory: &Path,
     options: &Options,
-) -> Result<Loaded, Failure> {
+) -> Result<LoadResult, Failure> {
     let connection = bare(&directory.join("grouped.db"))?;
     let (sender, receiver) = mpsc::channel::<(u64, oneshot::Sender<()>)>(CALLERS * 2);
     let what = stored.clone();
@@ -166,19 +166,19 @@ pub(crate) async fn through_store(
     let path = directory.join("store.db");
     let store = Arc::new(SqliteStore::open(path, Default::default())?);
     let (held, stored) = (Arc::clone(&store), stored.clone());
-    let told: Entry = serde_json::from_str(&stored.told)?;
+    let audit_entry: Entry = serde_json::from_str(&stored.audit_entry)?;
     let loaded = closed_loop(options.window, move |number| {
         let row = stored.renamed(number);
-        let told = AuditDraft::new(
+        let audit_entry = AuditDraft::new(
             row.created_at,
             Some(&row.tenant),
             &Actor::host(),
-            &told.action,
+            &audit_entry.action,
             row.run_id.as_str(),
-            told.details.clone(),
+            audit_entry.details.clone(),
         );
         let commit = Commit {
-            audit: vec![told],
+            audit: vec![audit_entry],
             appends: vec![Append {
                 stream: StreamId::of_run(&row.run_id),
                 after: None,
@@ -199,7 +199,7 @@ pub(crate) async fn through_store(
 async fn closed_loop<F>(
     window: Duration,
     commit: impl Fn(u64) -> F + Clone + Send + 'static,
-) -> Result<Loaded, Failure>
+) -> Result<LoadResult, Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send,
 {
@@ -211,15 +211,15 @@ where
             tokio::spawn(async move {
                 let mut waits = Vec::new();
                 while began.elapsed() < window {
-                    let asked = Instant::now();
+                    let sent_at = Instant::now();
                     commit(counter.fetch_add(1, Ordering::Relaxed)).await?;
-                    waits.push(asked.elapsed());
+                    waits.push(sent_at.elapsed());
                 }
                 Ok::<_, Failure>(waits)
             })
         })
         .collect();
-    let mut all = Loaded::default();
+    let mut all = LoadResult::default();
     for caller in callers {
         all.latencies.extend(caller.await??);
     }
@@ -237,11 +237,11 @@ pub(crate) fn single(
     let began = Instant::now();
     let mut waits = Vec::new();
     while began.elapsed() < options.window / 2 {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let transaction = connection.transaction()?;
         insert(&transaction, stored, waits.len() as u64 + 1)?;
         transaction.commit()?;
-        waits.push(asked.elapsed());
+        waits.push(sent_at.elapsed());
     }
     Ok(waits)
 }

@@ -1,7 +1,7 @@
 //! A server that does nothing but answer, on the same stack, in a process of its own.
 
 use crate::client::{Connection, Failure, get};
-use crate::load::{Loaded, Until, drive};
+use crate::load::{LoadResult, Until, drive};
 use crate::options::Options;
 use crate::scenario::runs::Exchange;
 use crate::server::free_address;
@@ -40,7 +40,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Loaded, Failure> {
+pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<LoadResult, Failure> {
     let address = free_address()?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["echo", &address.to_string()])
@@ -49,7 +49,7 @@ pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Lo
     let mut input = child.stdin.take().ok_or("no way to speak to the child")?;
     std::io::Write::write_all(&mut input, &exchange.answer)?;
     drop(input);
-    let child = Ended(child);
+    let child = KillOnDrop(child);
     let began = Instant::now();
     loop {
         if let Ok(mut connection) = Connection::open(address).await
@@ -69,9 +69,9 @@ pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Lo
 }
 
 /// Killed when no longer needed, however the measurement ends.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -68,7 +68,7 @@ impl Pairs {
 }
 
 /// For orientation: what our store and an HTTP server without any do.
-pub(crate) struct Around {
+pub(crate) struct ReferenceRates {
     pub(crate) through_store: f64,
     /// Exchanges per second with a server that does nothing.
     pub(crate) echo: f64,
@@ -76,7 +76,7 @@ pub(crate) struct Around {
     pub(crate) echo_latency: Latency,
 }
 
-impl Around {
+impl ReferenceRates {
     pub(crate) async fn measure(
         stored: &Stored,
         exchange: &Exchange,

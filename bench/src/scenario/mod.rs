@@ -1,10 +1,10 @@
 //! What is done to the server, one file each.
 
-pub(crate) mod crew;
-pub(crate) mod crowd;
+pub(crate) mod agents;
 pub(crate) mod neighbour;
 pub(crate) mod past;
 pub(crate) mod people;
 pub(crate) mod runs;
 pub(crate) mod start;
 pub(crate) mod streams;
+pub(crate) mod waiting_runs;

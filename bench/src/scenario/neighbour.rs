@@ -5,7 +5,7 @@ use crate::client::{Connection, Failure, KEY, NEIGHBOUR_KEY, request_as, text_fi
 use crate::load::{Latency, Until, drive};
 use crate::options::Options;
 use crate::server::Server;
-use crate::workflows::{FAMILY, HANGING};
+use crate::workflows::{HANGING, PARENT_AND_CHILD};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ const LARGE_BYTES: usize = 900_000;
 /// Samples at least, so that a p99 means something.
 const SAMPLES: usize = 500;
 /// How long a family may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Neighbour {
     pub(crate) quiet: Latency,
     pub(crate) attacked: Latency,
     /// From the creation of a parent to its end after its child's, under attack.
-    pub(crate) family: Latency,
+    pub(crate) parent_and_child: Latency,
     /// Large runs the attacker made meanwhile.
     pub(crate) large_runs: usize,
 }
@@ -46,12 +46,12 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Neighb
     let made = large_writers(server, &mut attack).await?;
     tokio::time::sleep(options.window / 4).await;
     let attacked = creates(server, span, SAMPLES).await?;
-    let family = families(server, span / 2).await?;
+    let parent_and_child = parents_and_children(server, span / 2).await?;
     attack.shutdown().await;
     Ok(Neighbour {
         quiet: Latency::of(quiet),
         attacked: Latency::of(attacked),
-        family: Latency::of(family),
+        parent_and_child: Latency::of(parent_and_child),
         large_runs: made.load(Ordering::Relaxed),
     })
 }
@@ -110,23 +110,23 @@ async fn creates(
     let mut waits = Vec::new();
     let began = Instant::now();
     while began.elapsed() < span || waits.len() < at_least {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let reply = connection.exchange(&request).await?;
         if reply.status != 201 {
             return Err(format!("create answered {}", reply.status).into());
         }
-        waits.push(asked.elapsed());
+        waits.push(sent_at.elapsed());
     }
     Ok(waits)
 }
 
-async fn families(server: &Server, span: Duration) -> Result<Vec<Duration>, Failure> {
+async fn parents_and_children(server: &Server, span: Duration) -> Result<Vec<Duration>, Failure> {
     let mut connection = Connection::open(server.address).await?;
-    let request = small(FAMILY);
+    let request = small(PARENT_AND_CHILD);
     let mut waits = Vec::new();
     let began = Instant::now();
     while began.elapsed() < span {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let made = connection.exchange(&request).await?;
         let run = text_field(made.body, "runId").ok_or("no run was created")?;
         let path = format!("/v1/runs/{run}");
@@ -136,12 +136,12 @@ async fn families(server: &Server, span: Duration) -> Result<Vec<Duration>, Fail
             if status.as_deref() == Some("completed") {
                 break;
             }
-            if asked.elapsed() > PATIENCE {
+            if sent_at.elapsed() > TIMEOUT {
                 return Err(format!("the family {run} is {status:?} after a minute").into());
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        waits.push(asked.elapsed());
+        waits.push(sent_at.elapsed());
     }
     Ok(waits)
 }

@@ -1,5 +1,5 @@
 //! The past of a long run: what it remembered at an event beside what it remembers now, and forks of
-//! it beside reading its log once, with few and with many other runs around.
+//! it beside reading its log once, with few and with many other runs reference.
 //!
 //! The scope is filled before the server starts, straight into the store: the way it was written does
 //! not matter here, only how much there is.
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tandem_record::{MemoryEntry, MemoryOrigin, RunId, Seq, TenantId, Timestamp};
-use tandem_store::{Commit, Log, MemoryRow, Upkeep};
+use tandem_store::{Commit, Log, Maintenance, MemoryRow};
 use tandem_store_sqlite::SqliteStore;
 
 /// Entries of the scope, by name.
 const ENTRIES: u64 = 10_000;
 /// The tenant of the key the server is started with.
 const TENANT: &str = "default";
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Past {
     pub(crate) events: u64,
@@ -52,13 +52,14 @@ pub(crate) async fn measure(options: &Options) -> Result<Past, Failure> {
     let now = reads(&mut connection, &memory, repeats).await?;
     let mut then = Vec::new();
     for at in [1, last / 2, last] {
-        let asked = format!("{memory}?atSeq={at}");
-        then.push(reads(&mut connection, &asked, repeats).await?);
+        let path_at = format!("{memory}?atSeq={at}");
+        then.push(reads(&mut connection, &path_at, repeats).await?);
     }
     let slower = |a: &Latency, b: &Latency| a.p50_ms.total_cmp(&b.p50_ms);
     let then = then.into_iter().max_by(slower).ok_or("nothing was read")?;
-    let seen: Value = serde_json::from_slice(connection.exchange(&get(&memory)).await?.body)?;
-    let entries = seen["entries"].as_array().map_or(0, Vec::len);
+    let memory_body: Value =
+        serde_json::from_slice(connection.exchange(&get(&memory)).await?.body)?;
+    let entries = memory_body["entries"].as_array().map_or(0, Vec::len);
 
     let events = format!("{path}/events");
     let log = reads(&mut connection, &events, repeats).await?;
@@ -125,10 +126,10 @@ async fn fill(directory: &Path) -> Result<(), Failure> {
 
 /// Waits for the run's end; its last sequence.
 async fn completed(connection: &mut Connection, run: &str) -> Result<u64, Failure> {
-    let question = get(&format!("/v1/runs/{run}"));
+    let request_bytes = get(&format!("/v1/runs/{run}"));
     let began = Instant::now();
     loop {
-        let reply = connection.exchange(&question).await?;
+        let reply = connection.exchange(&request_bytes).await?;
         let snapshot: Value = serde_json::from_slice(reply.body)?;
         match snapshot["status"].as_str() {
             Some("completed") => {
@@ -136,7 +137,7 @@ async fn completed(connection: &mut Connection, run: &str) -> Result<u64, Failur
                 return last.ok_or_else(|| "no lastSequence".into());
             }
             Some("failed" | "cancelled") => return Err(format!("{snapshot}").into()),
-            _ if began.elapsed() > PATIENCE => return Err(format!("run {run} hangs").into()),
+            _ if began.elapsed() > TIMEOUT => return Err(format!("run {run} hangs").into()),
             _ => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }
@@ -147,15 +148,15 @@ async fn reads(
     path: &str,
     repeats: usize,
 ) -> Result<Latency, Failure> {
-    let question = get(path);
+    let request_bytes = get(path);
     let mut waits = Vec::with_capacity(repeats);
     for _ in 0..repeats {
-        let asked = Instant::now();
-        let reply = connection.exchange(&question).await?;
+        let sent_at = Instant::now();
+        let reply = connection.exchange(&request_bytes).await?;
         if reply.status != 200 {
             return Err(format!("{path} answered {}", reply.status).into());
         }
-        waits.push(asked.elapsed());
+        waits.push(sent_at.elapsed());
     }
     Ok(Latency::of(waits))
 }
@@ -168,12 +169,12 @@ async fn forks(
     repeats: usize,
 ) -> Result<Latency, Failure> {
     let body = format!(r#"{{"mode":"{mode}","fromSeq":{from}}}"#);
-    let question = request("POST", &format!("{path}:fork"), "application/json", &body);
+    let request_bytes = request("POST", &format!("{path}:fork"), "application/json", &body);
     let mut waits = Vec::with_capacity(repeats);
     for _ in 0..repeats {
-        let asked = Instant::now();
-        let reply = connection.exchange(&question).await?;
-        waits.push(asked.elapsed());
+        let sent_at = Instant::now();
+        let reply = connection.exchange(&request_bytes).await?;
+        waits.push(sent_at.elapsed());
         if reply.status != 201 {
             let body = String::from_utf8_lossy(reply.body);
             return Err(format!("fork answered {}: {body:.300}", reply.status).into());

@@ -40,10 +40,10 @@ pub(crate) async fn measure(
     let mut waits = Vec::new();
     let began = Instant::now();
     while began.elapsed() < 2 * options.window {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let run = open(&mut connection).await?;
         accept(&mut connection, &run).await?;
-        waits.push(asked.elapsed());
+        waits.push(sent_at.elapsed());
     }
     commits.measure(stored, options)?;
     let few = beside(server, &mut connection, FEW).await?;
@@ -69,15 +69,15 @@ async fn beside(
     let mut reads = Vec::new();
     let mut answers = Vec::new();
     for run in made.runs.iter().take(SAMPLE) {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let reply = connection.exchange(&page).await?;
         if reply.status != 200 {
             return Err(format!("the inbox answered {}", reply.status).into());
         }
-        reads.push(asked.elapsed());
-        let asked = Instant::now();
+        reads.push(sent_at.elapsed());
+        let sent_at = Instant::now();
         accept(connection, run).await?;
-        answers.push(asked.elapsed());
+        answers.push(sent_at.elapsed());
     }
     Ok(Inbox {
         first_page: Latency::of(reads),
@@ -104,14 +104,14 @@ async fn accept(connection: &mut Connection, run: &str) -> Result<(), Failure> {
     if text_field(reply.body, "status").as_deref() == Some("completed") {
         return Ok(());
     }
-    let question = get(&format!("/v1/runs/{run}"));
-    let asked = Instant::now();
+    let request_bytes = get(&format!("/v1/runs/{run}"));
+    let sent_at = Instant::now();
     loop {
-        let reply = connection.exchange(&question).await?;
+        let reply = connection.exchange(&request_bytes).await?;
         if text_field(reply.body, "status").as_deref() == Some("completed") {
             return Ok(());
         }
-        if asked.elapsed() > Duration::from_secs(10) {
+        if sent_at.elapsed() > Duration::from_secs(10) {
             return Err(format!("run {run} did not complete").into());
         }
     }

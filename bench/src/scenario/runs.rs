@@ -4,7 +4,7 @@
 use crate::ceiling::Commits;
 use crate::ceiling::commits::Stored;
 use crate::client::{Connection, Failure, create, get, text_field};
-use crate::load::{Latency, Loaded, Until, drive, median};
+use crate::load::{Latency, LoadResult, Until, drive, median};
 use crate::options::Options;
 use crate::server::Server;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ pub(crate) async fn measure(
     let mut rates = Vec::new();
     let mut latencies = Vec::new();
     let mut slowest = Vec::new();
-    let mut last = Loaded::default();
+    let mut last = LoadResult::default();
     for _ in 0..options.windows {
         let began = Instant::now();
         let window = Until::Elapsed(options.window);
@@ -107,10 +107,10 @@ async fn all_done(server: &Server, workflow: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(server.address).await?;
     let began = Instant::now();
     for status in ["pending", "running"] {
-        let question = get(&format!(
+        let request_bytes = get(&format!(
             "/v1/host/tandem/runs?workflowId={workflow}&status={status}&limit=1"
         ));
-        while text_field(connection.exchange(&question).await?.body, "runId").is_some() {
+        while text_field(connection.exchange(&request_bytes).await?.body, "runId").is_some() {
             if began.elapsed() > Duration::from_secs(30) {
                 return Err(format!("runs of {workflow} are {status} after 30 s").into());
             }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub(crate) struct Streams {
     pub(crate) subscribers: usize,
@@ -49,8 +49,8 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Stream
 /// Reads one stream to its end; the number of events, which came as 0, 1, 2, … or it is an error.
 async fn follow(address: SocketAddr, path: String) -> Result<usize, Failure> {
     let mut stream = Connection::open(address).await?.into_stream();
-    let question = request("GET", &path, "text/event-stream", "");
-    stream.write_all(&question).await?;
+    let request_bytes = request("GET", &path, "text/event-stream", "");
+    stream.write_all(&request_bytes).await?;
     let mut buffer = Vec::with_capacity(16 * 1024);
     let mut count = 0;
     let reading = async {
@@ -63,7 +63,7 @@ async fn follow(address: SocketAddr, path: String) -> Result<usize, Failure> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await??;
+    tokio::time::timeout(TIMEOUT, reading).await??;
     Ok(count)
 }
 

@@ -15,7 +15,7 @@ pub const RESERVED_ROLE: &str = "conformance";
 
 /// Why a key may not be made, rotated or revoked by a caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Overreach {
+pub enum KeyChangeDenied {
     #[error("the scope {0} is not the caller's to give or take")]
     Scope(Scope),
     #[error("the key is bound to another workspace than the caller, or to none")]
@@ -34,86 +34,85 @@ pub enum Overreach {
 }
 
 /// What a key may do, whether it exists or is yet to be made.
-struct Powers<'a> {
+struct KeyPermissions<'a> {
     scopes: ScopeSet,
     workspace: Option<&'a WorkspaceId>,
     test: bool,
 }
 
-fn check_not_above(caller: &Identity, key: &Powers<'_>) -> Result<(), Overreach> {
+fn check_not_above(caller: &Identity, key: &KeyPermissions<'_>) -> Result<(), KeyChangeDenied> {
     let missing = key.scopes.iter().find(|s| !caller.scopes.contains(*s));
     if let Some(scope) = missing {
-        return Err(Overreach::Scope(scope));
+        return Err(KeyChangeDenied::Scope(scope));
     }
     if caller.workspace.is_some() && caller.workspace.as_ref() != key.workspace {
-        return Err(Overreach::Workspace);
+        return Err(KeyChangeDenied::Workspace);
     }
     if caller.test_key && !key.test {
-        return Err(Overreach::LiveKey);
+        return Err(KeyChangeDenied::LiveKey);
     }
     Ok(())
 }
 
 /// Whether the caller decides who may decide, in every workspace.
-fn rules_over_people(caller: &Identity) -> bool {
+fn manages_groups(caller: &Identity) -> bool {
     caller.scopes.contains(Scope::Groups) && caller.workspace.is_none()
 }
 
-fn check_roles(caller: &Identity, roles: &[String]) -> Result<(), Overreach> {
-    let may_give = |role: &String| {
-        caller.has_role(role) || (role != RESERVED_ROLE && rules_over_people(caller))
-    };
+fn check_roles(caller: &Identity, roles: &[String]) -> Result<(), KeyChangeDenied> {
+    let may_give =
+        |role: &String| caller.has_role(role) || (role != RESERVED_ROLE && manages_groups(caller));
     match roles.iter().find(|role| !may_give(role)) {
-        Some(role) => Err(Overreach::Role(role.clone())),
+        Some(role) => Err(KeyChangeDenied::Role(role.clone())),
         None => Ok(()),
     }
 }
 
-/// The end of a key made by the caller: as asked, and with the caller's own key when nothing is asked.
-pub fn end_of_made(
+/// The end of a key made by the caller: as requested, and with the caller's own key when nothing is requested.
+pub fn expiry_of_new_key(
     caller: &Identity,
-    asked: Option<Timestamp>,
-) -> Result<Option<Timestamp>, Overreach> {
-    match (caller.expires_at, asked) {
-        (Some(end), Some(asked)) if asked > end => Err(Overreach::Outlives(end)),
-        (end, asked) => Ok(asked.or(end)),
+    requested: Option<Timestamp>,
+) -> Result<Option<Timestamp>, KeyChangeDenied> {
+    match (caller.expires_at, requested) {
+        (Some(end), Some(requested)) if requested > end => Err(KeyChangeDenied::Outlives(end)),
+        (end, requested) => Ok(requested.or(end)),
     }
 }
 
 /// Whether the caller may make this key.
-pub fn may_make(caller: &Identity, new: &NewKey) -> Result<(), Overreach> {
-    let powers = Powers {
+pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDenied> {
+    let permissions = KeyPermissions {
         scopes: new.scopes,
         workspace: new.workspace.as_ref(),
         test: new.test,
     };
-    check_not_above(caller, &powers)?;
+    check_not_above(caller, &permissions)?;
     check_roles(caller, &new.roles)?;
     let own = |name: &Principal| *name == caller.principal;
-    if !new.principal.as_ref().is_none_or(own) && !rules_over_people(caller) {
-        return Err(Overreach::Principal);
+    if !new.principal.as_ref().is_none_or(own) && !manages_groups(caller) {
+        return Err(KeyChangeDenied::Principal);
     }
-    end_of_made(caller, new.expires_at).map(drop)
+    expiry_of_new_key(caller, new.expires_at).map(drop)
 }
 
 /// Whether the caller may have a second key like this one, which acts as the same principal.
-pub fn may_rotate(caller: &Identity, key: &KeyRecord) -> Result<(), Overreach> {
+pub fn may_rotate_key(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied> {
     check_reach(caller, key)?;
     check_roles(caller, &key.roles)?;
     // Who acts through a key matters where it decides.
     let decides = ScopeSet::from_stored(&key.scopes).contains(Scope::ApprovalsRespond);
-    if decides && key.principal != caller.principal && !rules_over_people(caller) {
-        return Err(Overreach::Principal);
+    if decides && key.principal != caller.principal && !manages_groups(caller) {
+        return Err(KeyChangeDenied::Principal);
     }
     Ok(())
 }
 
 /// Whether the caller may revoke this key of its tenant, given the one that is [`protected`].
-pub fn may_revoke(
+pub fn may_revoke_key(
     caller: &Identity,
     key: &KeyRecord,
     protected: Option<&KeyRecord>,
-) -> Result<(), Overreach> {
+) -> Result<(), KeyChangeDenied> {
     let itself = *caller.key_id == *key.key_id;
     if protected.is_some_and(|protected| protected.key_id == key.key_id) {
         let outlives = match (caller.expires_at, key.expires_at) {
@@ -123,7 +122,7 @@ pub fn may_revoke(
         };
         let follows = caller.principal == key.principal && outlives;
         if itself || !follows || check_reach(caller, key).is_err() {
-            return Err(Overreach::Protected);
+            return Err(KeyChangeDenied::Protected);
         }
         return Ok(());
     }
@@ -133,13 +132,13 @@ pub fn may_revoke(
     check_reach(caller, key)
 }
 
-fn check_reach(caller: &Identity, key: &KeyRecord) -> Result<(), Overreach> {
-    let powers = Powers {
+fn check_reach(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied> {
+    let permissions = KeyPermissions {
         scopes: ScopeSet::from_stored(&key.scopes),
         workspace: key.workspace.as_ref(),
         test: Identity::of_key(key).test_key,
     };
-    check_not_above(caller, &powers)
+    check_not_above(caller, &permissions)
 }
 
 /// The key of a tenant that nobody else may take away, so that somebody can always administer its

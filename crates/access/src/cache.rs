@@ -23,7 +23,7 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<Digest, Entry>,
-    /// Counts invalidations. A lookup that began before one must not be remembered after it: it
+    /// Counts invalidations. A lookup that epoch_at_read before one must not be remembered after it: it
     /// may have read the record as it was before the revocation.
     epoch: u64,
 }
@@ -33,25 +33,31 @@ struct Entry {
     cached_at: Timestamp,
 }
 
-/// Proof of when a store read began; see [`Inner::epoch`].
-pub(crate) struct Began(u64);
+/// Proof of when a store read epoch_at_read; see [`Inner::epoch`].
+pub(crate) struct CacheEpoch(u64);
 
 impl Cache {
-    pub(crate) fn get(&self, digest: &Digest, now: Timestamp) -> Result<Identity, Began> {
+    pub(crate) fn get(&self, digest: &Digest, now: Timestamp) -> Result<Identity, CacheEpoch> {
         let inner = self.inner.lock();
         match inner.entries.get(digest) {
             Some(entry) if entry.is_fresh(now) => Ok(entry.identity.clone()),
-            _ => Err(Began(inner.epoch)),
+            _ => Err(CacheEpoch(inner.epoch)),
         }
     }
 
-    pub(crate) fn put(&self, digest: Digest, identity: Identity, began: &Began, now: Timestamp) {
+    pub(crate) fn put(
+        &self,
+        digest: Digest,
+        identity: Identity,
+        epoch_at_read: &CacheEpoch,
+        now: Timestamp,
+    ) {
         let mut inner = self.inner.lock();
-        if inner.epoch != began.0 {
+        if inner.epoch != epoch_at_read.0 {
             return;
         }
         if inner.entries.len() >= CAPACITY && !inner.entries.contains_key(&digest) {
-            inner.make_room(now);
+            inner.evict(now);
         }
         inner.entries.insert(
             digest,
@@ -62,7 +68,7 @@ impl Cache {
         );
     }
 
-    pub(crate) fn forget_key(&self, key_id: &str) {
+    pub(crate) fn remove_key(&self, key_id: &str) {
         let mut inner = self.inner.lock();
         inner.epoch += 1;
         inner
@@ -77,7 +83,7 @@ impl Cache {
 }
 
 impl Inner {
-    fn make_room(&mut self, now: Timestamp) {
+    fn evict(&mut self, now: Timestamp) {
         self.entries.retain(|_, entry| entry.is_fresh(now));
         if self.entries.len() >= CAPACITY {
             let oldest = self

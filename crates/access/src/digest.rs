@@ -34,11 +34,11 @@ impl Digest {
 
     /// Takes the same time wherever the two differ.
     pub(crate) fn matches_hex(self, stored: &str) -> bool {
-        same(self.to_hex().as_bytes(), stored.as_bytes())
+        constant_time_eq(self.to_hex().as_bytes(), stored.as_bytes())
     }
 }
 
 /// Constant-time equality; only the lengths may be learned from timing.
-pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
+pub(crate) fn constant_time_eq(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }

@@ -2,7 +2,9 @@
 
 use crate::{Scope, ScopeSet};
 use std::sync::Arc;
-use tandem_record::{Actor, Owner, Partition, Principal, TenantId, Timestamp, Via, WorkspaceId};
+use tandem_record::{
+    Actor, AuthMethod, Owner, Partition, Principal, TenantId, Timestamp, WorkspaceId,
+};
 use tandem_store::KeyRecord;
 
 /// Cheap to clone, and free of secrets: it may be logged.
@@ -37,13 +39,16 @@ pub(crate) const TEST_ID: &str = "key_test_";
 
 /// What a tenant's name ends in on the side of its test keys. Everything is kept by tenant, so a
 /// name of its own keeps the two sides apart and shows on everything made there.
-const TEST_SIDE: &str = "~test";
+const TEST_TENANT_SUFFIX: &str = "~test";
 
 /// The role of a tenant that runs conformance tests.
 const CONFORMANCE_ROLE: &str = "conformance";
 /// Tenants that may have keys which act in this one.
-pub(crate) fn homes(tenant: &TenantId) -> impl Iterator<Item = TenantId> {
-    let live = tenant.as_str().strip_suffix(TEST_SIDE).map(TenantId::from);
+pub(crate) fn key_tenants(tenant: &TenantId) -> impl Iterator<Item = TenantId> {
+    let live = tenant
+        .as_str()
+        .strip_suffix(TEST_TENANT_SUFFIX)
+        .map(TenantId::from);
     std::iter::once(tenant.clone()).chain(live)
 }
 
@@ -51,7 +56,7 @@ impl Identity {
     pub fn of_key(record: &KeyRecord) -> Self {
         let test_key = record.key_id.starts_with(TEST_ID);
         let tenant = match test_key {
-            true => TenantId::from(format!("{}{TEST_SIDE}", record.tenant)),
+            true => TenantId::from(format!("{}{TEST_TENANT_SUFFIX}", record.tenant)),
             false => record.tenant.clone(),
         };
         Self {
@@ -76,23 +81,23 @@ impl Identity {
 
     /// The same tenant on the side this key does not act on: of a test key the live tenant, of a
     /// live key the tenant of its test keys.
-    pub fn other_side(&self) -> TenantId {
+    pub fn counterpart_tenant(&self) -> TenantId {
         match self.test_key {
-            true => self.home(),
-            false => TenantId::from(format!("{}{TEST_SIDE}", self.tenant)),
+            true => self.key_tenant(),
+            false => TenantId::from(format!("{}{TEST_TENANT_SUFFIX}", self.tenant)),
         }
     }
 
     /// The tenant that has the key itself, whichever side the key is for.
-    pub fn home(&self) -> TenantId {
-        let side = self.tenant.as_str().strip_suffix(TEST_SIDE);
+    pub fn key_tenant(&self) -> TenantId {
+        let side = self.tenant.as_str().strip_suffix(TEST_TENANT_SUFFIX);
         match side.filter(|_| self.test_key) {
-            Some(home) => TenantId::from(home),
+            Some(live) => TenantId::from(live),
             None => self.tenant.clone(),
         }
     }
 
-    pub fn may(&self, scope: Scope) -> Result<(), Denied> {
+    pub fn require_scope(&self, scope: Scope) -> Result<(), Denied> {
         if self.scopes.contains(scope) {
             Ok(())
         } else {
@@ -113,7 +118,7 @@ impl Identity {
     /// The caller as the audit log will know it.
     pub fn actor(&self) -> Actor {
         Actor {
-            via: Via::Key(Arc::clone(&self.key_id)),
+            auth_method: AuthMethod::Key(Arc::clone(&self.key_id)),
             principal: Some(self.principal.clone()),
             roles: Arc::clone(&self.roles),
             acting_for: None,

@@ -7,9 +7,9 @@ use crate::authority;
 use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
 use crate::cache::Cache;
 use crate::digest::Digest;
-use crate::ended::{Ended, Listeners};
-use crate::identity::{Identity, LIVE_ID, TEST_ID, homes};
-use crate::readers::{Readers, later};
+use crate::end_signal::{EndSignal, Listeners};
+use crate::identity::{Identity, LIVE_ID, TEST_ID, key_tenants};
+use crate::run_reader_cache::{RunReaderCache, later_expiry};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
@@ -95,12 +95,12 @@ pub enum KeyError {
     AlreadyExpired,
     /// Such a name would stand for all of them.
     #[error("a tenant or workspace needs a name of 1 to {MAX_NAME_CHARS} characters")]
-    Nameless,
+    InvalidName,
     #[error("there is no such key")]
     NotFound,
     /// A dead key has no grace window left to rotate in.
     #[error("the key is revoked or expired; make a new one instead")]
-    Dead,
+    Inactive,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -109,7 +109,7 @@ pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
     listeners: Listeners,
-    readers: Readers,
+    readers: RunReaderCache,
     /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
@@ -120,7 +120,7 @@ impl Keyring {
             store,
             cache: Cache::default(),
             listeners: Listeners::default(),
-            readers: Readers::default(),
+            readers: RunReaderCache::default(),
             configured: Mutex::default(),
         }
     }
@@ -166,7 +166,7 @@ impl Keyring {
         }
         let digest = Digest::of(secret);
         let record = match self.store.key_by_hash(&digest.to_hex()).await? {
-            Some(known) => known,
+            Some(existing) => existing,
             None => {
                 new.test |= secret.starts_with(TEST_PREFIX);
                 self.register(digest, new, None, &Actor::host(), now)
@@ -194,7 +194,7 @@ impl Keyring {
         ];
         let is_name = |name: &str| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
         if !names.into_iter().flatten().all(is_name) {
-            return Err(KeyError::Nameless);
+            return Err(KeyError::InvalidName);
         }
         let kind = if new.test { TEST_ID } else { LIVE_ID };
         let key_id = format!("{kind}{:016x}", u64::from_be_bytes(random_bytes()));
@@ -211,9 +211,9 @@ impl Keyring {
             revoked_at: None,
             key_id,
         };
-        let told = told_made(&record, rotated, by, now);
-        self.store.put_key(record.clone(), told).await?;
-        self.readers.forget();
+        let audit = key_created_draft(&record, rotated, by, now);
+        self.store.put_key(record.clone(), audit).await?;
+        self.readers.clear();
         Ok(record)
     }
 
@@ -241,13 +241,13 @@ impl Keyring {
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let asked = (principal.clone(), of.clone());
-        let began = match self.readers.get(&asked, now) {
-            Ok(known) => return Ok(known.is_some_and(|end| !has_ended(end, now))),
-            Err(began) => began,
+        let cache_key = (principal.clone(), of.clone());
+        let epoch_at_read = match self.readers.get(&cache_key, now) {
+            Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
+            Err(epoch_at_read) => epoch_at_read,
         };
         let mut end = None;
-        for tenant in homes(&of.tenant) {
+        for tenant in key_tenants(&of.tenant) {
             let keys = self.store.list_keys(Some(&tenant)).await?;
             let good = keys.iter().filter(|key| {
                 key.principal == *principal
@@ -255,12 +255,14 @@ impl Keyring {
                     && !has_ended(key.expires_at, now)
             });
             for identity in good.map(Identity::of_key) {
-                if identity.may(Scope::RunsRead).is_ok() && identity.partition().covers(of) {
-                    end = later(end, Some(identity.expires_at));
+                if identity.require_scope(Scope::RunsRead).is_ok()
+                    && identity.partition().covers(of)
+                {
+                    end = later_expiry(end, Some(identity.expires_at));
                 }
             }
         }
-        self.readers.put(asked, end, began, now);
+        self.readers.put(cache_key, end, epoch_at_read, now);
         Ok(end.is_some())
     }
 
@@ -274,9 +276,9 @@ impl Keyring {
             return Err(Unauthenticated::Unknown.into());
         }
         let digest = Digest::of(presented);
-        let began = match self.cache.get(&digest, now) {
+        let epoch_at_read = match self.cache.get(&digest, now) {
             Ok(identity) => return Ok(unexpired(identity, now)?),
-            Err(began) => began,
+            Err(epoch_at_read) => epoch_at_read,
         };
         let record = self.store.key_by_hash(&digest.to_hex()).await?;
         // The store's lookup need not compare in constant time, or even compare case exactly;
@@ -288,7 +290,8 @@ impl Keyring {
             return Err(Unauthenticated::Revoked.into());
         }
         let identity = unexpired(Identity::of_key(&record), now)?;
-        self.cache.put(digest, identity.clone(), &began, now);
+        self.cache
+            .put(digest, identity.clone(), &epoch_at_read, now);
         Ok(identity)
     }
 
@@ -306,15 +309,15 @@ impl Keyring {
         by: &Actor,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let told = AuditDraft::new(now, Some(tenant), by, "key.revoked", key_id, Object::new());
-        let revoked = self.store.revoke_key(tenant, key_id, now, told).await;
+        let audit = AuditDraft::new(now, Some(tenant), by, "key.revoked", key_id, Object::new());
+        let revoked = self.store.revoke_key(tenant, key_id, now, audit).await;
         // Also after a fault: the store may have revoked the key before it failed to say so.
-        self.cache.forget_key(key_id);
+        self.cache.remove_key(key_id);
         // A tenant without such a key ends nobody's streams.
         if !matches!(revoked, Ok(false)) {
             self.listeners.end(key_id);
         }
-        self.readers.forget();
+        self.readers.clear();
         revoked
     }
 
@@ -325,7 +328,7 @@ impl Keyring {
         identity: &Identity,
         secret: &str,
         now: Timestamp,
-    ) -> Result<Ended, AuthenticateError> {
+    ) -> Result<EndSignal, AuthenticateError> {
         let ended = self.listeners.listen(&identity.key_id);
         // It may have been revoked before anybody listened.
         self.authenticate(secret, now).await?;
@@ -351,7 +354,7 @@ impl Keyring {
             .ok_or(KeyError::NotFound)?;
         let identity = Identity::of_key(&old);
         if old.revoked_at.is_some() || has_ended(old.expires_at, now) {
-            return Err(KeyError::Dead);
+            return Err(KeyError::Inactive);
         }
         let new = NewKey {
             name: old.name,
@@ -373,7 +376,12 @@ impl Keyring {
 }
 
 /// What the audit log says of a new key: what it may do, never what opens it.
-fn told_made(key: &KeyRecord, rotated: Option<&str>, by: &Actor, now: Timestamp) -> AuditDraft {
+fn key_created_draft(
+    key: &KeyRecord,
+    rotated: Option<&str>,
+    by: &Actor,
+    now: Timestamp,
+) -> AuditDraft {
     let mut details = Object::new();
     details.insert("holder".to_owned(), json!(key.principal));
     details.insert("scopes".to_owned(), json!(key.scopes));

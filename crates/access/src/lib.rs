@@ -16,15 +16,15 @@ mod authority;
 mod bearer;
 mod cache;
 mod digest;
-mod ended;
+mod end_signal;
 mod identity;
 mod keyring;
 mod link;
 mod login;
 mod policy;
 mod rate;
-mod readers;
 mod roster;
+mod run_reader_cache;
 mod scope;
 mod secret;
 mod sessions;
@@ -33,9 +33,12 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
-pub use authority::{Overreach, RESERVED_ROLE, end_of_made, may_make, may_revoke, may_rotate};
+pub use authority::{
+    KeyChangeDenied, RESERVED_ROLE, expiry_of_new_key, may_create_key, may_revoke_key,
+    may_rotate_key,
+};
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
-pub use ended::Ended;
+pub use end_signal::EndSignal;
 pub use identity::{Denied, Identity};
 pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
 pub use link::{LinkClaims, LinkIntent, LinkSigner, fresh_link_secret};

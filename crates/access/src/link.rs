@@ -25,10 +25,15 @@ pub struct LinkClaims {
 impl LinkClaims {
     /// A link to a question `run` waits for, as it is given out `now`: never longer than the question
     /// itself can be answered.
-    pub fn to(run: &RunId, open: &InterruptView, intent: LinkIntent, now: Timestamp) -> Self {
-        let asked = open.interrupt.requested_at;
-        let windows = now.ms_since(asked) / WINDOW_MS + 2;
-        let end = asked.plus_ms(windows * WINDOW_MS);
+    pub fn for_interrupt(
+        run: &RunId,
+        open: &InterruptView,
+        intent: LinkIntent,
+        now: Timestamp,
+    ) -> Self {
+        let requested_at = open.interrupt.requested_at;
+        let windows = now.ms_since(requested_at) / WINDOW_MS + 2;
+        let end = requested_at.plus_ms(windows * WINDOW_MS);
         let (run_id, node_id) = open
             .mirrors
             .clone()
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_we_signed_is_read() {
+    fn only_own_signatures_are_accepted() {
         let old = LinkSigner::new(vec![b"old".to_vec()]);
         let rotated = LinkSigner::new(vec![b"new".to_vec(), b"old".to_vec()]);
         let token = old.sign(&claims());

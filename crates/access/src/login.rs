@@ -63,7 +63,7 @@ impl LoginCodes {
     }
 
     /// Drops every code that stands for a key, when the key is revoked.
-    pub fn forget_key(&self, key_id: &str) {
+    pub fn remove_key(&self, key_id: &str) {
         self.pending
             .lock()
             .retain(|_, entry| &*entry.identity.key_id != key_id);

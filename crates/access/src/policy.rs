@@ -6,18 +6,18 @@
 //! for a person is honoured or denied, never replaced by another.
 
 use crate::roster::{Decider, Person};
-use tandem_record::{DecisionPolicy, Denial, Standing, Verdict};
+use tandem_record::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial};
 
 /// A signed link is all there is.
-pub fn may_decide_by_link(policy: &DecisionPolicy) -> Verdict {
-    if policy.binds_identity() {
-        Verdict::Denied(Denial::LinkTooWeak)
+pub fn may_decide_by_link(policy: &DecisionPolicy) -> DecisionAuthorization {
+    if policy.requires_identity() {
+        DecisionAuthorization::Denied(Denial::LinkTooWeak)
     } else {
-        Verdict::Granted(Standing::default())
+        DecisionAuthorization::Granted(DeciderSnapshot::default())
     }
 }
 
-pub fn may_decide(policy: &DecisionPolicy, who: &Decider) -> Verdict {
+pub fn may_decide(policy: &DecisionPolicy, who: &Decider) -> DecisionAuthorization {
     let own = &who.person;
     match who
         .acting_for
@@ -25,33 +25,33 @@ pub fn may_decide(policy: &DecisionPolicy, who: &Decider) -> Verdict {
         .filter(|name| **name != own.principal)
     {
         Some(name) => match who.delegators.iter().find(|d| d.principal == *name) {
-            Some(delegator) => weigh(policy, who, delegator),
-            None => Verdict::Denied(Denial::NotDelegated),
+            Some(delegator) => evaluate(policy, who, delegator),
+            None => DecisionAuthorization::Denied(Denial::NotDelegated),
         },
         None => {
-            let first = weigh(policy, who, own);
+            let first = evaluate(policy, who, own);
             // Told to speak for themselves, or able to: no need to look further.
-            if who.acting_for.is_some() || matches!(first, Verdict::Granted(_)) {
+            if who.acting_for.is_some() || matches!(first, DecisionAuthorization::Granted(_)) {
                 return first;
             }
             let others = who.delegators.iter();
-            let mut verdicts = others.map(|delegator| weigh(policy, who, delegator));
+            let mut verdicts = others.map(|delegator| evaluate(policy, who, delegator));
             verdicts
-                .find(|verdict| matches!(verdict, Verdict::Granted(_)))
+                .find(|verdict| matches!(verdict, DecisionAuthorization::Granted(_)))
                 .unwrap_or(first)
         }
     }
 }
 
 /// Whether `who` may decide with the authority of `person`.
-fn weigh(policy: &DecisionPolicy, who: &Decider, person: &Person) -> Verdict {
+fn evaluate(policy: &DecisionPolicy, who: &Decider, person: &Person) -> DecisionAuthorization {
     let initiator = policy
         .initiator
         .as_ref()
         .filter(|_| policy.no_self_approval);
     let started_it = |p: &Person| initiator == Some(&p.principal);
     if started_it(person) || started_it(&who.person) {
-        return Verdict::Denied(Denial::SelfApproval);
+        return DecisionAuthorization::Denied(Denial::SelfApproval);
     }
     let named = policy
         .approvers
@@ -61,14 +61,14 @@ fn weigh(policy: &DecisionPolicy, who: &Decider, person: &Person) -> Verdict {
     let through: Vec<String> = policy
         .groups
         .iter()
-        .filter(|group| who.groups.holds(group, person))
+        .filter(|group| who.groups.contains(group, person))
         .cloned()
         .collect();
-    if policy.names_people() && !named && !role && through.is_empty() {
-        return Verdict::Denied(Denial::NotEligible);
+    if policy.names_deciders() && !named && !role && through.is_empty() {
+        return DecisionAuthorization::Denied(Denial::NotEligible);
     }
     let acting = person.principal != who.person.principal;
-    Verdict::Granted(Standing {
+    DecisionAuthorization::Granted(DeciderSnapshot {
         acting_for: acting.then(|| person.principal.clone()),
         groups: through,
         roles: person.roles.clone(),

@@ -80,7 +80,7 @@ impl RateLimiter {
         }
         let mut buckets = self.buckets.lock();
         if buckets.len() >= self.capacity && !buckets.contains_key(&key) {
-            self.make_room(&mut buckets, now_ms);
+            self.evict(&mut buckets, now_ms);
         }
         let bucket = buckets.entry(key).or_insert(Bucket {
             parts: self.full,
@@ -112,7 +112,7 @@ impl RateLimiter {
     /// A bucket that has filled up again says nothing, so those go first. If callers are so many
     /// that this frees too little, the fullest quarter goes: they lose the least, and clearing a
     /// quarter at once keeps the cost per request small.
-    fn make_room(&self, buckets: &mut HashMap<RateKey, Bucket>, now_ms: u64) {
+    fn evict(&self, buckets: &mut HashMap<RateKey, Bucket>, now_ms: u64) {
         buckets.retain(|_, bucket| self.level(bucket, now_ms) < self.full);
         let keep = self.capacity - self.capacity.div_ceil(4);
         if buckets.len() <= keep {

@@ -45,8 +45,8 @@ impl Groups {
     }
 
     /// Whether a person belongs to a group, directly, by a role or through other groups.
-    pub fn holds(&self, group: &str, person: &Person) -> bool {
-        let mut seen = BTreeSet::from([group]);
+    pub fn contains(&self, group: &str, person: &Person) -> bool {
+        let mut visited = BTreeSet::from([group]);
         let mut level = vec![group];
         for _ in 0..=MAX_NESTING {
             let mut next = Vec::new();
@@ -54,7 +54,7 @@ impl Groups {
                 match member {
                     Member::Principal(name) if person.principal.as_str() == name => return true,
                     Member::Role(role) if person.roles.contains(role) => return true,
-                    Member::Group(inner) if seen.insert(inner) => next.push(inner.as_str()),
+                    Member::Group(inner) if visited.insert(inner) => next.push(inner.as_str()),
                     Member::Principal(_) | Member::Role(_) | Member::Group(_) => {}
                 }
             }

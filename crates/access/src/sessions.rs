@@ -3,11 +3,11 @@
 //! Invariants:
 //! - The session id is kept only as a digest; whoever reads memory dumps cannot replay a cookie.
 //! - A session ends when it idles too long, when its key expires, when its key is revoked through
-//!   [`Sessions::close_of_key`], or with the process.
+//!   [`Sessions::close_for_key`], or with the process.
 //! - A change asked for by a browser needs the session's csrf token besides the cookie.
 
-use crate::digest::{Digest, same};
-use crate::ended::Ended;
+use crate::digest::{Digest, constant_time_eq};
+use crate::end_signal::EndSignal;
 use crate::secret::random_token;
 use crate::{Identity, Secret};
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ pub struct Sessions {
 
 struct Entry {
     session: Session,
-    last_seen: Timestamp,
+    last_used: Timestamp,
     /// Dropped with the entry, which tells those who listen.
     _ended: watch::Sender<()>,
 }
@@ -36,7 +36,7 @@ pub struct Session {
     /// Put into every form the console renders.
     pub csrf: Secret,
     digest: Digest,
-    ended: Ended,
+    ended: EndSignal,
 }
 
 /// What a new session is: `id` belongs in an `HttpOnly` cookie and nowhere else.
@@ -48,12 +48,12 @@ pub struct OpenedSession {
 
 impl Session {
     /// Tells when the session is closed; not when it idles out or its key expires.
-    pub fn ended(&self) -> Ended {
+    pub fn end_signal(&self) -> EndSignal {
         self.ended.clone()
     }
 
     pub fn csrf_matches(&self, presented: &str) -> bool {
-        same(self.csrf.expose().as_bytes(), presented.as_bytes())
+        constant_time_eq(self.csrf.expose().as_bytes(), presented.as_bytes())
     }
 }
 
@@ -69,7 +69,7 @@ impl Sessions {
     pub fn open(&self, identity: Identity, now: Timestamp) -> OpenedSession {
         let id = Secret::new(random_token());
         let digest = Digest::of(id.expose());
-        let (sender, ended) = Ended::channel();
+        let (sender, ended) = EndSignal::channel();
         let session = Session {
             identity,
             csrf: Secret::new(random_token()),
@@ -81,7 +81,7 @@ impl Sessions {
         if open.len() >= CAPACITY {
             let stalest = open
                 .iter()
-                .min_by_key(|(_, entry)| entry.last_seen)
+                .min_by_key(|(_, entry)| entry.last_used)
                 .map(|(digest, _)| *digest);
             if let Some(digest) = stalest {
                 open.remove(&digest);
@@ -91,7 +91,7 @@ impl Sessions {
             digest,
             Entry {
                 session: session.clone(),
-                last_seen: now,
+                last_used: now,
                 _ended: sender,
             },
         );
@@ -107,7 +107,7 @@ impl Sessions {
             open.remove(&digest);
             return None;
         }
-        entry.last_seen = entry.last_seen.max(now);
+        entry.last_used = entry.last_used.max(now);
         Some(entry.session.clone())
     }
 
@@ -123,7 +123,7 @@ impl Sessions {
     }
 
     /// Ends every session that was opened with a key, when the key is revoked.
-    pub fn close_of_key(&self, key_id: &str) {
+    pub fn close_for_key(&self, key_id: &str) {
         self.open
             .lock()
             .retain(|_, entry| &*entry.session.identity.key_id != key_id);
@@ -135,7 +135,7 @@ impl Sessions {
             .identity
             .expires_at
             .is_some_and(|at| at <= now);
-        !key_ended && now.ms_since(entry.last_seen) < self.idle_ms
+        !key_ended && now.ms_since(entry.last_used) < self.idle_ms
     }
 
     #[cfg(test)]

@@ -4,10 +4,10 @@
 //! The line names the key by its public id and the route by its template. It never holds a
 //! credential, an idempotency key, a query or a body.
 
-use crate::api::Shared;
-use crate::kept::Keeping;
+use crate::api::SharedState;
 use crate::large_requests;
 use crate::problem::Problem;
+use crate::stored_response::RefusalRecorder;
 use crate::trace::Trace;
 use crate::verb;
 use axum::extract::{MatchedPath, Request};
@@ -32,17 +32,17 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What is learned about the caller on the way in, for the line written on the way out.
 #[derive(Clone, Default)]
-pub(crate) struct Noted(Arc<Mutex<Known>>);
+pub(crate) struct AccessLogContext(Arc<Mutex<LoggedCaller>>);
 
 #[derive(Clone, Default)]
-struct Known {
+struct LoggedCaller {
     key_id: Option<Arc<str>>,
     scope: Option<Scope>,
 }
 
-impl Noted {
-    pub(crate) fn caller(&self, identity: &Identity, scope: Option<Scope>) {
-        *self.0.lock() = Known {
+impl AccessLogContext {
+    pub(crate) fn set_caller(&self, identity: &Identity, scope: Option<Scope>) {
+        *self.0.lock() = LoggedCaller {
             key_id: Some(Arc::clone(&identity.key_id)),
             scope,
         };
@@ -52,26 +52,26 @@ impl Noted {
 /// Around every route. A layer of its own kind: what wraps every request is not boxed more often
 /// than once.
 #[derive(Clone)]
-pub(crate) struct Observe(pub(crate) Shared);
+pub(crate) struct AccessLogLayer(pub(crate) SharedState);
 
-impl<S> Layer<S> for Observe {
-    type Service = Observed<S>;
+impl<S> Layer<S> for AccessLogLayer {
+    type Service = AccessLogService<S>;
 
-    fn layer(&self, inner: S) -> Observed<S> {
-        Observed {
+    fn layer(&self, inner: S) -> AccessLogService<S> {
+        AccessLogService {
             inner,
-            doors: Arc::clone(&self.0),
+            api: Arc::clone(&self.0),
         }
     }
 }
 
 #[derive(Clone)]
-pub(crate) struct Observed<S> {
+pub(crate) struct AccessLogService<S> {
     inner: S,
-    doors: Shared,
+    api: SharedState,
 }
 
-impl<S> Service<Request> for Observed<S>
+impl<S> Service<Request> for AccessLogService<S>
 where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static>
         + Clone
@@ -90,12 +90,12 @@ where
         // The one that is ready goes; its clone stays and is asked anew.
         let next = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, next);
-        Box::pin(observe(Arc::clone(&self.doors), ready, request))
+        Box::pin(handle_and_log(Arc::clone(&self.api), ready, request))
     }
 }
 
-async fn observe<S>(
-    doors: Shared,
+async fn handle_and_log<S>(
+    api: SharedState,
     mut next: S,
     mut request: Request,
 ) -> Result<Response, Infallible>
@@ -106,14 +106,14 @@ where
 {
     let began = Instant::now();
     let trace = Trace::of(request.headers());
-    let noted = Noted::default();
+    let log_context = AccessLogContext::default();
     request.extensions_mut().insert(trace.clone());
-    request.extensions_mut().insert(noted.clone());
-    let keeping = Keeping::of(&mut request);
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "none".to_owned(), |path| verb::outside(path.as_str()));
+    request.extensions_mut().insert(log_context.clone());
+    let refusal_recorder = RefusalRecorder::for_request(&mut request);
+    let route = request.extensions().get::<MatchedPath>().map_or_else(
+        || "none".to_owned(),
+        |path| verb::public_template(path.as_str()),
+    );
     let method = request.method().clone();
     let span = tracing::info_span!(
         "request",
@@ -124,7 +124,7 @@ where
     let handler = async move { next.call(request).await }.instrument(span.clone());
     let handled = match is_large {
         true => {
-            let request = large_requests::run_on(&doors.large_requests, handler);
+            let request = large_requests::run_on(&api.large_requests, handler);
             request.await.map_err(panic_payload)
         }
         false => AssertUnwindSafe(handler).catch_unwind().await,
@@ -132,13 +132,15 @@ where
     let mut response = match handled {
         Ok(Ok(response)) => response,
         Err(cause) => {
-            doors.runtime.metrics().panics.inc();
+            api.runtime.metrics().panics.inc();
             Problem::internal(&panic_message(&*cause)).into_response()
         }
     };
-    if let (Some(keeping), Some(refused)) = (keeping, response.extensions_mut().remove()) {
+    if let (Some(refusal_recorder), Some(refused)) =
+        (refusal_recorder, response.extensions_mut().remove())
+    {
         // What happens rarely is kept out of a future that is made for every request.
-        Box::pin(keeping.keep(&doors, refused)).await;
+        Box::pin(refusal_recorder.store(&api, refused)).await;
     }
     let headers = response.headers_mut();
     headers.insert(TRACEPARENT, trace.header());
@@ -149,9 +151,10 @@ where
         .or_insert(HeaderValue::from_static("no-store"));
     let elapsed = began.elapsed();
     let status = response.status();
-    doors.metrics.answered(&method, &route, status, elapsed);
+    api.metrics
+        .record_response(&method, &route, status, elapsed);
     let _inside = span.enter();
-    let Known { key_id, scope } = noted.0.lock().clone();
+    let LoggedCaller { key_id, scope } = log_context.0.lock().clone();
     tracing::info!(
         key_id = key_id.as_deref(),
         scope = scope.map(Scope::as_str),

@@ -1,11 +1,11 @@
-//! What the doors are built from, and what they share while they are open.
+//! What the api are built from, and what they share while they are open.
 
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
-use crate::places::Places;
 use crate::problem::Problem;
-use crate::streams::Streams;
+use crate::request_permits::RequestPermits;
+use crate::streams::StreamPermits;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use serde_json::json;
@@ -15,21 +15,21 @@ use tandem_access::{
     Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
 };
 use tandem_record::{InterruptId, Object, RunId, Timestamp, WorkspaceId};
-use tandem_runtime::audit::Notary;
+use tandem_runtime::audit::AuditSigner;
 use tandem_runtime::{InterruptRow, Runtime, StoredRun};
 use tandem_wire::v1::capabilities::WasmPacks;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Everything the host hands over to open the doors.
-pub struct Api {
+/// Everything the host hands over to open the api.
+pub struct ApiConfig {
     pub runtime: Runtime,
     pub keyring: Arc<Keyring>,
     /// One-time links into the console; the host mints them.
     pub codes: Arc<LoginCodes>,
     pub sessions: Arc<Sessions>,
     pub host: Host,
-    pub settings: Settings,
+    pub settings: HttpSettings,
     /// Workflow ids of the protocol's fixtures that really run; see [`crate::runnable_fixtures`].
     pub fixtures: Vec<String>,
     /// May hold metrics of the host's own; those of the runtime and of HTTP are added.
@@ -45,8 +45,8 @@ pub struct Api {
     pub otel: Option<&'static str>,
     /// Signs and reads links to open questions.
     pub links: LinkSigner,
-    /// Seals the audit log and signs receipts. The host lets it seal; the doors only ask it.
-    pub notary: Arc<Notary>,
+    /// Seals the audit log and signs receipts. The host lets it seal; the api only ask it.
+    pub audit_signer: Arc<AuditSigner>,
     /// Groups of approvers every tenant has; a tenant's own stand over them.
     pub groups: Groups,
     /// How nodes of packs are run, where packs are taken; for discovery.
@@ -65,9 +65,9 @@ pub struct Host {
     pub public_url: Option<String>,
 }
 
-/// Bounds of what the doors take.
+/// Bounds of what the api take.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct HttpSettings {
     pub max_body_bytes: usize,
     /// Sustained requests per second and key; 0 turns the limit off.
     pub requests_per_second: u32,
@@ -86,7 +86,7 @@ pub struct Settings {
     pub idempotency_seconds: u64,
 }
 
-impl Default for Settings {
+impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             max_body_bytes: 1024 * 1024,
@@ -105,21 +105,21 @@ impl Default for Settings {
 }
 
 /// The state behind every handler.
-pub(crate) type Shared = Arc<Doors>;
+pub(crate) type SharedState = Arc<ApiState>;
 
-pub(crate) struct Doors {
+pub(crate) struct ApiState {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) host: Host,
-    pub(crate) settings: Settings,
+    pub(crate) settings: HttpSettings,
     pub(crate) fixtures: Vec<String>,
     pub(crate) otel: Option<&'static str>,
     pub(crate) test_seams: bool,
     ancestry: bool,
     pub(crate) links: LinkSigner,
-    pub(crate) notary: Arc<Notary>,
+    pub(crate) audit_signer: Arc<AuditSigner>,
     pub(crate) groups: Groups,
     pub(crate) packs: Option<WasmPacks>,
     pub(crate) large_requests: Handle,
@@ -129,43 +129,43 @@ pub(crate) struct Doors {
     /// Denials told by the audit log, by key: one that knocks all day must not fill it.
     denials: RateLimiter,
     key_use: KeyUse,
-    pub(crate) streams: Arc<Streams>,
-    pub(crate) mutations: Arc<Places>,
+    pub(crate) streams: Arc<StreamPermits>,
+    pub(crate) request_permits: Arc<RequestPermits>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: Arc<HttpMetrics>,
     /// The API described, once the routes are known.
-    pub(crate) description: OnceLock<Bytes>,
+    pub(crate) openapi_json: OnceLock<Bytes>,
 }
 
-impl Doors {
-    pub(crate) fn new(api: Api) -> Self {
-        let settings = api.settings;
+impl ApiState {
+    pub(crate) fn new(config: ApiConfig) -> Self {
+        let settings = config.settings;
         Self {
-            metrics: api.metrics,
-            runtime: api.runtime,
-            keyring: api.keyring,
-            codes: api.codes,
-            sessions: api.sessions,
-            host: api.host,
+            metrics: config.metrics,
+            runtime: config.runtime,
+            keyring: config.keyring,
+            codes: config.codes,
+            sessions: config.sessions,
+            host: config.host,
             settings,
-            fixtures: api.fixtures,
-            otel: api.otel,
-            test_seams: api.test_seams,
-            ancestry: api.ancestry,
-            links: api.links,
-            notary: api.notary,
-            groups: api.groups,
-            packs: api.packs,
-            large_requests: api.large_requests,
-            stopping: api.stopping,
+            fixtures: config.fixtures,
+            otel: config.otel,
+            test_seams: config.test_seams,
+            ancestry: config.ancestry,
+            links: config.links,
+            audit_signer: config.audit_signer,
+            groups: config.groups,
+            packs: config.packs,
+            large_requests: config.large_requests,
+            stopping: config.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             key_use: KeyUse::default(),
-            streams: Streams::new(settings.max_streams, settings.max_streams_per_key),
-            mutations: Places::new(settings.max_mutations),
+            streams: StreamPermits::new(settings.max_streams, settings.max_streams_per_key),
+            request_permits: RequestPermits::new(settings.max_mutations),
             in_flight: InFlight::default(),
-            description: OnceLock::new(),
+            openapi_json: OnceLock::new(),
         }
     }
 
@@ -175,18 +175,18 @@ impl Doors {
     }
 
     /// Has the audit log tell that a key is in use.
-    pub(crate) async fn note_use(&self, caller: &Identity) {
-        if self.key_use.is_first(&caller.key_id, self.now()) {
-            self.tell(caller, "key.used", Object::new()).await;
+    pub(crate) async fn audit_key_use(&self, caller: &Identity) {
+        if self.key_use.is_first_today(&caller.key_id, self.now()) {
+            self.audit(caller, "key.used", Object::new()).await;
         }
     }
 
     /// Has the audit log tell something about the caller's key. Nothing hangs on it.
-    async fn tell(&self, caller: &Identity, action: &str, details: Object) {
+    async fn audit(&self, caller: &Identity, action: &str, details: Object) {
         let runtime = self.runtime_of(caller);
         let tenant = Some(&caller.tenant);
-        let told = runtime.tell(tenant, action, &caller.key_id, details);
-        if let Err(fault) = told.await {
+        let entry = runtime.record_audit_entry(tenant, action, &caller.key_id, details);
+        if let Err(fault) = entry.await {
             tracing::warn!(%fault, action, "missing from the audit log");
         }
     }
@@ -198,7 +198,7 @@ impl Doors {
         scope: Scope,
         parts: &Parts,
     ) -> Result<(), Problem> {
-        let Err(denied) = caller.may(scope) else {
+        let Err(denied) = caller.require_scope(scope) else {
             return Ok(());
         };
         let now = u64::try_from(self.now().0).unwrap_or(0);
@@ -211,7 +211,7 @@ impl Doors {
                 ("scope".to_owned(), json!(scope.as_str())),
                 ("method".to_owned(), json!(parts.method.as_str())),
             ]);
-            self.tell(caller, "access.denied", details).await;
+            self.audit(caller, "access.denied", details).await;
         }
         Err(denied.into())
     }
@@ -227,12 +227,12 @@ impl Doors {
 
     /// The row of a run this caller may see. Another tenant's run is exactly like none; another
     /// workspace's run is refused by name, as the protocol has it.
-    pub(crate) async fn visible(
+    pub(crate) async fn load_run(
         &self,
         caller: &Identity,
         run: &RunId,
     ) -> Result<StoredRun, Problem> {
-        let stored = self.known(caller, run).await?;
+        let stored = self.load_run_or_expired(caller, run).await?;
         if self.runtime.is_past_retention(&stored) {
             return Err(Problem::run_expired());
         }
@@ -240,26 +240,40 @@ impl Doors {
     }
 
     /// The same, though nothing but the row may be left of it.
-    pub(crate) async fn known(&self, caller: &Identity, run: &RunId) -> Result<StoredRun, Problem> {
+    pub(crate) async fn load_run_or_expired(
+        &self,
+        caller: &Identity,
+        run: &RunId,
+    ) -> Result<StoredRun, Problem> {
         let Some(stored) = self.runtime.find_run(&caller.tenant, run).await? else {
-            let other = self.runtime.find_run(&caller.other_side(), run).await?;
+            let other = self
+                .runtime
+                .find_run(&caller.counterpart_tenant(), run)
+                .await?;
             let other = other.map(|stored| stored.row.workspace);
-            return Err(missing(caller, other, Problem::not_found("run")));
+            return Err(explain_missing(caller, other, Problem::not_found("run")));
         };
         check_workspace(caller, stored.row.workspace.as_ref())?;
         Ok(stored)
     }
 
     /// A question of a run this caller may see, open or closed; found by the same rules as the run.
-    pub(crate) async fn known_question(
+    pub(crate) async fn load_interrupt(
         &self,
         caller: &Identity,
         id: &InterruptId,
     ) -> Result<InterruptRow, Problem> {
         let Some(row) = self.runtime.question(&caller.tenant, id).await? else {
-            let other = self.runtime.question(&caller.other_side(), id).await?;
+            let other = self
+                .runtime
+                .question(&caller.counterpart_tenant(), id)
+                .await?;
             let other = other.map(|row| row.workspace);
-            return Err(missing(caller, other, Problem::interrupt_not_found()));
+            return Err(explain_missing(
+                caller,
+                other,
+                Problem::interrupt_not_found(),
+            ));
         };
         check_workspace(caller, row.workspace.as_ref())?;
         Ok(row)
@@ -275,10 +289,14 @@ fn check_workspace(caller: &Identity, of: Option<&WorkspaceId>) -> Result<(), Pr
 
 /// Why the caller's side of its tenant does not have what it asks for. `other` is the workspace of what
 /// the other side has under that id; a caller who could see it with the other kind of key is told so.
-fn missing(caller: &Identity, other: Option<Option<WorkspaceId>>, absent: Problem) -> Problem {
+fn explain_missing(
+    caller: &Identity,
+    other: Option<Option<WorkspaceId>>,
+    absent: Problem,
+) -> Problem {
     match other {
         Some(workspace) if check_workspace(caller, workspace.as_ref()).is_ok() => {
-            Problem::other_side(caller)
+            Problem::wrong_key_kind(caller)
         }
         _ => absent,
     }

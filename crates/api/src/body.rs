@@ -3,7 +3,7 @@
 //! A body is closed: unknown fields, trailing text and wrong types are refused with the place
 //! named, so that a caller's typo is never silently ignored.
 
-use crate::api::Settings;
+use crate::api::HttpSettings;
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
@@ -20,14 +20,14 @@ use tandem_record::{MAX_NESTING, nests_deeper};
 
 /// How much of an oversized body is read and thrown away before the answer. A connection closed
 /// with unread bytes is reset, and the caller would never see why.
-const DRAINED_BYTES: usize = 32 * 1024 * 1024;
-const DRAINED_FOR: Duration = Duration::from_secs(5);
+const MAX_DRAIN_BYTES: usize = 32 * 1024 * 1024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The whole body, or a problem when it is too large, too slow or breaks off.
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
-    settings: &Settings,
+    settings: &HttpSettings,
 ) -> Result<Bytes, Problem> {
     let limit = settings.max_body_bytes;
     let declared = headers
@@ -68,13 +68,13 @@ async fn drain(mut body: Body) {
         let mut read = 0;
         while let Some(Ok(frame)) = body.frame().await {
             read += frame.data_ref().map_or(0, Bytes::len);
-            if read > DRAINED_BYTES {
+            if read > MAX_DRAIN_BYTES {
                 break;
             }
         }
     };
     // A caller slower than this is cut off; it is sending what nobody wants.
-    let _ = tokio::time::timeout(DRAINED_FOR, reading).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
 }
 
 /// A required JSON body: one object, nested no deeper than can be kept.
@@ -87,11 +87,11 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         return Err(Problem::invalid("", message));
     }
     // Keeping track of the place costs as much as reading does; only who is refused needs to know it.
-    if let Ok(Closed(parsed)) = serde_json::from_slice(body) {
+    if let Ok(ObjectOnly(parsed)) = serde_json::from_slice(body) {
         return Ok(parsed);
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    let Closed(parsed) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let ObjectOnly(parsed) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = pointer(error.path());
         Problem::invalid(&path, describe(error.inner()))
     })?;
@@ -110,17 +110,17 @@ pub(crate) fn parse_optional<T: DeserializeOwned + Default>(body: &[u8]) -> Resu
 
 /// An object and nothing else. Left to itself, serde also fills a struct from an array, member by
 /// member in the order of the source code.
-pub(crate) struct Closed<T>(pub(crate) T);
+pub(crate) struct ObjectOnly<T>(pub(crate) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Closed<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Members(PhantomData)).map(Self)
+        from.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
     }
 }
 
-struct Members<T>(PhantomData<T>);
+struct ObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,13 +142,13 @@ where
 }
 
 /// The same for a word out of a few. Left to itself, serde also takes `{"word": null}` for one.
-pub(crate) fn present_word<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+pub(crate) fn present_enum<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    let word = String::deserialize(from)?;
-    T::deserialize(word.into_deserializer()).map(Some)
+    let text = String::deserialize(from)?;
+    T::deserialize(text.into_deserializer()).map(Some)
 }
 
 /// The same for a member that is a closed object itself.
@@ -157,7 +157,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Closed::deserialize(from).map(|Closed(object)| Some(object))
+    ObjectOnly::deserialize(from).map(|ObjectOnly(object)| Some(object))
 }
 
 fn pointer(path: &Path) -> String {

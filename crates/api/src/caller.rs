@@ -1,8 +1,8 @@
 //! Who is calling: the first three checks of every request, in the protocol's order: rate,
 //! credential, scope.
 
-use crate::access_log::Noted;
-use crate::api::{Doors, Shared};
+use crate::access_log::AccessLogContext;
+use crate::api::{ApiState, SharedState};
 use crate::problem::Problem;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header::AUTHORIZATION;
@@ -14,32 +14,32 @@ use tandem_access::{AuthenticateError, Identity, RateKey, Scope, bearer};
 
 /// What a route demands of a key. A type and not a value, so that the check happens before the
 /// body is read.
-pub(crate) trait Needs: Send + Sync {
+pub(crate) trait RequiredScope: Send + Sync {
     /// `None` when any good key will do.
     const SCOPE: Option<Scope>;
 }
 
-macro_rules! needs {
+macro_rules! required_scopes {
     ($($name:ident),+ $(,)?) => {$(
         pub(crate) struct $name;
-        impl Needs for $name {
+        impl RequiredScope for $name {
             const SCOPE: Option<Scope> = Some(Scope::$name);
         }
     )+
         /// Every scope some route asks for.
         #[cfg(test)]
-        const ASKED_FOR: &[Scope] = &[$(Scope::$name),+];
+        const REQUIRED_SCOPES: &[Scope] = &[$(Scope::$name),+];
     };
 }
 
-needs! {
+required_scopes! {
     ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, AuditRead, Workflows,
     Keys, Groups, Test, WebhooksManage,
 }
 
 /// Any good key.
-pub(crate) struct Anyone;
-impl Needs for Anyone {
+pub(crate) struct AnyScope;
+impl RequiredScope for AnyScope {
     const SCOPE: Option<Scope> = None;
 }
 
@@ -57,16 +57,16 @@ impl<N> Deref for Caller<N> {
     }
 }
 
-impl<N: Needs> FromRequestParts<Shared> for Caller<N> {
+impl<N: RequiredScope> FromRequestParts<SharedState> for Caller<N> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Problem> {
-        let identity = authenticate(parts, doors).await?;
-        if let Some(noted) = parts.extensions.get::<Noted>() {
-            noted.caller(&identity, N::SCOPE);
+    async fn from_request_parts(parts: &mut Parts, api: &SharedState) -> Result<Self, Problem> {
+        let identity = authenticate(parts, api).await?;
+        if let Some(log_context) = parts.extensions.get::<AccessLogContext>() {
+            log_context.set_caller(&identity, N::SCOPE);
         }
         if let Some(scope) = N::SCOPE {
-            doors.check_scope(&identity, scope, parts).await?;
+            api.check_scope(&identity, scope, parts).await?;
         }
         Ok(Self {
             identity,
@@ -77,10 +77,10 @@ impl<N: Needs> FromRequestParts<Shared> for Caller<N> {
 
 /// Limits by what was presented, then looks the credential up. Guesses are counted by address as
 /// well, because a guesser presents a new credential each time.
-pub(crate) async fn authenticate(parts: &Parts, doors: &Doors) -> Result<Identity, Problem> {
-    let now = doors.now();
+pub(crate) async fn authenticate(parts: &Parts, api: &ApiState) -> Result<Identity, Problem> {
+    let now = api.now();
     let now_ms = u64::try_from(now.0).unwrap_or(0);
-    let address = peer(parts);
+    let address = peer_address(parts);
     let header = parts.headers.get(AUTHORIZATION);
     let presented = bearer(header.and_then(|value| value.to_str().ok()));
     let key = match (presented, address) {
@@ -88,21 +88,21 @@ pub(crate) async fn authenticate(parts: &Parts, doors: &Doors) -> Result<Identit
         (Err(_), Some(address)) => RateKey::address(address),
         (Err(_), None) => RateKey::credential(""),
     };
-    doors.requests.check(key, now_ms)?;
+    api.requests.check(key, now_ms)?;
     let outcome = match presented {
-        Ok(credential) => doors.keyring.authenticate(credential, now).await,
+        Ok(credential) => api.keyring.authenticate(credential, now).await,
         Err(why) => Err(why.into()),
     };
     if let (Err(AuthenticateError::Unauthenticated(_)), Some(address)) = (&outcome, address) {
-        doors.failures.check(RateKey::address(address), now_ms)?;
+        api.failures.check(RateKey::address(address), now_ms)?;
     }
     let identity = outcome?;
-    doors.note_use(&identity).await;
+    api.audit_key_use(&identity).await;
     Ok(identity)
 }
 
 /// Where the connection comes from, if the host serves with connection info.
-pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
+pub(crate) fn peer_address(parts: &Parts) -> Option<IpAddr> {
     let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     info.map(|ConnectInfo(address)| address.ip())
 }
@@ -112,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_no_scope_that_no_route_asks_for() {
+    fn every_scope_is_required_by_a_route() {
         let idle: Vec<&Scope> = Scope::all()
             .iter()
-            .filter(|scope| !ASKED_FOR.contains(scope))
+            .filter(|scope| !REQUIRED_SCOPES.contains(scope))
             .collect();
         assert!(idle.is_empty(), "{idle:?}");
     }

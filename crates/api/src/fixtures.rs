@@ -2,11 +2,13 @@
 //! must be true.
 
 use tandem_record::TenantId;
-use tandem_runtime::{Brought, Definition, Fault, PackTypes, Permissions, Runtime, ToolServers};
+use tandem_runtime::{
+    AllowedPackTypes, Definition, Fault, PackTypes, Permissions, Runtime, ToolServers,
+};
 
 /// Fixtures that every host can run but that probe a capability beyond their node types; naming
 /// one would claim the capability.
-const PROBES: [&str; 5] = [
+const CAPABILITY_PROBES: [&str; 5] = [
     // Packs of agents that are installed, exported and hold handoffs to a schema.
     "conformance-agent-pack-install",
     "conformance-agent-pack-export",
@@ -35,12 +37,14 @@ pub async fn runnable_fixtures(
             continue;
         }
         let definition = runtime.current_definition(&nobody, id).await?;
-        let here = |d: &Definition| {
-            let agents = runtime.agent_policy().lacking(d).is_none();
+        let is_supported_here = |d: &Definition| {
+            let agents = runtime.agent_policy().first_missing_capability(d).is_none();
             let served = agents && is_served(d, runtime.tools(), runtime.packs());
             served && d.is_conformance() && d.echoed_secrets().all(&has_secret)
         };
-        if definition.is_some_and(|d| here(&d)) && may_run(&registered.document, runtime) {
+        if definition.is_some_and(|d| is_supported_here(&d))
+            && is_runnable(&registered.document, runtime)
+        {
             fixtures.push(id.to_string());
         }
     }
@@ -49,26 +53,29 @@ pub async fn runnable_fixtures(
 
 /// Whether what the fixture takes for granted exists here: the types and hooks for conformance
 /// tests, and agents where it has one speak.
-fn may_run(document: &str, runtime: &Runtime) -> bool {
+fn is_runnable(document: &str, runtime: &Runtime) -> bool {
     let parsed = serde_json::from_str(document).unwrap_or_default();
     let permissions = Permissions {
-        packs: Brought::Once,
+        packs: AllowedPackTypes::PreviouslyAccepted,
         ..Permissions::default()
     };
     let Ok(definition) = Definition::compile(&parsed, permissions) else {
         return false;
     };
     let mut types = definition.type_ids();
-    let speaks = types.any(|type_id| type_id == MOCK_AGENT);
+    let uses_mock_agent = types.any(|type_id| type_id == MOCK_AGENT);
     (runtime.has_conformance_types() || definition.test_only().is_none())
-        && (runtime.agent_policy().is_supported() || !speaks)
+        && (runtime.agent_policy().is_supported() || !uses_mock_agent)
 }
 
 fn is_served(definition: &Definition, tools: &ToolServers, packs: &PackTypes) -> bool {
     let id = definition.id().as_str();
     let mut foreign = definition.pack_types();
-    let brought = foreign.all(|type_id| packs.get(type_id).is_some());
-    definition.gated().is_none() && !PROBES.contains(&id) && brought && tools.serve(definition)
+    let has_packs = foreign.all(|type_id| packs.get(type_id).is_some());
+    definition.gated().is_none()
+        && !CAPABILITY_PROBES.contains(&id)
+        && has_packs
+        && tools.can_serve(definition)
 }
 
 #[cfg(test)]
@@ -89,7 +96,7 @@ mod tests {
         });
         let permissions = Permissions {
             // As documents are that were registered once.
-            packs: Brought::Once,
+            packs: AllowedPackTypes::PreviouslyAccepted,
             ..Permissions::default()
         };
         let packs = [(
@@ -102,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixture_that_calls_a_tool_is_named_where_there_is_a_server() {
+    fn tool_fixture_is_listed_only_with_one_tool_server() {
         let (id, call) = ("conformance-mcp-tool-roundtrip", "core.ai.callPrompt");
         let config = json!({"mcp": {"tool": "echo", "arguments": {}}});
         for (tools, named) in [(&[][..], false), (&["any"], true), (&["a", "b"], false)] {
@@ -118,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fixtures_whose_whole_behaviour_is_served_are_named() {
+    fn only_fully_supported_fixtures_are_listed() {
         // R-0023-22 (half: with everything there, those that use the mock agent are named)
         assert!(served(
             "conformance-agent-reasoning",

@@ -1,8 +1,8 @@
 //! Reading a log as it grows. Holds a cursor and a bell: nothing is queued for a slow reader, and
 //! a lost ring costs latency, never an event.
 
-use crate::api::Doors;
-use tandem_record::{Recorded, RunId, Seq};
+use crate::api::ApiState;
+use tandem_record::{RecordedEvent, RunId, Seq};
 use tandem_runtime::{Fault, PageLimit, Runtime, StoredRun};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -22,36 +22,36 @@ pub(crate) struct Follower {
     ended: bool,
 }
 
-pub(crate) enum News {
-    Events(Vec<Recorded>),
+pub(crate) enum FollowUpdate {
+    Events(Vec<RecordedEvent>),
     /// Nothing happened until the time given.
-    Quiet,
+    TimedOut,
     /// The terminal event was handed out before.
-    Over,
+    Ended,
     /// The host is going down; the reader finds the rest at another time.
-    Closing,
+    Draining,
 }
 
 impl Follower {
     /// Follows a run from after `cursor`. The bell is taken before anything is read, so no event
     /// can fall in between.
-    pub(crate) fn new(doors: &Doors, run: &StoredRun, cursor: Option<Seq>) -> Self {
+    pub(crate) fn new(api: &ApiState, run: &StoredRun, cursor: Option<Seq>) -> Self {
         let row = &run.row;
         Self {
-            bell: doors.runtime.bell().listen(&row.run_id),
-            runtime: doors.runtime.clone(),
+            bell: api.runtime.bell().listen(&row.run_id),
+            runtime: api.runtime.clone(),
             run: row.run_id.clone(),
             cursor,
-            stopping: doors.stopping.clone(),
+            stopping: api.stopping.clone(),
             ended: row.status.is_terminal() && cursor >= Some(run.head),
         }
     }
 
     /// The next events, as soon as there are some.
-    pub(crate) async fn next(&mut self, until: Instant) -> Result<News, Fault> {
+    pub(crate) async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
         loop {
             if self.ended {
-                return Ok(News::Over);
+                return Ok(FollowUpdate::Ended);
             }
             self.bell.mark_unchanged();
             let page = self.runtime.event_page(&self.run, self.cursor, PAGE);
@@ -60,7 +60,7 @@ impl Follower {
             if let Some(last) = events.last() {
                 self.cursor = Some(last.seq);
                 self.ended = last.event.is_terminal();
-                return Ok(News::Events(events));
+                return Ok(FollowUpdate::Events(events));
             }
             tokio::select! {
                 rung = self.bell.changed() => {
@@ -69,15 +69,15 @@ impl Follower {
                         self.bell = self.runtime.bell().listen(&self.run);
                     }
                 }
-                () = tokio::time::sleep_until(until) => return Ok(News::Quiet),
-                () = stopped(&mut self.stopping) => return Ok(News::Closing),
+                () = tokio::time::sleep_until(until) => return Ok(FollowUpdate::TimedOut),
+                () = wait_until_stopping(&mut self.stopping) => return Ok(FollowUpdate::Draining),
             }
         }
     }
 }
 
 /// Resolves when the host drains; never, when nobody can say so any more.
-pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
+pub(crate) async fn wait_until_stopping(stopping: &mut watch::Receiver<bool>) {
     if stopping.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -32,14 +32,14 @@ pub(crate) const ADVERTISED: [&str; 16] = [
 ];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Answered {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Route {
+struct RouteLabel {
     route: String,
 }
 
@@ -57,8 +57,8 @@ impl MetricConstructor<Histogram> for Buckets {
 /// Everything this process counts: requests here, the rest by the runtime.
 pub struct HttpMetrics {
     registry: Registry,
-    requests: Family<Answered, Counter>,
-    seconds: Family<Route, Histogram, Buckets>,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabel, Histogram, Buckets>,
     queue_depth: Gauge,
     parked: Gauge,
 }
@@ -67,7 +67,7 @@ impl HttpMetrics {
     pub fn new(runtime: &Metrics) -> Self {
         let mut registry = Registry::default();
         runtime.register(&mut registry);
-        let requests = Family::<Answered, Counter>::default();
+        let requests = Family::<RequestLabels, Counter>::default();
         let seconds = Family::new_with_constructor(Buckets);
         let queue_depth = Gauge::default();
         let parked = Gauge::default();
@@ -101,20 +101,20 @@ impl HttpMetrics {
         }
     }
 
-    pub(crate) fn answered(
+    pub(crate) fn record_response(
         &self,
         method: &Method,
         route: &str,
         status: StatusCode,
         elapsed: Duration,
     ) {
-        let answered = Answered {
+        let labels = RequestLabels {
             method: method_name(method),
             route: route.to_owned(),
             status: class(status),
         };
-        self.requests.get_or_create(&answered).inc();
-        let route = Route {
+        self.requests.get_or_create(&labels).inc();
+        let route = RouteLabel {
             route: route.to_owned(),
         };
         self.seconds

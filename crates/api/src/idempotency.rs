@@ -88,16 +88,16 @@ type Lock = Arc<tokio::sync::Mutex<()>>;
 pub(crate) struct InFlight(Arc<Mutex<HashMap<IdempotencyKey, Lock>>>);
 
 /// The right to act under a key, until dropped.
-pub(crate) struct Held {
+pub(crate) struct KeyGuard {
     table: InFlight,
     key: IdempotencyKey,
     guard: Option<OwnedMutexGuard<()>>,
 }
 
 impl InFlight {
-    pub(crate) async fn hold(&self, key: &IdempotencyKey) -> Held {
+    pub(crate) async fn hold(&self, key: &IdempotencyKey) -> KeyGuard {
         let lock = Arc::clone(self.0.lock().entry(key.clone()).or_default());
-        let mut held = Held {
+        let mut held = KeyGuard {
             table: self.clone(),
             key: key.clone(),
             guard: None,
@@ -112,7 +112,7 @@ impl InFlight {
     }
 }
 
-impl Drop for Held {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
         drop(self.guard.take());
         let mut table = self.table.0.lock();
@@ -132,7 +132,7 @@ mod tests {
     use tandem_record::TenantId;
 
     #[test]
-    fn the_storage_key_is_the_published_one() {
+    fn storage_key_matches_published_hash() {
         let tenant = Partition::from(TenantId::new("tenant-a"));
         let key = storage_key(&tenant, "POST /v1/runs", "key-1");
         assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_workspace_has_keys_of_its_own() {
+    fn storage_keys_differ_between_workspaces() {
         let of = |tenant: &str, workspace: Option<&str>| {
             let caller = Partition {
                 tenant: tenant.into(),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_follows_meaning_not_spelling() {
+    fn digest_ignores_json_formatting_and_key_order() {
         let of = |body: &str| digest("/v1/runs", body.as_bytes());
         assert_eq!(
             of(r#"{"a":1,"b":{"c":2,"d":[3]}}"#),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_holds_a_key_at_a_time_and_nothing_stays_behind() {
+    async fn key_is_held_once_and_removed_when_released() {
         let table = InFlight::default();
         let key = IdempotencyKey("k".to_owned());
         let first = table.hold(&key).await;

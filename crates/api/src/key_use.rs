@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tandem_record::Timestamp;
 
 /// Keys remembered; when there are more, some are told more often.
-const REMEMBERED: usize = 10_000;
+const MAX_TRACKED_KEYS: usize = 10_000;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 #[derive(Default)]
@@ -17,13 +17,13 @@ pub(crate) struct KeyUse {
 
 impl KeyUse {
     /// Whether this is the key's first use on this day, as far as this process knows.
-    pub(crate) fn is_first(&self, key_id: &Arc<str>, now: Timestamp) -> bool {
+    pub(crate) fn is_first_today(&self, key_id: &Arc<str>, now: Timestamp) -> bool {
         let today = now.0.div_euclid(DAY_MS);
         let mut days = self.days.lock();
         if days.get(key_id) == Some(&today) {
             return false;
         }
-        if days.len() >= REMEMBERED {
+        if days.len() >= MAX_TRACKED_KEYS {
             days.clear();
         }
         days.insert(Arc::clone(key_id), today);
@@ -36,16 +36,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn once_a_day_and_never_more_than_it_can_hold() {
+    fn first_use_is_reported_once_a_day_within_bounded_memory() {
         let used = KeyUse::default();
         let key: Arc<str> = Arc::from("k");
         let noon = Timestamp(DAY_MS / 2);
-        assert!(used.is_first(&key, noon));
-        assert!(!used.is_first(&key, noon.plus_ms(1000)));
-        assert!(used.is_first(&key, noon.plus_ms(DAY_MS as u64)));
-        for n in 0..2 * REMEMBERED {
-            used.is_first(&Arc::from(n.to_string()), noon);
+        assert!(used.is_first_today(&key, noon));
+        assert!(!used.is_first_today(&key, noon.plus_ms(1000)));
+        assert!(used.is_first_today(&key, noon.plus_ms(DAY_MS as u64)));
+        for n in 0..2 * MAX_TRACKED_KEYS {
+            used.is_first_today(&Arc::from(n.to_string()), noon);
         }
-        assert!(used.days.lock().len() <= REMEMBERED);
+        assert!(used.days.lock().len() <= MAX_TRACKED_KEYS);
     }
 }

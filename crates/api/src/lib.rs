@@ -1,4 +1,4 @@
-//! The HTTP doors: what arrives over HTTP becomes a command or a read of the runtime, and what the
+//! The HTTP api: what arrives over HTTP becomes a command or a read of the runtime, and what the
 //! runtime says becomes an answer.
 //!
 //! Owns routes, request bodies, status codes, streams, idempotency keys, the description of the
@@ -16,35 +16,35 @@
 
 mod access_log;
 mod api;
-mod at;
 mod body;
 mod caller;
 mod console;
-mod deciding;
+mod detached_request;
 mod fixtures;
 mod follow;
 mod http_metrics;
 mod idempotency;
-mod kept;
 mod key_use;
 mod large_requests;
 mod mutation;
 mod openapi;
 mod paging;
 mod params;
-mod places;
+mod path_params;
 mod problem;
+mod request_permits;
+mod resolve_interrupt;
+mod response;
 mod router;
 mod routes;
-mod said;
 mod sse;
+mod stored_response;
 mod streams;
-mod to_the_end;
 mod trace;
 mod verb;
 
-pub use api::{Api, Host, Settings};
+pub use api::{ApiConfig, Host, HttpSettings};
 pub use fixtures::runnable_fixtures;
 pub use http_metrics::HttpMetrics;
 pub use router::router;
-pub use verb::Verbs;
+pub use verb::VerbRouter;

@@ -1,19 +1,19 @@
 //! Requests that change something: their body, their place among those under way, and the promise
-//! that one idempotency key means one deed.
+//! that one idempotency key means one mutation.
 //!
 //! Order: the caller is known and allowed before the body is read; an earlier answer is looked up
-//! before the body is judged; the answer is stored in the commit that does the deed. Refusals before
-//! there is a deed are kept on the way out (`kept.rs`); those that a retry may change never are.
+//! before the body is judged; the answer is stored in the commit that does the mutation. Refusals before
+//! there is a mutation are kept on the way out (`kept.rs`); those that a retry may change never are.
 
-use crate::api::{Doors, Shared};
+use crate::api::{ApiState, SharedState};
 use crate::body;
-use crate::deciding;
-use crate::idempotency::{self, Held};
-use crate::kept::Keeping;
-use crate::places::Place;
+use crate::detached_request::run_to_completion;
+use crate::idempotency::{self, KeyGuard};
 use crate::problem::Problem;
-use crate::said::{Said, replay};
-use crate::to_the_end::to_the_end;
+use crate::request_permits::RequestPermit;
+use crate::resolve_interrupt;
+use crate::response::{ApiResponse, replay};
+use crate::stored_response::RefusalRecorder;
 use crate::verb;
 use axum::extract::{FromRequest, MatchedPath, Request};
 use axum::http::request::Parts;
@@ -27,37 +27,38 @@ use std::time::Duration;
 use tandem_access::Identity;
 use tandem_record::{Command, Partition, Reply, RunId};
 use tandem_runtime::{
-    Answer, Answering, ForkRequest, IdempotencyKey, IdempotencyRecord, Judge, NewRun, Proposal,
-    Refusal, Runtime, StoredResponse, StoredRun, SubmitError,
+    AccessCheck, CommandOutcome, ForkRequest, IdempotencyKey, IdempotencyRecord,
+    IdempotencyRequest, NewRun, ProposedAnswer, Refusal, Runtime, StoredResponse, StoredRun,
+    SubmitError,
 };
 
 const MAX_KEY_CHARS: usize = 255;
 /// How long a request waits for its twin before it is told to come back.
-const TWIN_PATIENCE: Duration = Duration::from_secs(10);
+const DUPLICATE_WAIT: Duration = Duration::from_secs(10);
 
 /// How a route puts an accepted command into words.
-pub(crate) type Say = fn(&RunId, &Reply) -> Said;
+pub(crate) type RenderReply = fn(&RunId, &Reply) -> ApiResponse;
 
 pub(crate) struct Mutation {
     body: Bytes,
-    key: Option<Key>,
+    key: Option<IdempotencyHeader>,
     /// Taken once the tenant is known, and held as long as the request.
-    place: OnceLock<Place>,
+    permit: OnceLock<RequestPermit>,
 }
 
 /// An idempotency key, with what it was sent for.
-struct Key {
+struct IdempotencyHeader {
     /// The caller's own text; never logged, never stored.
     text: String,
     /// Method and route template: what a key is good for.
     operation: String,
     /// The path as it came, parameters included.
     path: String,
-    keeping: Option<Keeping>,
+    refusal_recorder: Option<RefusalRecorder>,
 }
 
-impl Key {
-    fn of(parts: &Parts) -> Result<Option<Self>, Problem> {
+impl IdempotencyHeader {
+    fn from_parts(parts: &Parts) -> Result<Option<Self>, Problem> {
         let Some(value) = parts.headers.get("idempotency-key") else {
             return Ok(None);
         };
@@ -67,52 +68,53 @@ impl Key {
             return Err(Problem::invalid("Idempotency-Key", message));
         }
         let template = parts.extensions.get::<MatchedPath>();
-        let template = template.map_or_else(String::new, |path| verb::outside(path.as_str()));
+        let template =
+            template.map_or_else(String::new, |path| verb::public_template(path.as_str()));
         Ok(Some(Self {
             text: text.to_owned(),
             operation: format!("{} {template}", parts.method),
             path: parts.uri.path().to_owned(),
-            keeping: parts.extensions.get().cloned(),
+            refusal_recorder: parts.extensions.get().cloned(),
         }))
     }
 }
 
-impl FromRequest<Shared> for Mutation {
+impl FromRequest<SharedState> for Mutation {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Problem> {
+    async fn from_request(request: Request, api: &SharedState) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let body = body::read(&parts.headers, body, &doors.settings).await?;
+        let body = body::read(&parts.headers, body, &api.settings).await?;
         Ok(Self {
             body,
-            key: Key::of(&parts)?,
-            place: OnceLock::new(),
+            key: IdempotencyHeader::from_parts(&parts)?,
+            permit: OnceLock::new(),
         })
     }
 }
 
 /// Whether a request is to be carried out.
-pub(crate) enum Begun {
-    Now(Ticket),
+pub(crate) enum IdempotencyCheck {
+    New(Ticket),
     /// It was answered before; this is the answer.
-    Before(Response),
+    Replay(Response),
 }
 
-/// What came of a deed that keeps its own answer.
-pub(crate) enum Deed {
+/// What came of a mutation that keeps its own answer.
+pub(crate) enum MutationOutcome {
     Done,
     /// Another request with the same key was quicker; its answer stands.
-    AnsweredBefore,
+    IdempotencyKeyUsed,
 }
 
 /// The right to carry a request out once.
-pub(crate) struct Ticket(Option<Kept>);
+pub(crate) struct Ticket(Option<IdempotencyClaim>);
 
-struct Kept {
+struct IdempotencyClaim {
     key: IdempotencyKey,
     digest: String,
-    /// Keeps twins of this request waiting until the deed is done.
-    _held: Arc<Held>,
+    /// Keeps twins of this request waiting until the mutation is done.
+    _held: Arc<KeyGuard>,
 }
 
 impl Mutation {
@@ -125,38 +127,42 @@ impl Mutation {
     }
 
     /// Looks for an earlier answer. Twins of a request under way wait here for its answer.
-    pub(crate) async fn begin(&self, doors: &Doors, caller: &Identity) -> Result<Begun, Problem> {
-        self.begin_for(doors, &caller.partition()).await
+    pub(crate) async fn begin(
+        &self,
+        api: &ApiState,
+        caller: &Identity,
+    ) -> Result<IdempotencyCheck, Problem> {
+        self.begin_for(api, &caller.partition()).await
     }
 
     /// The same for whoever has no identity beyond whose data they act on.
     pub(crate) async fn begin_for(
         &self,
-        doors: &Doors,
+        api: &ApiState,
         caller: &Partition,
-    ) -> Result<Begun, Problem> {
+    ) -> Result<IdempotencyCheck, Problem> {
         // Only now: a caller who sends slowly must not keep others out.
-        let place = doors
-            .mutations
-            .take(&caller.tenant, self.body.len())
+        let permit = api
+            .request_permits
+            .acquire(&caller.tenant, self.body.len())
             .await?;
-        self.place.get_or_init(|| place);
+        self.permit.get_or_init(|| permit);
         let Some(sent) = &self.key else {
-            return Ok(Begun::Now(Ticket(None)));
+            return Ok(IdempotencyCheck::New(Ticket(None)));
         };
         let key = idempotency::storage_key(caller, &sent.operation, &sent.text);
         let digest = idempotency::digest(&sent.path, &self.body);
-        let held = tokio::time::timeout(TWIN_PATIENCE, doors.in_flight.hold(&key))
+        let held = tokio::time::timeout(DUPLICATE_WAIT, api.in_flight.hold(&key))
             .await
             .map_err(|_| Problem::key_in_flight())?;
-        if let Some(before) = earlier(doors, &key, &digest).await? {
-            return Ok(Begun::Before(before));
+        if let Some(before) = find_stored_response(api, &key, &digest).await? {
+            return Ok(IdempotencyCheck::Replay(before));
         }
         let held = Arc::new(held);
-        if let Some(keeping) = &sent.keeping {
-            keeping.note(&key, &digest, &held);
+        if let Some(refusal_recorder) = &sent.refusal_recorder {
+            refusal_recorder.set_request(&key, &digest, &held);
         }
-        Ok(Begun::Now(Ticket(Some(Kept {
+        Ok(IdempotencyCheck::New(Ticket(Some(IdempotencyClaim {
             key,
             digest,
             _held: held,
@@ -164,12 +170,12 @@ impl Mutation {
     }
 }
 
-async fn earlier(
-    doors: &Doors,
+async fn find_stored_response(
+    api: &ApiState,
     key: &IdempotencyKey,
     digest: &str,
 ) -> Result<Option<Response>, Problem> {
-    match doors.runtime.answered(key).await? {
+    match api.runtime.find_idempotency_record(key).await? {
         Some(record) if record.digest == digest => Ok(Some(replay(record.response))),
         Some(_) => Err(Problem::key_mismatch()),
         None => Ok(None),
@@ -177,7 +183,7 @@ async fn earlier(
 }
 
 impl Ticket {
-    /// For a deed under no key: a form, where the deed itself tells a repetition.
+    /// For a mutation under no key: a form, where the mutation itself tells a repetition.
     pub(crate) fn without_key() -> Self {
         Self(None)
     }
@@ -185,32 +191,32 @@ impl Ticket {
     /// Puts a command to a run and answers.
     pub(crate) async fn submit(
         self,
-        doors: &Shared,
+        api: &SharedState,
         caller: &Identity,
         run: RunId,
         command: Command,
-        say: Say,
+        render_reply: RenderReply,
     ) -> Result<Response, Problem> {
-        let answering = self.answering(move |answer| match answer {
-            Answer::Replied(run, reply) => Some(say(run, reply).stored()),
-            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
-            Answer::Created(_) => None,
+        let answering = self.stored_reply(move |answer| match answer {
+            CommandOutcome::Replied(run, reply) => Some(render_reply(run, reply).stored()),
+            CommandOutcome::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            CommandOutcome::Created(_) => None,
         });
-        let (runtime, partition) = (doors.runtime_of(caller), caller.partition());
+        let (runtime, partition) = (api.runtime_of(caller), caller.partition());
         let named = run.clone();
         let outcome = self
-            .carry_out(
-                doors,
+            .execute(
+                api,
                 Box::pin(async move {
                     let reply = runtime.submit(&partition, &run, command, answering).await?;
-                    Ok(say(&run, &reply).into_response())
+                    Ok(render_reply(&run, &reply).into_response())
                 }),
             )
             .await;
         match outcome {
             // The runtime does not tell a run that is not there from one that is not the caller's.
             Err(problem) if problem.code() == "not_found" => {
-                doors.known(caller, &named).await?;
+                api.load_run_or_expired(caller, &named).await?;
                 Err(problem)
             }
             outcome => outcome,
@@ -220,29 +226,31 @@ impl Ticket {
     /// Answers a question, if the judge lets whoever the runtime acts for.
     pub(crate) async fn decide(
         self,
-        doors: &Shared,
+        api: &SharedState,
         runtime: Runtime,
         caller: Partition,
         run: RunId,
-        proposal: Proposal,
-        judge: Judge,
+        proposal: ProposedAnswer,
+        authorize: AccessCheck,
     ) -> Result<Response, Problem> {
-        let answering = self.answering(move |answer| match answer {
+        let answering = self.stored_reply(move |answer| match answer {
             // Nothing to repeat: they may be allowed the next time.
-            Answer::Replied(_, Reply::Denied { .. }) => None,
-            Answer::Replied(run, reply) => Some(deciding::say(run, reply).stored()),
-            // Doors put this one differently, and it stays true without being kept.
-            Answer::Refused(Refusal::InterruptGone) => None,
-            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
-            Answer::Created(_) => None,
+            CommandOutcome::Replied(_, Reply::Denied { .. }) => None,
+            CommandOutcome::Replied(run, reply) => {
+                Some(resolve_interrupt::render_resolved(run, reply).stored())
+            }
+            // ApiState put this one differently, and it stays true without being kept.
+            CommandOutcome::Refused(Refusal::InterruptGone) => None,
+            CommandOutcome::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            CommandOutcome::Created(_) => None,
         });
-        self.carry_out(
-            doors,
+        self.execute(
+            api,
             Box::pin(async move {
                 let reply = runtime
-                    .decide(&caller, &run, proposal, judge, answering)
+                    .decide(&caller, &run, proposal, authorize, answering)
                     .await?;
-                Ok(deciding::say(&run, &reply).into_response())
+                Ok(resolve_interrupt::render_resolved(&run, &reply).into_response())
             }),
         )
         .await
@@ -251,22 +259,22 @@ impl Ticket {
     /// Creates a run and answers.
     pub(crate) async fn create(
         self,
-        doors: &Shared,
+        api: &SharedState,
         caller: &Identity,
         new: NewRun,
-        say: fn(&RunId) -> Said,
+        render_reply: fn(&RunId) -> ApiResponse,
     ) -> Result<Response, Problem> {
-        let answering = self.answering(move |answer| match answer {
-            Answer::Created(run) => Some(say(run).stored()),
-            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
-            Answer::Replied(..) => None,
+        let answering = self.stored_reply(move |answer| match answer {
+            CommandOutcome::Created(run) => Some(render_reply(run).stored()),
+            CommandOutcome::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            CommandOutcome::Replied(..) => None,
         });
-        let runtime = doors.runtime_of(caller);
-        self.carry_out(
-            doors,
+        let runtime = api.runtime_of(caller);
+        self.execute(
+            api,
             Box::pin(async move {
                 let run = runtime.create_run(new, answering).await?;
-                Ok(say(&run).into_response())
+                Ok(render_reply(&run).into_response())
             }),
         )
         .await
@@ -275,14 +283,18 @@ impl Ticket {
     /// Forks a run and answers.
     pub(crate) async fn fork(
         self,
-        doors: &Shared,
+        api: &SharedState,
         caller: &Identity,
         source: StoredRun,
-        asked: ForkRequest,
+        requested: ForkRequest,
     ) -> Result<Response, Problem> {
-        let (source_run, from_seq, mode) = (source.row.run_id.clone(), asked.from_seq, asked.mode);
-        let say = move |run: &RunId| {
-            Said::created(json!({
+        let (source_run, from_seq, mode) = (
+            source.row.run_id.clone(),
+            requested.from_seq,
+            requested.mode,
+        );
+        let render_reply = move |run: &RunId| {
+            ApiResponse::created(json!({
                 "runId": run,
                 "sourceRunId": source_run,
                 "fromSeq": from_seq,
@@ -291,91 +303,95 @@ impl Ticket {
                 "eventsUrl": format!("/v1/runs/{run}/events"),
             }))
         };
-        let stored = say.clone();
-        let answering = self.answering(move |answer| match answer {
-            Answer::Created(run) => Some(stored(run).stored()),
-            Answer::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
-            Answer::Replied(..) => None,
+        let stored = render_reply.clone();
+        let answering = self.stored_reply(move |answer| match answer {
+            CommandOutcome::Created(run) => Some(stored(run).stored()),
+            CommandOutcome::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
+            CommandOutcome::Replied(..) => None,
         });
-        let runtime = doors.runtime_of(caller);
-        self.carry_out(
-            doors,
+        let runtime = api.runtime_of(caller);
+        self.execute(
+            api,
             Box::pin(async move {
-                let run = runtime.fork_run(&source, asked, answering).await?;
-                Ok(say(&run).into_response())
+                let run = runtime.fork_run(&source, requested, answering).await?;
+                Ok(render_reply(&run).into_response())
             }),
         )
         .await
     }
 
-    /// Carries out a deed of one commit, which takes the answer along.
-    pub(crate) async fn together<F>(
+    /// Carries out a mutation of one commit, which takes the answer along.
+    pub(crate) async fn commit_with_response<F>(
         self,
-        doors: &Shared,
-        said: Said,
-        deed: impl FnOnce(Option<IdempotencyRecord>) -> F,
+        api: &SharedState,
+        response: ApiResponse,
+        mutation: impl FnOnce(Option<IdempotencyRecord>) -> F,
     ) -> Result<Response, Problem>
     where
-        F: Future<Output = Result<Deed, Problem>> + Send + 'static,
+        F: Future<Output = Result<MutationOutcome, Problem>> + Send + 'static,
     {
         let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
         let record = named.clone().map(|(key, digest)| IdempotencyRecord {
             key,
             digest,
-            response: said.stored(),
-            recorded_at: doors.now(),
+            response: response.stored(),
+            recorded_at: api.now(),
         });
-        let deed = deed(record);
-        let outcome = to_the_end(async move {
-            let outcome = deed.await;
+        let mutation = mutation(record);
+        let outcome = run_to_completion(async move {
+            let outcome = mutation.await;
             drop(self);
             outcome
         });
         match (outcome.await?, named) {
-            (Deed::Done, _) => Ok(said.into_response()),
-            (Deed::AnsweredBefore, Some((key, digest))) => {
-                let before = earlier(doors, &key, &digest).await?;
+            (MutationOutcome::Done, _) => Ok(response.into_response()),
+            (MutationOutcome::IdempotencyKeyUsed, Some((key, digest))) => {
+                let before = find_stored_response(api, &key, &digest).await?;
                 before.ok_or_else(Problem::key_in_flight)
             }
-            (Deed::AnsweredBefore, None) => Err(Problem::key_in_flight()),
+            (MutationOutcome::IdempotencyKeyUsed, None) => Err(Problem::key_in_flight()),
         }
     }
 
-    /// Answers a deed that is already done. Only for deeds that may be done twice: a crash right
-    /// before this forgets the answer, and the retry does the deed again.
-    pub(crate) async fn done(self, doors: &Doors, said: Said) -> Result<Response, Problem> {
-        if let Some(kept) = self.0 {
+    /// Answers a mutation that is already done. Only for deeds that may be done twice: a crash right
+    /// before this forgets the answer, and the retry does the mutation again.
+    pub(crate) async fn complete(
+        self,
+        api: &ApiState,
+        response: ApiResponse,
+    ) -> Result<Response, Problem> {
+        if let Some(claim) = self.0 {
             let record = IdempotencyRecord {
-                key: kept.key,
-                digest: kept.digest,
-                response: said.stored(),
-                recorded_at: doors.now(),
+                key: claim.key,
+                digest: claim.digest,
+                response: response.stored(),
+                recorded_at: api.now(),
             };
-            doors.runtime.keep_answer(record).await?;
+            api.runtime.store_idempotency_record(record).await?;
         }
-        Ok(said.into_response())
+        Ok(response.into_response())
     }
 
-    fn answering(
+    fn stored_reply(
         &self,
-        render: impl Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync + 'static,
-    ) -> Option<Answering> {
-        self.0.as_ref().map(|kept| Answering {
-            key: kept.key.clone(),
-            digest: kept.digest.clone(),
+        render: impl Fn(&CommandOutcome<'_>) -> Option<StoredResponse> + Send + Sync + 'static,
+    ) -> Option<IdempotencyRequest> {
+        self.0.as_ref().map(|claim| IdempotencyRequest {
+            key: claim.key.clone(),
+            digest: claim.digest.clone(),
             render: Arc::new(render),
         })
     }
 
-    /// The deed comes in a box: it is large, and would be copied at every step on its way to its task.
-    async fn carry_out(
+    /// The mutation comes in a box: it is large, and would be copied at every step on its way to its task.
+    async fn execute(
         self,
-        doors: &Shared,
-        deed: Pin<Box<dyn Future<Output = Result<Response, SubmitError>> + Send>>,
+        api: &SharedState,
+        mutation: Pin<Box<dyn Future<Output = Result<Response, SubmitError>> + Send>>,
     ) -> Result<Response, Problem> {
         let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
-        let outcome = to_the_end(async move {
-            let outcome = deed.await;
+        let outcome = run_to_completion(async move {
+            let outcome = mutation.await;
             // Only now may a twin look for the answer, whether or not the caller still waits.
             drop(self);
             outcome
@@ -383,12 +399,12 @@ impl Ticket {
         match (outcome.await, named) {
             (Ok(response), _) => Ok(response),
             // Another process was quicker with the same key.
-            (Err(SubmitError::AnsweredBefore), Some((key, digest))) => {
-                let before = earlier(doors, &key, &digest).await?;
+            (Err(SubmitError::IdempotencyKeyUsed), Some((key, digest))) => {
+                let before = find_stored_response(api, &key, &digest).await?;
                 before.ok_or_else(Problem::key_in_flight)
             }
             (Err(SubmitError::ScopeBusy(active)), _) => {
-                Err(Problem::scope_busy(active.as_ref(), &doors.host.host_id))
+                Err(Problem::scope_busy(active.as_ref(), &api.host.host_id))
             }
             (Err(other), _) => Err(other.into()),
         }

@@ -47,12 +47,12 @@ impl Params {
         let number = number.filter(|n| bounds.contains(n));
         number.map(Some).ok_or_else(|| {
             let (low, high) = (bounds.start(), bounds.end());
-            let wanted = if *high == u64::MAX {
+            let message = if *high == u64::MAX {
                 format!("must be a whole number of at least {low}")
             } else {
                 format!("must be a whole number from {low} to {high}")
             };
-            Problem::invalid(name, wanted)
+            Problem::invalid(name, message)
         })
     }
 

@@ -11,7 +11,7 @@ mod advice;
 mod tests;
 mod translate;
 
-use crate::kept::Final;
+use crate::stored_response::FinalRefusal;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -23,9 +23,9 @@ use tandem_wire::v1::error::ErrorEnvelope;
 use tandem_wire::v1::{stream, time::rfc3339};
 
 /// Seconds after which a busy host is worth asking again.
-pub(crate) const BUSY_SECONDS: u64 = 1;
+pub(crate) const BUSY_RETRY_SECONDS: u64 = 1;
 /// Seconds after which a scope may be free again; runs rarely end sooner.
-const SCOPE_SECONDS: u64 = 5;
+const SCOPE_RETRY_SECONDS: u64 = 5;
 
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -52,7 +52,7 @@ impl Problem {
         self
     }
 
-    fn after(mut self, seconds: u64) -> Self {
+    fn with_retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }
@@ -64,9 +64,9 @@ impl Problem {
     pub(crate) fn validation(errors: Vec<(String, String)>) -> Self {
         let message = match errors.as_slice() {
             [] => "The request is not valid.".to_owned(),
-            [(path, message)] => format!("{} {message}.", place(path)),
+            [(path, message)] => format!("{} {message}.", subject(path)),
             [(path, message), rest @ ..] => {
-                format!("{} {message} (and {} more).", place(path), rest.len())
+                format!("{} {message} (and {} more).", subject(path), rest.len())
             }
         };
         let errors: Vec<Value> = errors
@@ -228,8 +228,8 @@ impl Problem {
             "idempotency_in_flight",
             "Another request with this idempotency key is under way.",
         )
-        .with("retryAfter", BUSY_SECONDS)
-        .after(BUSY_SECONDS)
+        .with("retryAfter", BUSY_RETRY_SECONDS)
+        .with_retry_after(BUSY_RETRY_SECONDS)
     }
 
     pub(crate) fn scope_busy(active: Option<&RunId>, host: &str) -> Self {
@@ -240,8 +240,8 @@ impl Problem {
         )
         .with("activeRunId", active.map(RunId::as_str))
         .with("activeHost", host)
-        .with("retryAfter", SCOPE_SECONDS)
-        .after(SCOPE_SECONDS)
+        .with("retryAfter", SCOPE_RETRY_SECONDS)
+        .with_retry_after(SCOPE_RETRY_SECONDS)
     }
 
     /// A run in this state does not take the command.
@@ -279,7 +279,7 @@ impl Problem {
     }
 
     /// A question that died with its run, told to whoever holds a link, which is used up either way.
-    pub(crate) fn by_link(self, now: Timestamp) -> Self {
+    pub(crate) fn for_link_holder(self, now: Timestamp) -> Self {
         match self.code {
             "interrupt_gone" => Self::already_resolved("cancelled", None, now),
             _ => self,
@@ -362,7 +362,7 @@ impl Problem {
             format!("This host does not provide {capability}."),
         )
         .with("requiredCapability", capability)
-        .correlated()
+        .with_correlation_id()
     }
 
     pub(crate) fn busy() -> Self {
@@ -371,9 +371,9 @@ impl Problem {
             "service_unavailable",
             "The host is busy; try again shortly.",
         )
-        .with("retryAfter", BUSY_SECONDS)
-        .after(BUSY_SECONDS)
-        .correlated()
+        .with("retryAfter", BUSY_RETRY_SECONDS)
+        .with_retry_after(BUSY_RETRY_SECONDS)
+        .with_correlation_id()
     }
 
     /// Said to probes: names the reason, which is about nobody.
@@ -391,13 +391,13 @@ impl Problem {
             "internal_error",
             "Something went wrong inside the host; details.correlationId finds it in the log.",
         )
-        .correlated();
+        .with_correlation_id();
         let correlation_id = problem.details["correlationId"].as_str();
         tracing::error!(correlation_id, %cause, "request failed");
         problem
     }
 
-    fn correlated(self) -> Self {
+    fn with_correlation_id(self) -> Self {
         let id = uuid::Uuid::new_v4().simple().to_string();
         self.with("correlationId", id)
     }
@@ -409,7 +409,7 @@ impl Problem {
     }
 
     /// Whether the host is at fault and not the request.
-    pub(crate) fn is_of_the_host(&self) -> bool {
+    pub(crate) fn is_server_error(&self) -> bool {
         self.status.is_server_error()
     }
 
@@ -418,7 +418,7 @@ impl Problem {
     }
 
     /// Places in the request and what is wrong there.
-    pub(crate) fn complaints(&self) -> Vec<(String, String)> {
+    pub(crate) fn field_errors(&self) -> Vec<(String, String)> {
         let errors = self.details.get("errors").and_then(Value::as_array);
         let text = |error: &Value, key: &str| error[key].as_str().unwrap_or_default().to_owned();
         errors
@@ -435,13 +435,13 @@ impl Problem {
     /// The answer to keep under an idempotency key. `None` for what a retry may change: invalid
     /// and unauthorized requests, and everything that says when to come back.
     pub(crate) fn stored(&self) -> Option<StoredResponse> {
-        let kept = self.status.is_client_error()
+        let is_final = self.status.is_client_error()
             && self.retry_after.is_none()
             && !matches!(
                 self.status,
                 StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
             );
-        kept.then(|| StoredResponse {
+        is_final.then(|| StoredResponse {
             status: self.status(),
             body: self.body(),
         })
@@ -457,7 +457,7 @@ impl Problem {
     }
 }
 
-fn place(path: &str) -> &str {
+fn subject(path: &str) -> &str {
     if path.is_empty() { "The body" } else { path }
 }
 
@@ -470,7 +470,7 @@ impl IntoResponse for Problem {
         )
             .into_response();
         if let Some(stored) = self.stored() {
-            response.extensions_mut().insert(Final(stored));
+            response.extensions_mut().insert(FinalRefusal(stored));
         }
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after {

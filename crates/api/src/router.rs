@@ -1,11 +1,11 @@
 //! Where everything is put together.
 
-use crate::access_log::Observe;
-use crate::api::{Api, Doors, Shared};
+use crate::access_log::AccessLogLayer;
+use crate::api::{ApiConfig, ApiState, SharedState};
 use crate::console;
 use crate::openapi;
 use crate::routes;
-use crate::verb::{self, Verbs};
+use crate::verb::{self, VerbRouter};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes as described;
 
-/// Opens the doors.
-pub fn router(api: Api) -> Verbs {
-    let (test_seams, with_console) = (api.test_seams, api.console);
-    let doors: Shared = Arc::new(Doors::new(api));
-    let blank = OpenApiRouter::with_openapi(openapi::blank(doors.host.version));
-    let collected =
-        routes::described(blank, test_seams, doors.serves_ancestry()).routes(described!(describe));
-    let (router, mut description) = routes::undescribed(collected).split_for_parts();
-    let prefixes = verb::document(&mut description);
+/// Opens the api.
+pub fn router(config: ApiConfig) -> VerbRouter {
+    let (test_seams, with_console) = (config.test_seams, config.console);
+    let api: SharedState = Arc::new(ApiState::new(config));
+    let blank = OpenApiRouter::with_openapi(openapi::blank(api.host.version));
+    let collected = routes::add_documented_routes(blank, test_seams, api.serves_ancestry())
+        .routes(described!(describe));
+    let (router, mut description) = routes::add_undocumented_routes(collected).split_for_parts();
+    let prefixes = verb::restore_public_paths(&mut description);
     openapi::finish(&mut description);
     let description = description
         .to_json()
@@ -30,22 +30,22 @@ pub fn router(api: Api) -> Verbs {
     if with_console {
         router = router.merge(console::routes());
     }
-    let described = doors.description.set(description.into());
-    described.expect("these doors were only just made");
+    let described = api.openapi_json.set(description.into());
+    described.expect("these api were only just made");
     let router = router
         .fallback(routes::no_route)
         .method_not_allowed_fallback(routes::no_method)
-        .layer(Observe(Arc::clone(&doors)))
-        .with_state(doors);
-    Verbs::new(router, prefixes)
+        .layer(AccessLogLayer(Arc::clone(&api)))
+        .with_state(api);
+    VerbRouter::new(router, prefixes)
 }
 
 #[utoipa::path(
     get, path = "/v1/openapi.json", tag = "discovery", operation_id = "describe",
     responses((status = 200, description = "This document", body = serde_json::Value))
 )]
-async fn describe(State(doors): State<Shared>) -> Response {
-    let text = doors.description.get().cloned().unwrap_or_default();
+async fn describe(State(api): State<SharedState>) -> Response {
+    let text = api.openapi_json.get().cloned().unwrap_or_default();
     let headers = [(header::CONTENT_TYPE, "application/json")];
     (headers, text).into_response()
 }

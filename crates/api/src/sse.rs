@@ -4,7 +4,7 @@
 //! the log. What was read for it and not yet taken is one page of the log, shown event by event
 //! in chunks of [`CHUNK_BYTES`] or one frame.
 
-use crate::follow::{Follower, News};
+use crate::follow::{FollowUpdate, Follower};
 use crate::streams::{StreamGuard, while_allowed};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -14,7 +14,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tandem_record::{Recorded, Seq};
+use tandem_record::{RecordedEvent, Seq};
 use tokio::time::Instant;
 
 /// Bytes handed to the connection at once, unless one frame alone has more.
@@ -33,14 +33,14 @@ pub(crate) struct Frame {
 }
 
 /// What a reader sees of an event.
-pub(crate) trait Show: Send + 'static {
-    fn show(&mut self, recorded: &Recorded) -> Option<Frame>;
+pub(crate) trait EventRenderer: Send + 'static {
+    fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame>;
     /// Shown when all events read so far were.
-    fn page_shown(&mut self) -> Option<Frame> {
+    fn render_page_end(&mut self) -> Option<Frame> {
         None
     }
     /// Said after the terminal event.
-    fn farewell(&mut self) -> Option<String> {
+    fn render_end(&mut self) -> Option<String> {
         None
     }
 }
@@ -49,15 +49,15 @@ pub(crate) trait Show: Send + 'static {
 pub(crate) fn stream(
     guard: StreamGuard,
     follower: Follower,
-    show: impl Show,
+    renderer: impl EventRenderer,
     window: Option<Duration>,
 ) -> Response {
-    let streaming = Streaming {
+    let streaming = EventStream {
         follower,
-        show,
+        renderer,
         batch: window.map(Batch::new),
-        unshown: Vec::new().into_iter(),
-        over: false,
+        pending: Vec::new().into_iter(),
+        ended: false,
     };
     let frames = stream::unfold(streaming, |mut streaming| async move {
         let chunk = streaming.chunk().await?;
@@ -102,39 +102,39 @@ pub(crate) fn write_frame(out: &mut String, id: Option<Seq>, name: &str, data: &
     let _ = write!(out, "event: {name}\ndata: {data}\n\n");
 }
 
-struct Streaming<S> {
+struct EventStream<S> {
     follower: Follower,
-    show: S,
+    renderer: S,
     batch: Option<Batch>,
     /// Read from the log and not yet shown.
-    unshown: std::vec::IntoIter<Recorded>,
-    over: bool,
+    pending: std::vec::IntoIter<RecordedEvent>,
+    ended: bool,
 }
 
-impl<S: Show> Streaming<S> {
+impl<S: EventRenderer> EventStream<S> {
     /// The next bytes; `None` at the end.
     async fn chunk(&mut self) -> Option<String> {
         let mut out = String::new();
         // Set once: events this reader is not shown must not put the sign of life off.
         let keep_alive = next_keep_alive();
         loop {
-            self.show_some(&mut out);
-            if self.over || !out.is_empty() {
+            self.render_pending(&mut out);
+            if self.ended || !out.is_empty() {
                 break;
             }
             let flush_at = self.batch.as_ref().and_then(Batch::due);
-            let news = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
-            match news {
-                Ok(News::Events(events)) => self.unshown = events.into_iter(),
-                Ok(News::Quiet) => match &mut self.batch {
+            let update = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
+            match update {
+                Ok(FollowUpdate::Events(events)) => self.pending = events.into_iter(),
+                Ok(FollowUpdate::TimedOut) => match &mut self.batch {
                     Some(batch) if flush_at.is_some() => batch.flush(&mut out),
                     _ => out.push_str(KEEP_ALIVE_FRAME),
                 },
-                Ok(News::Over) => {
+                Ok(FollowUpdate::Ended) => {
                     self.end(&mut out);
-                    out.extend(self.show.farewell());
+                    out.extend(self.renderer.render_end());
                 }
-                Ok(News::Closing) => self.end(&mut out),
+                Ok(FollowUpdate::Draining) => self.end(&mut out),
                 Err(fault) => {
                     // The reader comes back with its last id and misses nothing.
                     tracing::warn!(cause = %fault, "a stream ends early");
@@ -146,14 +146,14 @@ impl<S: Show> Streaming<S> {
     }
 
     /// Shows what was read, as far as one chunk goes.
-    fn show_some(&mut self, out: &mut String) {
+    fn render_pending(&mut self, out: &mut String) {
         while out.len() < CHUNK_BYTES
-            && let Some(recorded) = self.unshown.next()
+            && let Some(recorded) = self.pending.next()
         {
-            let frame = self.show.show(&recorded);
+            let frame = self.renderer.render(&recorded);
             self.write(frame, out);
-            if self.unshown.as_slice().is_empty() {
-                let frame = self.show.page_shown();
+            if self.pending.as_slice().is_empty() {
+                let frame = self.renderer.render_page_end();
                 self.write(frame, out);
             }
         }
@@ -170,7 +170,7 @@ impl<S: Show> Streaming<S> {
     }
 
     fn end(&mut self, out: &mut String) {
-        self.over = true;
+        self.ended = true;
         if let Some(batch) = &mut self.batch {
             batch.flush(out);
         }

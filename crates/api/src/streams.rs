@@ -3,7 +3,7 @@
 //! A stream outlives the check of its caller's credential. So it holds a [`StreamGuard`], which
 //! tells when the key or session behind it is revoked, closed or expired.
 
-use crate::api::Doors;
+use crate::api::ApiState;
 use crate::problem::Problem;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -12,28 +12,28 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_access::{Ended, Identity, Session, Sessions, Unauthenticated, bearer};
+use tandem_access::{EndSignal, Identity, Session, Sessions, Unauthenticated, bearer};
 use tandem_record::Timestamp;
 use tandem_runtime::Runtime;
 
 /// The clock may be moved, and a session idles out later for every request: both are looked at
 /// again after this.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Streams and polls that are open.
-pub(crate) struct Streams {
+pub(crate) struct StreamPermits {
     max: usize,
     max_per_key: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenStreams>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenStreams {
     total: usize,
     by_key: HashMap<Arc<str>, usize>,
 }
 
-impl Streams {
+impl StreamPermits {
     pub(crate) fn new(max: usize, max_per_key: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -42,7 +42,7 @@ impl Streams {
         })
     }
 
-    fn take(self: &Arc<Self>, key: &Arc<str>) -> Result<Slot, Problem> {
+    fn acquire(self: &Arc<Self>, key: &Arc<str>) -> Result<StreamPermit, Problem> {
         let mut open = self.open.lock();
         let of_key = open.by_key.get(key).copied().unwrap_or(0);
         if of_key >= self.max_per_key {
@@ -53,7 +53,7 @@ impl Streams {
         }
         open.total += 1;
         *open.by_key.entry(Arc::clone(key)).or_default() += 1;
-        Ok(Slot {
+        Ok(StreamPermit {
             streams: Arc::clone(self),
             key: Arc::clone(key),
         })
@@ -61,12 +61,12 @@ impl Streams {
 }
 
 /// A place among the open streams, given back when dropped.
-struct Slot {
-    streams: Arc<Streams>,
+struct StreamPermit {
+    streams: Arc<StreamPermits>,
     key: Arc<str>,
 }
 
-impl Drop for Slot {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = self.streams.open.lock();
         open.total -= 1;
@@ -81,26 +81,26 @@ impl Drop for Slot {
 
 /// The right to go on sending.
 pub(crate) struct StreamGuard {
-    _slot: Slot,
-    ended: Ended,
+    _permit: StreamPermit,
+    ended: EndSignal,
     session: Option<(Arc<Sessions>, Session)>,
     expires_at: Option<Timestamp>,
     runtime: Runtime,
 }
 
-impl Doors {
+impl ApiState {
     /// For a caller who presented a key.
     pub(crate) async fn open_stream(
         &self,
         caller: &Identity,
         headers: &HeaderMap,
     ) -> Result<StreamGuard, Problem> {
-        let slot = self.streams.take(&caller.key_id)?;
+        let permit = self.streams.acquire(&caller.key_id)?;
         let header = headers.get(AUTHORIZATION);
         let key = bearer(header.and_then(|value| value.to_str().ok()))?;
         let ended = self.keyring.listen(caller, key, self.now()).await?;
         Ok(StreamGuard {
-            _slot: slot,
+            _permit: permit,
             ended,
             session: None,
             expires_at: caller.expires_at,
@@ -111,8 +111,8 @@ impl Doors {
     /// For a browser that signed in.
     pub(crate) fn open_session_stream(&self, session: &Session) -> Result<StreamGuard, Problem> {
         Ok(StreamGuard {
-            _slot: self.streams.take(&session.identity.key_id)?,
-            ended: session.ended(),
+            _permit: self.streams.acquire(&session.identity.key_id)?,
+            ended: session.end_signal(),
             session: Some((Arc::clone(&self.sessions), session.clone())),
             expires_at: session.identity.expires_at,
             runtime: self.runtime.clone(),
@@ -132,7 +132,7 @@ pub(crate) fn while_allowed(
         let (mut guard, mut frames) = open?;
         tokio::select! {
             biased;
-            _ = guard.wait() => Some((last.to_owned(), None)),
+            _ = guard.wait_for_end() => Some((last.to_owned(), None)),
             frame = frames.next() => Some((frame?, Some((guard, frames)))),
         }
     })
@@ -140,7 +140,7 @@ pub(crate) fn while_allowed(
 
 impl StreamGuard {
     /// Why nothing more may be sent, if so.
-    pub(crate) fn over(&self) -> Option<Unauthenticated> {
+    pub(crate) fn end_reason(&self) -> Option<Unauthenticated> {
         let now = || self.runtime.clock().now();
         if self.ended.has_ended() {
             return Some(Unauthenticated::Revoked);
@@ -154,27 +154,27 @@ impl StreamGuard {
     }
 
     /// Resolves when nothing more may be sent, with the reason.
-    pub(crate) async fn wait(&mut self) -> Unauthenticated {
+    pub(crate) async fn wait_for_end(&mut self) -> Unauthenticated {
         loop {
-            if let Some(why) = self.over() {
+            if let Some(why) = self.end_reason() {
                 return why;
             }
-            let look_again = self.look_again();
+            let recheck_delay = self.recheck_delay();
             tokio::select! {
                 () = self.ended.wait() => {}
-                () = look_again => {}
+                () = recheck_delay => {}
             }
         }
     }
 
     /// Never, where only a revocation can end it.
-    fn look_again(&self) -> impl Future<Output = ()> + use<> {
+    fn recheck_delay(&self) -> impl Future<Output = ()> + use<> {
         let until = match (self.expires_at, &self.session) {
             (None, None) => None,
-            (None, Some(_)) => Some(LOOK_AGAIN),
+            (None, Some(_)) => Some(RECHECK_INTERVAL),
             (Some(at), _) => {
                 let left = Duration::from_millis(at.ms_since(self.runtime.clock().now()));
-                Some(left.min(LOOK_AGAIN))
+                Some(left.min(RECHECK_INTERVAL))
             }
         };
         async move {

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_well_formed_headers_are_taken_over() {
+    fn only_well_formed_traceparent_is_accepted() {
         let id = "0af7651916cd43dd8448eb211c80319c";
         let good = format!("00-{id}-b7ad6b7169203331-01");
         assert_eq!(parse(&good), Some((id, "b7ad6b7169203331", "01")));

@@ -22,32 +22,32 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 /// Between the id and the verb inside the router. A caller who writes it reaches the same route,
 /// with the same checks; it is merely nobody's spelling.
-const INSIDE: &str = "}/@";
-const OUTSIDE: &str = "}:";
+const ROUTER_SEPARATOR: &str = "}/@";
+const PUBLIC_SEPARATOR: &str = "}:";
 
 /// A documented route, moved to where the router can match it.
-pub(crate) fn inside<S>(
+pub(crate) fn to_router_path<S>(
     (schemas, mut paths, methods): UtoipaMethodRouter<S>,
 ) -> UtoipaMethodRouter<S> {
     paths.paths = std::mem::take(&mut paths.paths)
         .into_iter()
-        .map(|(path, item)| (path.replace(OUTSIDE, INSIDE), item))
+        .map(|(path, item)| (path.replace(PUBLIC_SEPARATOR, ROUTER_SEPARATOR), item))
         .collect();
     (schemas, paths, methods)
 }
 
 /// The template of a route as callers know it.
-pub(crate) fn outside(template: &str) -> String {
-    template.replace(INSIDE, OUTSIDE)
+pub(crate) fn public_template(template: &str) -> String {
+    template.replace(ROUTER_SEPARATOR, PUBLIC_SEPARATOR)
 }
 
 /// Puts the real paths into the description and says which collections have verbs.
-pub(crate) fn document(openapi: &mut OpenApi) -> Vec<String> {
+pub(crate) fn restore_public_paths(openapi: &mut OpenApi) -> Vec<String> {
     let paths = std::mem::take(&mut openapi.paths.paths);
     let mut prefixes: Vec<String> = paths
         .keys()
         .filter_map(|path| {
-            let (before, _) = path.split_once(INSIDE)?;
+            let (before, _) = path.split_once(ROUTER_SEPARATOR)?;
             let (prefix, _) = before.rsplit_once('{')?;
             Some(prefix.to_owned())
         })
@@ -56,19 +56,19 @@ pub(crate) fn document(openapi: &mut OpenApi) -> Vec<String> {
     prefixes.dedup();
     openapi.paths.paths = paths
         .into_iter()
-        .map(|(path, item)| (outside(&path), item))
+        .map(|(path, item)| (public_template(&path), item))
         .collect();
     prefixes
 }
 
 /// All routes, with requests for a verb moved before the router sees them.
 #[derive(Clone)]
-pub struct Verbs {
+pub struct VerbRouter {
     router: Router,
     prefixes: Arc<[String]>,
 }
 
-impl Verbs {
+impl VerbRouter {
     pub(crate) fn new(router: Router, prefixes: Vec<String>) -> Self {
         Self {
             router,
@@ -83,7 +83,7 @@ impl Verbs {
     }
 }
 
-impl Service<Request> for Verbs {
+impl Service<Request> for VerbRouter {
     type Response = Response;
     type Error = Infallible;
     type Future = <Router as Service<Request>>::Future;
@@ -93,15 +93,15 @@ impl Service<Request> for Verbs {
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        if let Some(moved) = moved(request.uri(), &self.prefixes) {
-            *request.uri_mut() = moved;
+        if let Some(rewritten) = rewrite(request.uri(), &self.prefixes) {
+            *request.uri_mut() = rewritten;
         }
         self.router.call(request)
     }
 }
 
-fn moved(uri: &Uri, prefixes: &[String]) -> Option<Uri> {
-    let path = moved_path(uri.path(), prefixes)?;
+fn rewrite(uri: &Uri, prefixes: &[String]) -> Option<Uri> {
+    let path = rewrite_path(uri.path(), prefixes)?;
     let mut parts = uri.clone().into_parts();
     let path_and_query = match uri.query() {
         Some(query) => format!("{path}?{query}"),
@@ -111,7 +111,7 @@ fn moved(uri: &Uri, prefixes: &[String]) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-fn moved_path(path: &str, prefixes: &[String]) -> Option<String> {
+fn rewrite_path(path: &str, prefixes: &[String]) -> Option<String> {
     if !path.starts_with("/v1/") {
         return None;
     }
@@ -135,25 +135,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_colon_of_the_last_segment_parts_id_and_verb() {
+    fn last_colon_of_last_segment_separates_id_and_verb() {
         let prefixes = vec!["/v1/runs/".to_owned()];
-        let moved = |path: &str| moved_path(path, &prefixes);
+        let rewrite = |path: &str| rewrite_path(path, &prefixes);
         assert_eq!(
-            moved("/v1/runs/r:pause").as_deref(),
+            rewrite("/v1/runs/r:pause").as_deref(),
             Some("/v1/runs/r/@pause")
         );
         assert_eq!(
-            moved("/v1/runs/r%3Apause").as_deref(),
+            rewrite("/v1/runs/r%3Apause").as_deref(),
             Some("/v1/runs/r/@pause")
         );
-        assert_eq!(moved("/v1/runs/a:b:c").as_deref(), Some("/v1/runs/a:b/@c"));
         assert_eq!(
-            moved("/v1/runs%3abulk-cancel").as_deref(),
+            rewrite("/v1/runs/a:b:c").as_deref(),
+            Some("/v1/runs/a:b/@c")
+        );
+        assert_eq!(
+            rewrite("/v1/runs%3abulk-cancel").as_deref(),
             Some("/v1/runs:bulk-cancel")
         );
-        assert_eq!(moved("/v1/runs:bulk-cancel"), None);
-        assert_eq!(moved("/v1/runs/r/events"), None);
-        assert_eq!(moved("/v1/workflows/a:b"), None);
-        assert_eq!(moved("/console/runs/r:pause"), None);
+        assert_eq!(rewrite("/v1/runs:bulk-cancel"), None);
+        assert_eq!(rewrite("/v1/runs/r/events"), None);
+        assert_eq!(rewrite("/v1/workflows/a:b"), None);
+        assert_eq!(rewrite("/console/runs/r:pause"), None);
     }
 }

@@ -10,9 +10,9 @@ use std::{env, fs, io};
 
 use tandem_console::{
     CardView, Chrome, EventRow, GraphEdge, GraphNode, GraphView, InboxRow, InboxView, NodeState,
-    RunFilter, RunListView, RunPageView, RunRow, WorkflowListView, WorkflowPageView, WorkflowRow,
-    asset, error_page, event_json, inbox_page, login_page, rows_json, run_list_page, run_page,
-    state_json, workflow_list_page, workflow_page,
+    RunListFilter, RunListRow, RunListView, RunPageView, WorkflowListView, WorkflowPageView,
+    WorkflowRow, asset, error_page, event_json, inbox_page, login_page, rows_json, run_list_page,
+    run_page, state_json, workflow_list_page, workflow_page,
 };
 
 const RUN_ID: &str = "run_01JD8Q4ZK3V7M2T9X5B6N8C0RA";
@@ -122,7 +122,7 @@ fn text(s: &str) -> Option<String> {
 }
 
 fn run_list() -> RunListView {
-    let row = |n: usize, workflow: &str, status: &str, minutes: usize| RunRow {
+    let row = |n: usize, workflow: &str, status: &str, minutes: usize| RunListRow {
         run_id: format!("run_01JD8Q4ZK3V7M2T9X5B6N8C0R{n}"),
         workflow_id: workflow.to_owned(),
         status: status.to_owned(),
@@ -143,7 +143,7 @@ fn run_list() -> RunListView {
             row(6, "refund-approval", "cancelled", 11),
             row(7, "score-customer", "pending", 2),
         ],
-        filter: RunFilter::default(),
+        filter: RunListFilter::default(),
         statuses: vec![
             "pending",
             "running",

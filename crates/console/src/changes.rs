@@ -29,8 +29,8 @@ pub(crate) fn table(before: &Value, after: &Value) -> Markup {
                         @for (place, before, after) in &changes {
                             tr {
                                 th scope="row" { (name(place)) }
-                                td { @match before { Some(value) => del { (words(value)) }, None => span.hint { "–" } } }
-                                td { @match after { Some(value) => ins { (words(value)) }, None => span.hint { "–" } } }
+                                td { @match before { Some(value) => del { (display_text(value)) }, None => span.hint { "–" } } }
+                                td { @match after { Some(value) => ins { (display_text(value)) }, None => span.hint { "–" } } }
                             }
                         }
                     }
@@ -77,7 +77,7 @@ fn name(place: &str) -> String {
     }
 }
 
-fn words(value: &Value) -> String {
+fn display_text(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_differs_is_shown_with_its_place() {
+    fn table_lists_only_changed_paths() {
         let before = json!({"amount": 129, "to": {"name": "Ada", "vip": true}, "lines": [1, 2]});
         let after = json!({"amount": 7, "to": {"name": "Ada"}, "lines": [1, 3, 4]});
         let html = table(&before, &after).into_string();

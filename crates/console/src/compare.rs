@@ -19,7 +19,7 @@ pub struct ComparePageView {
     /// More events differ than the page shows.
     pub more_events: bool,
     /// One of the two has not ended: there may be more to compare.
-    pub moving: bool,
+    pub is_unfinished: bool,
     pub state: Vec<StateDifference>,
 }
 
@@ -76,7 +76,7 @@ pub fn compare_page(chrome: &Chrome, view: &ComparePageView) -> String {
                 None if same => "They did the same.",
                 None => "Their events are the same; their states are not.",
             }
-            @if view.moving { " Not both have ended; this is how far they are." }
+            @if view.is_unfinished { " Not both have ended; this is how far they are." }
         }
         section.panel aria-labelledby="state-title" {
             div.panel-head { h2 #state-title { "State" } span.count { (view.state.len()) } }
@@ -141,7 +141,7 @@ fn event(view: &ComparePageView, difference: &EventDifference) -> Markup {
             div.half data-side=(letter) {
                 @if let Some(event) = event {
                     p.half-head {
-                        a class={ "code " (tone(&event.kind)) } href=(links::moment(&run.run_id, event.sequence)) { (event.kind) }
+                        a class={ "code " (tone(&event.kind)) } href=(links::history_at(&run.run_id, event.sequence)) { (event.kind) }
                         @if let Some(node) = &event.node_id { " " span.where { (node) } }
                         " " (time::at(&event.at))
                     }

@@ -43,23 +43,24 @@ pub use chrome::Chrome;
 pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
 pub use history::{
-    ForkOffer, MemoryRow, MomentView, OpenQuestion, ReachedNode, RememberedView, moment_fragment,
-    moment_page,
+    ForkOffer, HistoryPageView, MemoryEntryRow, MemoryPanelView, OpenQuestion, ReachedNode,
+    history_fragment, history_page,
 };
 pub use inbox::{
-    AskedBack, CardView, Decided, InboxRow, InboxView, NextStep, Selection, VoteView, inbox_card,
-    inbox_page, inbox_rows, question_link, read_answer,
+    CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep, VoteView,
+    inbox_card, inbox_page, inbox_rows, question_link, read_answer,
 };
 pub use live::{event_json, inbox_card_json, inbox_rows_json, rows_json, state_json};
 pub use login::login_page;
 pub use problem::error_page;
-pub use run_list::{RunFilter, RunListView, RunRow, run_list_page, run_list_rows};
+pub use run_list::{RunListFilter, RunListRow, RunListView, run_list_page, run_list_rows};
 pub use run_page::{
-    AnsweredView, CheckView, CrewView, EventRow, FamilyView, ForkOrigin, HandoffView, RunPageView,
-    TurnView, run_page, run_state_fragment,
+    AgentsView, AnsweredView, CheckView, EventRow, ForkOrigin, HandoffView, IterationView,
+    RunPageView, RunTreeView, run_page, run_state_fragment,
 };
 pub use webhooks::{
-    DeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,
+    WebhookDeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page,
+    webhook_page,
 };
 pub use workflows::{
     WorkflowListView, WorkflowPageView, WorkflowRow, workflow_list_page, workflow_page,

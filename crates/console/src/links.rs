@@ -3,8 +3,8 @@
 //! Ids come from workflow authors, so they are percent-encoded here before they
 //! enter a path or a query. Escaping for HTML is a separate step, done by maud.
 
-use crate::inbox::Selection;
-use crate::run_list::RunFilter;
+use crate::inbox::InboxSelection;
+use crate::run_list::RunListFilter;
 
 pub(crate) const INBOX: &str = "/console/inbox";
 pub(crate) const RUNS: &str = "/console/runs";
@@ -33,12 +33,12 @@ pub(crate) fn history(run_id: &str) -> String {
 }
 
 /// The run as it was after one of its events.
-pub(crate) fn moment(run_id: &str, seq: u64) -> String {
-    format!("{}{seq}", moments(run_id))
+pub(crate) fn history_at(run_id: &str, seq: u64) -> String {
+    format!("{}{seq}", history_at_prefix(run_id))
 }
 
 /// What a moment's sequence is appended to, by the script too.
-pub(crate) fn moments(run_id: &str) -> String {
+pub(crate) fn history_at_prefix(run_id: &str) -> String {
     format!("{RUNS}/{}/at/", encode(run_id))
 }
 
@@ -67,22 +67,22 @@ pub(crate) fn webhook_redeliver(webhook_id: &str, number: u64) -> String {
     format!("{}/deliveries/{number}", webhook(webhook_id))
 }
 
-pub(crate) fn runs_filtered(filter: &RunFilter, cursor: Option<&str>) -> String {
+pub(crate) fn runs_filtered(filter: &RunListFilter, cursor: Option<&str>) -> String {
     with_query(RUNS, filter, cursor)
 }
 
-pub(crate) fn runs_live(filter: &RunFilter) -> String {
+pub(crate) fn runs_live(filter: &RunListFilter) -> String {
     with_query("/console/runs/live", filter, None)
 }
 
 /// The list as it is selected, without a question.
-pub(crate) fn inbox(selection: &Selection) -> String {
+pub(crate) fn inbox(selection: &InboxSelection) -> String {
     selected(INBOX, selection, None)
 }
 
 /// The list's next page.
-pub(crate) fn inbox_after(selection: &Selection, cursor: &str) -> String {
-    let next = Selection {
+pub(crate) fn inbox_after(selection: &InboxSelection, cursor: &str) -> String {
+    let next = InboxSelection {
         cursor: Some(cursor.to_owned()),
         ..selection.clone()
     };
@@ -90,20 +90,20 @@ pub(crate) fn inbox_after(selection: &Selection, cursor: &str) -> String {
 }
 
 /// One question beside the list.
-pub(crate) fn question(id: &str, selection: &Selection) -> String {
+pub(crate) fn question(id: &str, selection: &InboxSelection) -> String {
     selected(&format!("{INBOX}/{}", encode(id)), selection, None)
 }
 
 /// Where the answer to a question is posted.
-pub(crate) fn answer(id: &str, selection: &Selection) -> String {
+pub(crate) fn answer(id: &str, selection: &InboxSelection) -> String {
     selected(&format!("{INBOX}/{}/answer", encode(id)), selection, None)
 }
 
-pub(crate) fn inbox_live(selection: &Selection, item: Option<&str>) -> String {
+pub(crate) fn inbox_live(selection: &InboxSelection, item: Option<&str>) -> String {
     selected("/console/inbox/live", selection, item)
 }
 
-fn selected(path: &str, selection: &Selection, item: Option<&str>) -> String {
+fn selected(path: &str, selection: &InboxSelection, item: Option<&str>) -> String {
     query(
         path,
         &[
@@ -116,7 +116,7 @@ fn selected(path: &str, selection: &Selection, item: Option<&str>) -> String {
     )
 }
 
-fn with_query(path: &str, filter: &RunFilter, cursor: Option<&str>) -> String {
+fn with_query(path: &str, filter: &RunListFilter, cursor: Option<&str>) -> String {
     let pairs = [
         ("status", filter.status.as_deref()),
         ("workflow", filter.workflow_id.as_deref()),

@@ -7,8 +7,8 @@ use crate::{links, status, time};
 
 #[derive(Debug, Clone, Default)]
 pub struct RunListView {
-    pub rows: Vec<RunRow>,
-    pub filter: RunFilter,
+    pub rows: Vec<RunListRow>,
+    pub filter: RunListFilter,
     /// The statuses a reader may choose from.
     pub statuses: Vec<&'static str>,
     /// The workflow ids a reader may choose from.
@@ -21,13 +21,13 @@ pub struct RunListView {
 
 /// Sent back by the filter form as `?status=…&workflow=…`; an empty value is no filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunFilter {
+pub struct RunListFilter {
     pub status: Option<String>,
     pub workflow_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct RunRow {
+pub struct RunListRow {
     pub run_id: String,
     pub workflow_id: String,
     pub status: String,
@@ -81,7 +81,7 @@ pub(crate) fn live_indicator() -> Markup {
 
 fn filter_form(view: &RunListView) -> Markup {
     let filter = &view.filter;
-    let filtered = *filter != RunFilter::default();
+    let filtered = *filter != RunListFilter::default();
     // A filter that came by URL may name something outside the offered lists; keep it
     // selected so that the form shows what the table shows.
     let foreign_status = filter
@@ -120,7 +120,7 @@ fn rows(view: &RunListView) -> Markup {
         @if view.rows.is_empty() {
             tr.empty {
                 td colspan="5" {
-                    @if view.filter == RunFilter::default() {
+                    @if view.filter == RunListFilter::default() {
                         "No runs yet. Start one from " a href=(links::WORKFLOWS) { "Workflows" } "."
                     } @else {
                         "No runs match this filter."
@@ -131,7 +131,7 @@ fn rows(view: &RunListView) -> Markup {
     }
 }
 
-fn run_row(row: &RunRow) -> Markup {
+fn run_row(row: &RunListRow) -> Markup {
     html! {
         tr {
             td.c-status {

@@ -76,10 +76,10 @@ fn run() -> RunPageView {
         can_resume: true,
         child_runs: vec![(hostile(), hostile())],
         supervised: true,
-        crew: CrewView {
+        agents: AgentsView {
             floor: 0.5,
-            turns: vec![TurnView {
-                iteration: 1,
+            iterations: vec![IterationView {
+                number: 1,
                 agent: hostile(),
                 kind: hostile(),
                 reason: Some(hostile()),
@@ -125,14 +125,14 @@ fn run() -> RunPageView {
                 serde_json::json!({"a": hostile()}),
             )),
         }],
-        family: Some(FamilyView {
+        run_tree: Some(RunTreeView {
             run_id: hostile(),
             workflow_id: hostile(),
             status: hostile(),
-            here: false,
-            children: vec![FamilyView {
-                here: true,
-                ..FamilyView::default()
+            is_current: false,
+            children: vec![RunTreeView {
+                is_current: true,
+                ..RunTreeView::default()
             }],
             more: 1,
         }),
@@ -142,7 +142,7 @@ fn run() -> RunPageView {
 
 fn run_list() -> RunListView {
     RunListView {
-        rows: vec![RunRow {
+        rows: vec![RunListRow {
             run_id: hostile(),
             workflow_id: hostile(),
             status: hostile(),
@@ -151,7 +151,7 @@ fn run_list() -> RunListView {
             parent_run_id: Some(hostile()),
             error_code: Some(hostile()),
         }],
-        filter: RunFilter {
+        filter: RunListFilter {
             status: Some(hostile()),
             workflow_id: Some(hostile()),
         },
@@ -176,7 +176,7 @@ fn webhook() -> WebhookPageView {
             dropped: 1,
         },
         secret_fingerprint: hostile(),
-        deliveries: vec![DeliveryRow {
+        deliveries: vec![WebhookDeliveryRow {
             number: 1,
             event_type: hostile(),
             run_id: hostile(),
@@ -262,13 +262,13 @@ fn pages_and_fragments() -> Vec<(&'static str, String)> {
     all.push(("state fragment", run_state_fragment(&run())));
     all.push(("inbox rows", inbox_rows(&inbox(None))));
     all.push(("card", inbox_card(&question("approval"))));
-    all.push(("moment parts", moment_fragment(&history::moment())));
+    all.push(("moment parts", history_fragment(&history::history_view())));
     all.push(("graph", workflow_svg(&graph())));
     all
 }
 
 #[test]
-fn every_page_has_the_frame() {
+fn every_page_has_the_common_layout() {
     for (name, html) in pages() {
         let tags = tags(&html);
         let count = |tag: &str| tags.iter().filter(|t| t.name == tag).count();
@@ -308,7 +308,7 @@ fn nothing_needs_an_inline_script_or_style() {
 }
 
 #[test]
-fn every_address_stays_on_the_console() {
+fn every_link_stays_in_the_console() {
     for (name, html) in pages_and_fragments() {
         for tag in tags(&html) {
             for attribute in [
@@ -367,7 +367,7 @@ fn every_post_to_a_run_or_workflow_carries_the_token() {
 }
 
 #[test]
-fn actions_are_offered_only_when_open() {
+fn buttons_are_shown_only_for_allowed_actions() {
     let closed = run_page(&chrome(), &RunPageView::default());
     let open = run_page(&chrome(), &run());
     for verb in ["cancel", "pause", "resume"] {
@@ -377,14 +377,14 @@ fn actions_are_offered_only_when_open() {
 }
 
 #[test]
-fn navigation_waits_for_sign_in() {
+fn navigation_is_hidden_before_sign_in() {
     let stranger = Chrome::default();
     assert!(!login_page(&stranger, None).contains("<nav"));
     assert!(run_list_page(&chrome(), &run_list()).contains("aria-current=\"page\">Runs"));
 }
 
 #[test]
-fn a_page_holds_what_the_script_looks_for() {
+fn pages_contain_the_elements_the_script_uses() {
     let run = run_page(&chrome(), &run());
     let script = std::str::from_utf8(asset("console.js").unwrap().body).unwrap();
     let ids = tags(&run);
@@ -398,7 +398,7 @@ fn a_page_holds_what_the_script_looks_for() {
 }
 
 #[test]
-fn the_state_fragment_names_the_parts_of_the_page() {
+fn state_fragment_has_the_same_parts_as_the_page() {
     let parts = |html: &str| -> Vec<String> {
         let tags = tags(html);
         let parts = tags.iter().filter_map(|t| t.attribute("data-part"));
@@ -411,9 +411,9 @@ fn the_state_fragment_names_the_parts_of_the_page() {
 }
 
 #[test]
-fn only_the_newest_page_of_runs_listens() {
+fn only_the_newest_run_page_is_live() {
     let mut view = run_list();
-    view.filter = RunFilter {
+    view.filter = RunListFilter {
         status: Some("running".to_owned()),
         workflow_id: None,
     };
@@ -467,7 +467,7 @@ fn assets_are_typed_and_tagged() {
 }
 
 #[test]
-fn an_id_of_dots_cannot_climb() {
+fn dot_segment_ids_are_encoded_twice() {
     assert_eq!(links::run(".."), "/console/runs/%252E%252E");
     assert_eq!(links::run("a.b-c"), "/console/runs/a.b-c");
     assert_eq!(links::workflow("a/b c"), "/console/workflows/a%2Fb%20c");

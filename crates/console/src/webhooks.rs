@@ -33,13 +33,13 @@ pub struct WebhookRow {
 pub struct WebhookPageView {
     pub webhook: WebhookRow,
     pub secret_fingerprint: String,
-    pub deliveries: Vec<DeliveryRow>,
+    pub deliveries: Vec<WebhookDeliveryRow>,
     pub next_cursor: Option<String>,
     pub csrf: String,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct DeliveryRow {
+pub struct WebhookDeliveryRow {
     pub number: u64,
     pub event_type: String,
     pub run_id: String,
@@ -173,7 +173,7 @@ fn log(view: &WebhookPageView) -> Markup {
     }
 }
 
-fn delivery_row(view: &WebhookPageView, row: &DeliveryRow) -> Markup {
+fn delivery_row(view: &WebhookPageView, row: &WebhookDeliveryRow) -> Markup {
     let action = links::webhook_redeliver(&view.webhook.webhook_id, row.number);
     html! {
         tr {

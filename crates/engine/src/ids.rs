@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn children_differ_by_place_and_repeat_by_replay() {
+    fn child_run_ids_are_unique_per_position_and_deterministic() {
         let parent = RunId::new("run-0198c0de-0000-7000-8000-000000000001");
         let node = NodeId::new("call");
         let first = child_run_id(&parent, &node, 0, 0);

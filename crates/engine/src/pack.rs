@@ -48,28 +48,28 @@ impl<'a> FromIterator<(&'a str, &'a str)> for PackTypes {
 
 /// Which types a document may use besides the host's own.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Brought<'a> {
+pub enum AllowedPackTypes<'a> {
     #[default]
-    Nothing,
-    By(&'a PackTypes),
+    None,
+    Listed(&'a PackTypes),
     /// The document was accepted once; its packs may have gone since, and its runs have not.
-    Once,
+    PreviouslyAccepted,
 }
 
-impl<'a> Brought<'a> {
-    pub(crate) fn has(self, type_id: &str) -> bool {
+impl<'a> AllowedPackTypes<'a> {
+    pub(crate) fn contains(self, type_id: &str) -> bool {
         match self {
-            Self::Nothing => false,
-            Self::By(types) => types.get(type_id).is_some(),
-            Self::Once => !is_reserved_type(type_id),
+            Self::None => false,
+            Self::Listed(types) => types.get(type_id).is_some(),
+            Self::PreviouslyAccepted => !is_reserved_type(type_id),
         }
     }
 
     /// What a type's configuration has to look like.
     pub(crate) fn config(self, type_id: &str) -> Option<&'a Schema> {
         match self {
-            Self::By(types) => types.get(type_id)?.config.as_deref(),
-            Self::Nothing | Self::Once => None,
+            Self::Listed(types) => types.get(type_id)?.config.as_deref(),
+            Self::None | Self::PreviouslyAccepted => None,
         }
     }
 }

@@ -69,7 +69,7 @@ impl Template {
                 Part::Text(written) if self.0.len() == 1 => return written.clone(),
                 Part::Text(written) => text.push_str(written),
                 Part::Value(expression) if hidden(expression) => text.push_str(MASKED),
-                Part::Value(expression) => text.push_str(&words(&expression.evaluate(scope))),
+                Part::Value(expression) => text.push_str(&value_text(&expression.evaluate(scope))),
             }
         }
         shortened(&text, MAX_CHARS)
@@ -77,7 +77,7 @@ impl Template {
 }
 
 /// A value as a person reads it in a sentence, on one line.
-fn words(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     let text = match value {
         Value::Null => ABSENT.to_owned(),
         Value::String(text) => text.clone(),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_run_stand_where_they_are_named() {
+    fn template_inserts_run_values_and_masks_hidden_ones() {
         let table = [
             ("Refund?", "Refund?"),
             (
@@ -142,18 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stays_short_whatever_a_run_holds() {
+    fn rendered_text_is_truncated() {
         let text = "{{ variables.long }}".repeat(MAX_VALUES);
         assert_eq!(rendered(&text).chars().count(), MAX_CHARS + 1);
         assert!(Template::parse(&"{{ variables.long }}".repeat(MAX_VALUES + 1)).is_err());
     }
 
     #[test]
-    fn what_is_no_template_is_refused_or_kept_as_it_is() {
+    fn invalid_template_is_refused_or_used_as_literal_text() {
         for text in ["{{ variables.name", "{{ }}", "{{ now() }}", "{{#if x}}"] {
             assert!(Template::parse(text).is_err(), "{text}");
-            let kept = Template::parse_or_literal(text);
-            assert_eq!(kept.render(&Fixed(json!({})), |_| false), text);
+            let literal = Template::parse_or_literal(text);
+            assert_eq!(literal.render(&Fixed(json!({})), |_| false), text);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub const NODE_TYPES: [&str; 1] = ["core.mcp.toolCall"];
 
 /// The servers that are meant, in this order, where a node names none and there are several.
-const MEANT: [&str; 2] = ["default", "conformance"];
+const DEFAULT_SERVERS: [&str; 2] = ["default", "conformance"];
 
 /// The tool servers of a host, by the operator's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,12 +27,12 @@ impl ToolServers {
         match named {
             Some(id) => known(id),
             None if self.0.len() == 1 => self.0.first().map(String::as_str),
-            None => MEANT.into_iter().find_map(known),
+            None => DEFAULT_SERVERS.into_iter().find_map(known),
         }
     }
 
     /// Whether every node of a document that calls a tool has a server to call.
-    pub fn serve(&self, definition: &Definition) -> bool {
+    pub fn can_serve(&self, definition: &Definition) -> bool {
         let mut nodes = definition.nodes.iter();
         nodes.all(|node| match &node.kind {
             Kind::Tool(config) => config.is_served(self),

@@ -28,9 +28,9 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => code,
         // `tandem runs list | head` is no failure.
-        Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error);
+            output::print_error(&error);
             ExitCode::FAILURE
         }
     }

@@ -34,17 +34,17 @@ pub(crate) fn bytes() -> Box<dyn Write> {
 
 /// One line that tells how far a long command is, where somebody watches.
 pub(crate) struct Progress {
-    watched: bool,
+    is_terminal: bool,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        let watched = io::stderr().is_terminal();
-        Self { watched }
+        let is_terminal = io::stderr().is_terminal();
+        Self { is_terminal }
     }
 
     pub(crate) fn show(&self, text: &str) {
-        if self.watched {
+        if self.is_terminal {
             let _ = write!(io::stderr().lock(), "\r\u{1b}[K{text}");
         }
     }
@@ -54,12 +54,12 @@ impl Progress {
     }
 }
 
-pub(crate) fn complain(error: &anyhow::Error) {
+pub(crate) fn print_error(error: &anyhow::Error) {
     note(format!("error: {error:#}"));
 }
 
 /// Whether whoever read our stdout stopped reading.
-pub(crate) fn reader_left(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
@@ -109,7 +109,7 @@ impl Style {
 }
 
 /// Text that came from elsewhere, without the control characters that could steer a terminal.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     text.chars()
         .map(|c| {
             if c.is_control() && c != '\t' {
@@ -126,14 +126,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_appear_only_when_wanted() {
+    fn colours_are_used_only_when_enabled() {
         assert_eq!(Style::PLAIN.paint(Colour::Red, "no"), "no");
         let style = Style { colours: true };
         assert_eq!(style.paint(Colour::Red, "no"), "\u{1b}[31mno\u{1b}[0m");
     }
 
     #[test]
-    fn foreign_text_cannot_steer_the_terminal() {
-        assert_eq!(harmless("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+    fn control_characters_are_replaced() {
+        assert_eq!(sanitize("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
     }
 }

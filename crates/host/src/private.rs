@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_its_owners_alone() {
+    fn created_files_are_readable_by_owner_only() {
         let directory = tempfile::tempdir().unwrap();
         let inner = directory.path().join("a/b");
         create_dir_all(&inner).unwrap();

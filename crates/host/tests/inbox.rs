@@ -93,18 +93,18 @@ fn a_question_is_listed_shown_and_decided() {
 
     let decided = server.run(&["inbox", "approve", question, "--comment", "fine"]);
     assert_eq!(code(&decided), 0, "{}", err(&decided));
-    let said = out(&decided);
+    let printed = out(&decided);
     assert!(
-        said.contains("accepted; ") && said.contains("is completed"),
-        "{said}"
+        printed.contains("accepted; ") && printed.contains("is completed"),
+        "{printed}"
     );
 
     let late = server.run(&["inbox", "reject", question]);
     assert_eq!(code(&late), 1);
-    let said = err(&late);
+    let printed = err(&late);
     assert!(
-        said.contains("interrupt_already_resolved") && said.contains("It was accepted by"),
-        "{said}"
+        printed.contains("interrupt_already_resolved") && printed.contains("It was accepted by"),
+        "{printed}"
     );
     let sheet = out(&server.run(&["inbox", "show", question]));
     assert!(
@@ -157,17 +157,17 @@ fn a_set_of_questions_is_answered_by_name_or_as_a_whole() {
     ];
     let whole = server.run(&whole);
     assert_eq!(code(&whole), 0, "{}", err(&whole));
-    let said: Value = serde_json::from_str(&out(&whole)).unwrap();
-    assert_eq!(said["interrupt"]["outcome"], "answered");
+    let printed: Value = serde_json::from_str(&out(&whole)).unwrap();
+    assert_eq!(printed["interrupt"]["outcome"], "answered");
     let unread = server.run(&["inbox", "answer", "int-none", "--value", "{}"]);
     assert!(err(&unread).contains("inbox list"), "{}", err(&unread));
 }
 
 #[test]
-fn a_voice_of_several_ends_the_command_with_3() {
+fn vote_below_quorum_exits_with_3() {
     let server = Server::with_workflows(&[("q.json", QUORUM)]);
     let question = ask(&server, "quorum");
-    let voice = server.run(&["inbox", "approve", id(&question)]);
-    assert_eq!(code(&voice), 3, "{}", err(&voice));
-    assert!(out(&voice).contains("1 of 2 approvals"), "{}", out(&voice));
+    let vote = server.run(&["inbox", "approve", id(&question)]);
+    assert_eq!(code(&vote), 3, "{}", err(&vote));
+    assert!(out(&vote).contains("1 of 2 approvals"), "{}", out(&vote));
 }

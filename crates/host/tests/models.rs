@@ -5,19 +5,19 @@ mod server;
 
 use serde_json::{Value, json};
 use server::Server;
-use server::world::{Heard, say};
+use server::outside::{ReceivedRequest, respond};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 /// A test that waits longer for a call has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const KEY: &str = "operators-key-not-to-be-seen";
 
 /// A model on loopback that has one answer.
 struct Model {
     url: String,
-    calls: Receiver<Heard>,
+    calls: Receiver<ReceivedRequest>,
     /// Lets it answer one call.
     answers: Sender<()>,
 }
@@ -40,14 +40,18 @@ fn model() -> Model {
     }
 }
 
-fn answer(connection: &TcpStream, sender: &Sender<Heard>, leave: &Receiver<()>) -> Option<()> {
-    sender.send(Heard::on(connection)?).ok()?;
-    leave.recv_timeout(PATIENCE).ok()?;
-    let said = json!({
+fn answer(
+    connection: &TcpStream,
+    sender: &Sender<ReceivedRequest>,
+    leave: &Receiver<()>,
+) -> Option<()> {
+    sender.send(ReceivedRequest::read(connection)?).ok()?;
+    leave.recv_timeout(TIMEOUT).ok()?;
+    let response = json!({
         "choices": [{"finish_reason": "stop", "message": {"content": "Forty euro."}}],
         "usage": {"prompt_tokens": 4, "completion_tokens": 2},
     });
-    say(connection, &said)
+    respond(connection, &response)
 }
 
 fn workflow() -> String {
@@ -77,7 +81,7 @@ fn shown(server: &Server, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_model_is_called_once_and_where_it_is_stays_unknown() {
+fn model_is_called_once_and_its_address_is_not_disclosed() {
     let Model {
         url,
         calls,
@@ -86,7 +90,7 @@ fn a_model_is_called_once_and_where_it_is_stays_unknown() {
     answers.send(()).unwrap();
     let server = serving(&url, false);
     assert!(server.run(&["run", "price", "--follow"]).status.success());
-    let call = calls.recv_timeout(PATIENCE).unwrap();
+    let call = calls.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(call.header("authorization"), format!("Bearer {KEY}"));
     assert!(!call.header("idempotency-key").is_empty());
     assert!(call.header("traceparent").starts_with("00-"));
@@ -114,7 +118,7 @@ fn a_model_is_called_once_and_where_it_is_stays_unknown() {
 }
 
 #[test]
-fn a_call_is_repeated_under_its_id_after_a_death() {
+fn call_is_retried_with_the_same_id_after_a_crash() {
     let Model {
         url,
         calls,
@@ -122,15 +126,15 @@ fn a_call_is_repeated_under_its_id_after_a_death() {
     } = model();
     let mut server = serving(&url, true);
     server.post("/v1/runs", &[], r#"{"workflowId": "price"}"#);
-    let before = calls.recv_timeout(PATIENCE).unwrap();
+    let before = calls.recv_timeout(TIMEOUT).unwrap();
     // Called and not answered yet: the next commit would be the answer's.
     let armed = r#"{"point": "commit.before"}"#;
     server.try_post("/v1/host/tandem/test/crash", armed);
     answers.send(()).unwrap();
-    server.died();
+    server.wait_for_crash();
     answers.send(()).unwrap();
     server.start_again();
-    let after = calls.recv_timeout(PATIENCE).unwrap();
+    let after = calls.recv_timeout(TIMEOUT).unwrap();
     let key = before.header("idempotency-key");
     assert!(!key.is_empty());
     assert_eq!(key, after.header("idempotency-key"));

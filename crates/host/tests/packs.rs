@@ -54,9 +54,10 @@ fn discovery(server: &Server) -> Value {
 }
 
 fn events(server: &Server, run: &str) -> Vec<(String, Value)> {
-    let told = server.run(&["runs", "events", run, "--json"]);
-    let told = String::from_utf8(told.stdout).unwrap();
-    told.lines()
+    let output = server.run(&["runs", "events", run, "--json"]);
+    let output = String::from_utf8(output.stdout).unwrap();
+    output
+        .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .map(|event| {
             (
@@ -72,7 +73,7 @@ fn types(events: &[(String, Value)]) -> Vec<&str> {
 }
 
 #[test]
-fn a_pack_brings_a_node_type() {
+fn pack_adds_a_node_type() {
     let packs = packs();
     let mut server = serving(packs.path());
     let log = server.log();
@@ -117,46 +118,49 @@ fn a_pack_brings_a_node_type() {
     let forked = server.run(&["runs", "fork", &run]);
     assert!(forked.status.success(), "{forked:?}");
     let again = server.run(&["run", "greeting"]);
-    let said = String::from_utf8_lossy(&again.stdout).into_owned();
-    assert!(said.contains("pack_unavailable"), "{said}");
+    let printed = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert!(printed.contains("pack_unavailable"), "{printed}");
     let listed = server.run(&["runs", "list", "--json", "--status", "completed"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     for listed in listed["runs"].as_array().unwrap() {
-        let told = events(&server, listed["runId"].as_str().unwrap());
-        assert_eq!(types(&told), course);
-        assert_eq!(told[3].1["outputs"]["greeting"], "Hello, Ada!");
+        let events_of_run = events(&server, listed["runId"].as_str().unwrap());
+        assert_eq!(types(&events_of_run), course);
+        assert_eq!(events_of_run[3].1["outputs"]["greeting"], "Hello, Ada!");
     }
 }
 
 #[test]
-fn a_host_without_packs_says_nothing_of_them() {
+fn host_without_packs_advertises_none() {
     let server = Server::with_workflows(&[]);
     let discovery = discovery(&server);
     assert_eq!(discovery.get("nodePackRuntimes"), None);
 }
 
 #[test]
-fn check_knows_the_packs_it_is_told_of() {
+fn check_uses_the_packs_named_by_option() {
     let packs = packs();
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("greeting.json"), GREETING).unwrap();
-    let told = |args: &[&str]| {
+    let run_check = |args: &[&str]| {
         let output = tandem(home.path()).args(args).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(text).unwrap())
     };
-    let (good, said) = told(&["check", "greeting.json"]);
-    assert!(!good && said.contains("with --packs"), "{said}");
+    let (good, printed) = run_check(&["check", "greeting.json"]);
+    assert!(!good && printed.contains("with --packs"), "{printed}");
     let directory = packs.path().display().to_string();
-    let (good, said) = told(&["check", "--packs", &directory, "greeting.json"]);
-    assert!(good && said.contains("unsupported_abi_version"), "{said}");
+    let (good, printed) = run_check(&["check", "--packs", &directory, "greeting.json"]);
+    assert!(
+        good && printed.contains("unsupported_abi_version"),
+        "{printed}"
+    );
     let odd = GREETING.replace("\"config\": {}", "\"config\": {\"tone\": \"odd\"}");
     std::fs::write(home.path().join("odd.json"), odd).unwrap();
-    let (good, said) = told(&["check", "--packs", &directory, "odd.json"]);
-    assert!(!good && said.contains("/nodes/0/config: "), "{said}");
-    let (good, said) = told(&["check", "--packs", "nowhere", "greeting.json"]);
+    let (good, printed) = run_check(&["check", "--packs", &directory, "odd.json"]);
+    assert!(!good && printed.contains("/nodes/0/config: "), "{printed}");
+    let (good, printed) = run_check(&["check", "--packs", "nowhere", "greeting.json"]);
     assert!(
-        !good && said.contains("cannot read the packs in nowhere"),
-        "{said}"
+        !good && printed.contains("cannot read the packs in nowhere"),
+        "{printed}"
     );
 }

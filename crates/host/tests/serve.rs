@@ -97,7 +97,7 @@ fn a_run_can_be_started_watched_listed_and_cancelled() {
 }
 
 #[test]
-fn a_run_that_asks_a_person_ends_the_command_with_3() {
+fn run_waiting_for_a_person_exits_with_3() {
     let server = Server::with_workflows(&[("asking.json", ASKING)]);
     let asking = server.run(&["run", "asking"]);
     let shown = text(&asking.stdout);
@@ -110,10 +110,10 @@ fn refusals_name_code_message_and_next_step() {
     let server = Server::with_workflows(&[]);
     let unknown = server.run(&["run", "nothing"]);
     assert_eq!(code(&unknown), 1);
-    let said = text(&unknown.stderr);
+    let printed = text(&unknown.stderr);
     assert!(
-        said.contains("workflow_not_found") && said.contains("--workflows"),
-        "{said}"
+        printed.contains("workflow_not_found") && printed.contains("--workflows"),
+        "{printed}"
     );
 
     let keyless = tandem(server.home())
@@ -121,15 +121,15 @@ fn refusals_name_code_message_and_next_step() {
         .output()
         .unwrap();
     assert_eq!(code(&keyless), 1);
-    let said = text(&keyless.stderr);
+    let printed = text(&keyless.stderr);
     assert!(
-        said.contains("unauthenticated") && said.contains("TANDEM_API_KEY"),
-        "{said}"
+        printed.contains("unauthenticated") && printed.contains("TANDEM_API_KEY"),
+        "{printed}"
     );
 }
 
 #[test]
-fn keys_are_made_used_rotated_and_revoked() {
+fn keys_are_created_used_rotated_and_revoked() {
     let server = Server::with_workflows(&[]);
     let made = server.run(&["keys", "create", "reader", "--scope", "runs:read"]);
     assert_eq!(code(&made), 0, "{}", text(&made.stderr));
@@ -171,7 +171,7 @@ fn keys_are_made_used_rotated_and_revoked() {
 }
 
 #[test]
-fn a_tenant_gets_its_first_key_from_whoever_has_the_store() {
+fn first_key_of_a_tenant_is_created_in_the_store() {
     let mut server = Server::with_workflows(&[]);
     let own = [
         "keys",
@@ -194,8 +194,8 @@ fn a_tenant_gets_its_first_key_from_whoever_has_the_store() {
     ];
     let refused = server.run(&elsewhere);
     assert_eq!(code(&refused), 1);
-    let said = text(&refused.stderr);
-    assert!(said.contains("tenant_membership_required"), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(printed.contains("tenant_membership_required"), "{printed}");
     let in_store = |server: &Server| {
         let mut command = tandem(server.home());
         command
@@ -224,18 +224,22 @@ fn the_ancestry_of_a_child_names_its_parent() {
     assert_eq!(code(&ran), 0, "{}", text(&ran.stderr));
     let parent = server.only_run("parent", "completed");
     let child = server.only_run("child", "completed");
-    let told = server.run(&["runs", "ancestry", &child]);
-    assert_eq!(code(&told), 0, "{}", text(&told.stderr));
+    let ancestry = server.run(&["runs", "ancestry", &child]);
+    assert_eq!(code(&ancestry), 0, "{}", text(&ancestry.stderr));
     let line = format!("by core.subWorkflow of {parent}");
-    assert!(text(&told.stdout).contains(&line), "{}", text(&told.stdout));
-    let told = text(&server.run(&["runs", "ancestry", &child, "--json"]).stdout);
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["ancestors"][0]["runId"], parent.as_str());
-    assert!(told["ancestors"].as_array().unwrap().len() == 1);
+    assert!(
+        text(&ancestry.stdout).contains(&line),
+        "{}",
+        text(&ancestry.stdout)
+    );
+    let ancestry = text(&server.run(&["runs", "ancestry", &child, "--json"]).stdout);
+    let ancestry: serde_json::Value = serde_json::from_str(&ancestry).unwrap();
+    assert_eq!(ancestry["ancestors"][0]["runId"], parent.as_str());
+    assert!(ancestry["ancestors"].as_array().unwrap().len() == 1);
 }
 
 #[test]
-fn a_terminated_server_drains_exits_0_and_goes_on_after_a_restart() {
+fn terminated_server_drains_exits_0_and_resumes_after_restart() {
     let mut server = Server::with_workflows(&[("slow.json", WAITING)]);
     let mut follower = server.start(&["run", "slow", "--follow", "--json"]);
     let run = server.only_run("slow", "running");
@@ -249,7 +253,7 @@ fn a_terminated_server_drains_exits_0_and_goes_on_after_a_restart() {
 }
 
 #[test]
-fn a_store_has_one_server() {
+fn second_server_on_a_store_is_rejected() {
     let server = Server::with_workflows(&[]);
     let second = tandem(server.home())
         .args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())])
@@ -257,12 +261,15 @@ fn a_store_has_one_server() {
         .output()
         .unwrap();
     assert_eq!(code(&second), 1);
-    let said = text(&second.stderr);
-    assert!(said.contains("cannot open the store (locked)"), "{said}");
+    let printed = text(&second.stderr);
+    assert!(
+        printed.contains("cannot open the store (locked)"),
+        "{printed}"
+    );
 }
 
 #[test]
-fn what_stops_a_start_is_said_in_one_line() {
+fn startup_errors_are_one_line() {
     let home = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let in_use = taken.local_addr().unwrap().to_string();
@@ -316,19 +323,23 @@ fn what_stops_a_start_is_said_in_one_line() {
     ];
     for (args, expected) in table {
         let output = tandem(home.path()).args(*args).output().unwrap();
-        let said = text(&output.stderr);
-        assert_eq!(code(&output), 1, "{args:?}: {said}");
-        assert!(said.contains(expected), "{args:?}: {said}");
-        let errors = said
+        let printed = text(&output.stderr);
+        assert_eq!(code(&output), 1, "{args:?}: {printed}");
+        assert!(printed.contains(expected), "{args:?}: {printed}");
+        let errors = printed
             .lines()
             .filter(|line| line.starts_with("error: "))
             .count();
-        assert_eq!((errors, said.lines().count()), (1, 1), "{args:?}: {said}");
+        assert_eq!(
+            (errors, printed.lines().count()),
+            (1, 1),
+            "{args:?}: {printed}"
+        );
     }
 }
 
 #[test]
-fn without_a_key_one_is_made_and_shown_once() {
+fn missing_key_is_created_and_shown_once() {
     let mut server = Server::without_key();
     let log = server.log();
     let secret = log
@@ -343,23 +354,30 @@ fn without_a_key_one_is_made_and_shown_once() {
     assert_eq!(code(&listed), 0, "{}", text(&listed.stderr));
     assert_eq!(server.terminate(), 0);
     let database = std::fs::read(server.home().join("tandem.db")).unwrap();
-    let kept = database
+    let is_stored = database
         .windows(secret.len())
         .any(|w| w == secret.as_bytes());
-    assert!(!kept, "only a hash is stored");
+    assert!(!is_stored, "only a hash is stored");
     server.start_again();
     assert!(!server.log().contains("tdm_live_"), "{}", server.log());
 }
 
 #[test]
-fn a_login_link_is_printed_only_when_asked_for() {
+fn login_link_is_printed_only_on_request() {
     let plain = Server::without_key();
-    let said = plain.log_with("console: ");
-    assert!(!said.contains("login?code="), "{said}");
-    assert!(said.contains("/console (sign in with a key)"), "{said}");
+    let printed = plain.log_with("console: ");
+    assert!(!printed.contains("login?code="), "{printed}");
+    assert!(
+        printed.contains("/console (sign in with a key)"),
+        "{printed}"
+    );
     let asked = Server::with_login_link();
-    let said = asked.log_with("console: ");
-    assert_eq!(said.matches("/console/login?code=").count(), 1, "{said}");
+    let printed = asked.log_with("console: ");
+    assert_eq!(
+        printed.matches("/console/login?code=").count(),
+        1,
+        "{printed}"
+    );
 }
 
 #[test]
@@ -376,11 +394,11 @@ fn bad_documents_are_reported_and_the_others_load() {
 }
 
 #[test]
-fn dev_needs_nothing_and_finds_its_key() {
+fn dev_needs_no_setup_and_finds_its_key() {
     let server = Server::dev();
-    let said = server.log_with("tandem check");
-    let links = said.matches("/console/login?code=").count();
-    assert_eq!((links, said.lines().count()), (1, 5), "{said}");
+    let printed = server.log_with("tandem check");
+    let links = printed.matches("/console/login?code=").count();
+    assert_eq!((links, printed.lines().count()), (1, 5), "{printed}");
     let waiting = tandem(server.home())
         .args(["inbox", "list", "--url", &server.url])
         .output()

@@ -5,20 +5,20 @@ mod server;
 
 use serde_json::{Value, json};
 use server::Server;
-use server::world::{Heard, say};
+use server::outside::{ReceivedRequest, respond};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 /// A test that waits longer for a call has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const KEY: &str = "tool-servers-key-not-to-be-seen";
 
 /// A tool server on loopback whose `echo` gives back its text.
 struct Tools {
     url: String,
     /// Calls of tools; the rest of a session is not told.
-    calls: Receiver<Heard>,
+    calls: Receiver<ReceivedRequest>,
     /// Lets it answer one call.
     answers: Sender<()>,
 }
@@ -40,9 +40,13 @@ fn tools() -> Tools {
     }
 }
 
-fn answer(connection: &TcpStream, sender: &Sender<Heard>, leave: &Receiver<()>) -> Option<()> {
-    let heard = Heard::on(connection)?;
-    let body = heard.json();
+fn answer(
+    connection: &TcpStream,
+    sender: &Sender<ReceivedRequest>,
+    leave: &Receiver<()>,
+) -> Option<()> {
+    let received = ReceivedRequest::read(connection)?;
+    let body = received.json();
     let result = match body["method"].as_str()? {
         "initialize" => json!({
             "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
@@ -50,14 +54,14 @@ fn answer(connection: &TcpStream, sender: &Sender<Heard>, leave: &Receiver<()>) 
         }),
         "tools/call" => {
             let text = body["params"]["arguments"]["text"].clone();
-            sender.send(heard).ok()?;
-            leave.recv_timeout(PATIENCE).ok()?;
+            sender.send(received).ok()?;
+            leave.recv_timeout(TIMEOUT).ok()?;
             json!({"content": [{"type": "text", "text": text}], "isError": false})
         }
         _ => Value::Null,
     };
-    let said = json!({"jsonrpc": "2.0", "id": body["id"], "result": result});
-    say(connection, &said)
+    let response = json!({"jsonrpc": "2.0", "id": body["id"], "result": result});
+    respond(connection, &response)
 }
 
 fn workflow(id: &str, type_id: &str, config: Value) -> String {
@@ -98,7 +102,7 @@ fn shown(server: &Server, args: &[&str]) -> Value {
 
 /// R-0040-4: the call carries the run's trace.
 #[test]
-fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
+fn tool_is_called_once_and_its_address_is_not_disclosed() {
     let Tools {
         url,
         calls,
@@ -107,7 +111,7 @@ fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
     answers.send(()).unwrap();
     let server = serving(&url);
     assert!(server.run(&["run", "echo", "--follow"]).status.success());
-    let call = calls.recv_timeout(PATIENCE).unwrap();
+    let call = calls.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(call.header("authorization"), format!("Bearer {KEY}"));
     assert_eq!(call.header("mcp-protocol-version"), "2025-06-18");
     assert!(!call.header("idempotency-key").is_empty());
@@ -117,11 +121,11 @@ fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
     let run = server.only_run("echo", "completed");
     let events = server.run(&["runs", "events", &run, "--json"]);
     let events = String::from_utf8_lossy(&events.stdout).into_owned();
-    let told: Vec<Value> = events
+    let tool_events: Vec<Value> = events
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let find = |kind: &str| told.iter().find(|e| e["type"] == kind).unwrap();
+    let find = |kind: &str| tool_events.iter().find(|e| e["type"] == kind).unwrap();
     let (called, returned) = (find("agent.toolCalled"), find("agent.toolReturned"));
     assert_eq!(called["payload"]["agentId"], "house.librarian");
     assert_eq!(called["payload"]["transport"], "mcp");
@@ -162,7 +166,7 @@ fn a_tool_is_called_once_and_where_it_is_stays_unknown() {
 }
 
 #[test]
-fn a_call_is_repeated_under_its_id_after_a_death() {
+fn call_is_retried_with_the_same_id_after_a_crash() {
     let Tools {
         url,
         calls,
@@ -170,15 +174,15 @@ fn a_call_is_repeated_under_its_id_after_a_death() {
     } = tools();
     let mut server = serving(&url);
     server.post("/v1/runs", &[], r#"{"workflowId": "echo"}"#);
-    let before = calls.recv_timeout(PATIENCE).unwrap();
+    let before = calls.recv_timeout(TIMEOUT).unwrap();
     // Called and not answered yet: the next commit would be the result's.
     let armed = r#"{"point": "commit.before"}"#;
     server.try_post("/v1/host/tandem/test/crash", armed);
     answers.send(()).unwrap();
-    server.died();
+    server.wait_for_crash();
     answers.send(()).unwrap();
     server.start_again();
-    let after = calls.recv_timeout(PATIENCE).unwrap();
+    let after = calls.recv_timeout(TIMEOUT).unwrap();
     let key = before.header("idempotency-key");
     assert!(!key.is_empty());
     assert_eq!(key, after.header("idempotency-key"));
@@ -190,7 +194,7 @@ fn a_call_is_repeated_under_its_id_after_a_death() {
 }
 
 #[test]
-fn a_workflow_may_leave_the_server_to_the_host() {
+fn tool_server_may_be_chosen_by_the_host() {
     let Tools {
         url,
         calls,
@@ -200,7 +204,7 @@ fn a_workflow_may_leave_the_server_to_the_host() {
     let server = serving(&url);
     let probe = "conformance-mcp-tool-roundtrip";
     assert!(server.run(&["run", probe, "--follow"]).status.success());
-    let call = calls.recv_timeout(PATIENCE).unwrap();
+    let call = calls.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(
         call.json()["params"]["arguments"]["text"],
         "roundtrip-probe"

@@ -4,7 +4,7 @@
 mod server;
 
 use server::Server;
-use server::world::Heard;
+use server::outside::ReceivedRequest;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,9 +12,9 @@ use std::time::Duration;
 use tandem_access::signature;
 
 /// A test that waits longer for a delivery has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn is_signed_with(delivery: &Heard, secret: &str) -> bool {
+fn is_signed_with(delivery: &ReceivedRequest, secret: &str) -> bool {
     let at = delivery.header("x-openwop-timestamp");
     let expected = signature(secret, at, &delivery.body);
     delivery.header("x-openwop-signature") == expected
@@ -22,7 +22,7 @@ fn is_signed_with(delivery: &Heard, secret: &str) -> bool {
 }
 
 /// A target on loopback that takes everything.
-fn target() -> (String, Receiver<Heard>) {
+fn target() -> (String, Receiver<ReceivedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/in", listener.local_addr().unwrap());
     let (sender, receiver) = mpsc::channel();
@@ -35,8 +35,8 @@ fn target() -> (String, Receiver<Heard>) {
     (url, receiver)
 }
 
-fn take(mut connection: &TcpStream, sender: &Sender<Heard>) -> Option<()> {
-    sender.send(Heard::on(connection)?).ok()?;
+fn take(mut connection: &TcpStream, sender: &Sender<ReceivedRequest>) -> Option<()> {
+    sender.send(ReceivedRequest::read(connection)?).ok()?;
     let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
     connection.write_all(answer).ok()
 }
@@ -47,7 +47,7 @@ fn json(answer: &str) -> serde_json::Value {
 }
 
 #[test]
-fn deliveries_are_signed_and_survive_a_death() {
+fn deliveries_are_signed_and_survive_a_crash() {
     let (url, deliveries) = target();
     let mut server = Server::with_seams();
     let wanted = format!(r#"{{"url": "{url}", "events": ["run.completed"]}}"#);
@@ -55,7 +55,7 @@ fn deliveries_are_signed_and_survive_a_death() {
     let secret = made["secret"].as_str().unwrap().to_owned();
 
     assert!(server.run(&["run", "hello"]).status.success());
-    let first = deliveries.recv_timeout(PATIENCE).unwrap();
+    let first = deliveries.recv_timeout(TIMEOUT).unwrap();
     assert!(is_signed_with(&first, &secret));
     assert_eq!(first.header("x-openwop-webhook-id"), made["webhookId"]);
     assert_eq!(first.header("x-openwop-event-type"), "run.completed");
@@ -70,10 +70,10 @@ fn deliveries_are_signed_and_survive_a_death() {
     server.post("/v1/host/tandem/test/crash", &[], armed);
     // The answer may be lost with the process.
     server.try_post("/v1/runs", r#"{"workflowId": "hello"}"#);
-    let before = deliveries.recv_timeout(PATIENCE).unwrap();
-    server.died();
+    let before = deliveries.recv_timeout(TIMEOUT).unwrap();
+    server.wait_for_crash();
     server.start_again();
-    let after = deliveries.recv_timeout(PATIENCE).unwrap();
+    let after = deliveries.recv_timeout(TIMEOUT).unwrap();
     assert!(
         is_signed_with(&after, &secret),
         "the secret outlives a death"
@@ -85,7 +85,7 @@ fn deliveries_are_signed_and_survive_a_death() {
 }
 
 #[test]
-fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
+fn rotated_secret_signs_with_the_old_one_during_overlap_then_alone() {
     let (url, deliveries) = target();
     let server = Server::with_seams();
     let wanted = format!(r#"{{"url": "{url}", "events": ["run.completed"]}}"#);
@@ -97,7 +97,7 @@ fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
     let new = rotated["secret"].as_str().unwrap();
 
     assert!(server.run(&["run", "hello"]).status.success());
-    let during = deliveries.recv_timeout(PATIENCE).unwrap();
+    let during = deliveries.recv_timeout(TIMEOUT).unwrap();
     assert!(is_signed_with(&during, old));
     let next = signature(new, during.header("x-openwop-timestamp"), &during.body);
     assert_eq!(during.header("openwop-signature-next"), next);
@@ -105,7 +105,7 @@ fn a_rotated_secret_signs_beside_the_old_one_and_then_alone() {
     let hours = r#"{"advanceSeconds": 3601}"#;
     server.post("/v1/host/tandem/test/clock", &[], hours);
     assert!(server.run(&["run", "hello"]).status.success());
-    let after = deliveries.recv_timeout(PATIENCE).unwrap();
+    let after = deliveries.recv_timeout(TIMEOUT).unwrap();
     assert!(is_signed_with(&after, new));
     assert_eq!(after.header("openwop-signature-next"), "");
 }
@@ -119,7 +119,7 @@ const GATED: &str = r#"{
 }"#;
 
 #[test]
-fn a_callback_hears_of_a_question_after_a_death_and_its_link_answers() {
+fn callback_is_sent_after_a_crash_and_its_link_resolves_the_interrupt() {
     const PUBLIC: &str = "https://tandem.example.com";
     let (url, announcements) = target();
     let mut server = Server::reached_at(PUBLIC, &[("gated.json", GATED)]);
@@ -128,20 +128,23 @@ fn a_callback_hears_of_a_question_after_a_death_and_its_link_answers() {
     let wanted = format!(r#"{{"workflowId": "gated", "callbackUrl": "{url}"}}"#);
     // The answer may be lost with the process.
     server.try_post("/v1/runs", &wanted);
-    server.died();
+    server.wait_for_crash();
     assert!(announcements.try_recv().is_err());
     server.start_again();
 
-    let heard = announcements.recv_timeout(PATIENCE).unwrap();
-    let asked = heard.json();
+    let received = announcements.recv_timeout(TIMEOUT).unwrap();
+    let asked = received.json();
     assert_eq!(asked["type"], "interrupt.requested");
     assert_eq!(asked["workflowId"], "gated");
     assert_eq!(asked["interrupt"]["data"]["title"], "Refund");
-    assert_eq!(heard.header("x-openwop-event-type"), "interrupt.requested");
-    assert_eq!(heard.header("openwop-event-type"), "interrupt.requested");
-    assert!(!heard.header("x-openwop-timestamp").is_empty());
+    assert_eq!(
+        received.header("x-openwop-event-type"),
+        "interrupt.requested"
+    );
+    assert_eq!(received.header("openwop-event-type"), "interrupt.requested");
+    assert!(!received.header("x-openwop-timestamp").is_empty());
     let id = asked["interrupt"]["interruptId"].as_str().unwrap();
-    assert_eq!(heard.header("idempotency-key"), format!("announce:{id}"));
+    assert_eq!(received.header("idempotency-key"), format!("announce:{id}"));
     let token = asked["interrupt"]["interruptToken"].as_str().unwrap();
     let link = asked["interrupt"]["callbackUrl"].as_str().unwrap();
     assert_eq!(link, format!("{PUBLIC}/v1/interrupts/{token}"));

@@ -1,6 +1,6 @@
 //! An HTTP client that cannot be led astray: the one way out for nodes and webhooks.
 
-use crate::guard::{Guard, Rejected};
+use crate::guard::{Rejected, UrlGuard};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ pub struct ClientError(#[source] reqwest::Error);
 
 /// A client that resolves through the guard, follows no redirect, uses no proxy and repeats
 /// nothing by itself. It checks addresses of names only: the caller passes every URL through
-/// [`Guard::check_url`] first, because a literal address is never resolved.
+/// [`UrlGuard::check_url`] first, because a literal address is never resolved.
 pub fn guarded_client(
-    guard: Arc<Guard>,
+    guard: Arc<UrlGuard>,
     connect_timeout: Duration,
 ) -> Result<reqwest::Client, ClientError> {
     // An error means that a provider is installed already, which is as good.
@@ -35,11 +35,11 @@ pub fn guarded_client(
 /// Resolves a name once and hands exactly the checked addresses to the connector. There is no
 /// second resolution for a rebinding name to answer differently.
 pub struct GuardedResolver {
-    guard: Arc<Guard>,
+    guard: Arc<UrlGuard>,
 }
 
 impl GuardedResolver {
-    pub fn new(guard: Arc<Guard>) -> Self {
+    pub fn new(guard: Arc<UrlGuard>) -> Self {
         Self { guard }
     }
 

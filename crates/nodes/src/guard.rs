@@ -11,7 +11,7 @@ use url::{Host, Url};
 /// What may be called. The default is what a production host wants for webhooks and nodes alike,
 /// except that plain http to the public internet is allowed unless `require_https`.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub struct UrlGuard {
     /// Only for tests: lets loopback and private networks through, and plain http even where
     /// https is required. Metadata services, link-local and `deny_hosts` stay refused.
     pub allow_private: bool,
@@ -39,7 +39,7 @@ impl Rejected {
 const PRIVATE_NAMES: [&str; 4] = ["localhost", "local", "internal", "cluster"];
 const METADATA_NAMES: [&str; 2] = ["metadata", "metadata.google.internal"];
 
-impl Guard {
+impl UrlGuard {
     /// Everything that can be said without resolving the host. The answer is the parsed URL, in
     /// which odd spellings of addresses (`0x7f.1`, `2130706433`) have become plain ones.
     pub fn check_url(&self, text: &str) -> Result<Url, Rejected> {

@@ -3,7 +3,7 @@
 use crate::client::{ClientError, guarded_client};
 use crate::credentials::Credentials;
 use crate::failure;
-use crate::guard::Guard;
+use crate::guard::UrlGuard;
 use crate::request;
 use crate::response::{self, Body};
 use reqwest::{Client, Method, Response};
@@ -13,7 +13,7 @@ use tandem_record::{EffectId, EffectOutcome, ErrorInfo, HttpRequest, Object, Tra
 use url::Url;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct CallLimits {
     /// A larger response fails the call: it would have to fit in the log of the run.
     pub response_bytes: usize,
     /// How much of an error's body is kept.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub timeout_ms: u64,
 }
 
-impl Default for Limits {
+impl Default for CallLimits {
     fn default() -> Self {
         Self {
             response_bytes: 1024 * 1024,
@@ -35,13 +35,13 @@ impl Default for Limits {
 }
 
 pub struct HttpCaller {
-    guard: Arc<Guard>,
-    limits: Limits,
+    guard: Arc<UrlGuard>,
+    limits: CallLimits,
     client: Client,
 }
 
 impl HttpCaller {
-    pub fn new(guard: Guard, limits: Limits) -> Result<Self, ClientError> {
+    pub fn new(guard: UrlGuard, limits: CallLimits) -> Result<Self, ClientError> {
         let guard = Arc::new(guard);
         let connect_timeout = Duration::from_millis(limits.connect_timeout_ms);
         Ok(Self {
@@ -98,10 +98,11 @@ impl HttpCaller {
             .await
             .map_err(|error| failure::transport(&call, &error, timeout_ms))?;
         tracing::debug!(%effect, call, status = response.status().as_u16(), "call answered");
-        self.judge(response, &call, &credentials, timeout_ms).await
+        self.read_outcome(response, &call, &credentials, timeout_ms)
+            .await
     }
 
-    async fn judge(
+    async fn read_outcome(
         &self,
         mut response: Response,
         call: &str,

@@ -6,7 +6,7 @@
 //! knows no store and no engine.
 //!
 //! Invariants:
-//! - Every outgoing connection goes to an address the [`Guard`] has seen. Names are resolved once,
+//! - Every outgoing connection goes to an address the [`UrlGuard`] has seen. Names are resolved once,
 //!   by [`GuardedResolver`], and the checked addresses are the ones connected to; redirects are
 //!   not followed and no proxy is used, since either would go where nobody looked.
 //! - Every call carries the effect's id as `Idempotency-Key`, so that a second attempt can be
@@ -34,15 +34,15 @@ mod webhook;
 mod tests;
 
 pub use client::{ClientError, GuardedResolver, guarded_client};
-pub use guard::{Guard, Rejected};
-pub use http::{HttpCaller, Limits};
+pub use guard::{Rejected, UrlGuard};
+pub use http::{CallLimits, HttpCaller};
 pub use mcp::{McpServer, McpServers};
 pub use model::{
-    Hosted, MAX_PROGRAM, MockEntry, MockProgram, Models, SchemaMode, Script, ScriptError, Speaks,
-    done as answered, unprogrammed_answer,
+    HostedProvider, MAX_PROGRAM, MockEntry, MockProgram, ModelApi, ModelCaller, SchemaMode, Script,
+    ScriptError, outcome_of_answer, unprogrammed_answer,
 };
 pub use pack::PackCaller;
 pub use perform::Performer;
 pub use secrets::Secrets;
-pub use trace::outgoing;
+pub use trace::outgoing_trace;
 pub use webhook::WebhookCaller;

@@ -7,7 +7,7 @@ use tandem_wasm::{Caller, Packs, Stop};
 use tokio::sync::Semaphore;
 
 /// Calls at once, however many processors there are: each may use as much memory as it is allowed.
-const MOST_AT_ONCE: usize = 8;
+const MAX_CONCURRENT_CALLS: usize = 8;
 
 pub struct PackCaller {
     packs: Arc<Packs>,
@@ -15,9 +15,9 @@ pub struct PackCaller {
 }
 
 /// Stops a call whose task is gone; its thread would go on to the limit otherwise.
-struct Waiting(Stop);
+struct StopOnDrop(Stop);
 
-impl Drop for Waiting {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.now();
     }
@@ -27,7 +27,7 @@ impl PackCaller {
     pub fn new(packs: Arc<Packs>) -> Self {
         // One processor stays free for everything else.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let at_once = processors.saturating_sub(1).clamp(1, MOST_AT_ONCE);
+        let at_once = processors.saturating_sub(1).clamp(1, MAX_CONCURRENT_CALLS);
         Self {
             packs,
             free: Arc::new(Semaphore::new(at_once)),
@@ -43,7 +43,7 @@ impl PackCaller {
     ) -> EffectOutcome {
         let permit = Arc::clone(&self.free).acquire_owned().await;
         let stop = Stop::default();
-        let waiting = Waiting(stop.clone());
+        let stop_on_drop = StopOnDrop(stop.clone());
         let packs = Arc::clone(&self.packs);
         let (id, run) = (effect.id.clone(), effect.run_id.clone());
         let (node, call) = (node.clone(), call.clone());
@@ -58,7 +58,7 @@ impl PackCaller {
             packs.call(who, &call, stop)
         });
         let answer = called.await;
-        drop(waiting);
+        drop(stop_on_drop);
         match answer {
             Ok(answer) => EffectOutcome::Pack(Box::new(answer)),
             Err(error) => {

@@ -1,13 +1,13 @@
 //! The door the runtime's outbox workers come through.
 
-use crate::{HttpCaller, McpServers, Models, PackCaller, Secrets};
+use crate::{HttpCaller, McpServers, ModelCaller, PackCaller, Secrets};
 use std::time::Duration;
 use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, TraceContext};
 
 pub struct Performer {
     http: HttpCaller,
     secrets: Secrets,
-    models: Models,
+    models: ModelCaller,
     tools: McpServers,
     packs: Option<PackCaller>,
 }
@@ -17,14 +17,14 @@ impl Performer {
         Self {
             http,
             secrets,
-            models: Models::default(),
+            models: ModelCaller::default(),
             tools: McpServers::default(),
             packs: None,
         }
     }
 
     /// With models that may be called.
-    pub fn with_models(self, models: Models) -> Self {
+    pub fn with_models(self, models: ModelCaller) -> Self {
         Self { models, ..self }
     }
 
@@ -55,7 +55,7 @@ impl Performer {
                 let timeout = Duration::from_millis(*timeout_ms);
                 self.models.call(request, timeout, &effect.id, trace).await
             }
-            EffectKind::Tool { request, .. } => self.tools.ask(request, &effect.id, trace).await,
+            EffectKind::Tool { request, .. } => self.tools.call(request, &effect.id, trace).await,
             EffectKind::Pack {
                 node,
                 attempt,
@@ -72,7 +72,7 @@ impl Performer {
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
             EffectKind::NotifyParent { .. }
             | EffectKind::CancelChild { .. }
-            | EffectKind::Announce { .. }
+            | EffectKind::NotifyCallback { .. }
             | EffectKind::Continue => {
                 let kind = effect.kind.name();
                 tracing::error!(effect = %effect.id, kind, "an effect of the runtime was misrouted");

@@ -1,7 +1,7 @@
 //! From the recorded request to what goes over the wire.
 
 use crate::credentials::is_credential_header;
-use crate::trace::outgoing;
+use crate::trace::outgoing_trace;
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -79,7 +79,7 @@ pub(crate) fn headers(
         value.set_sensitive(is_credential_header(header.as_str()));
         headers.insert(header, value);
     }
-    let trace = outgoing(trace);
+    let trace = outgoing_trace(trace);
     put(&mut headers, "idempotency-key", effect.as_str())?;
     put(&mut headers, "traceparent", &trace.traceparent)?;
     if let Some(state) = &trace.tracestate {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tandem_record::{MAX_NESTING, Object, nests_deeper};
 
 /// Headers a workflow can use. The rest stays out: cookies and the like would end up in the log.
-const KEPT_HEADERS: [reqwest::header::HeaderName; 4] = [CONTENT_TYPE, LOCATION, ETAG, RETRY_AFTER];
+const RETURNED_HEADERS: [reqwest::header::HeaderName; 4] =
+    [CONTENT_TYPE, LOCATION, ETAG, RETRY_AFTER];
 
 /// A body, read no further than a limit.
 pub(crate) enum Body {
@@ -49,14 +50,14 @@ pub(crate) fn outputs(response: &Response, bytes: &[u8], credentials: &Credentia
         ("status".to_owned(), json!(response.status().as_u16())),
         (
             "headers".to_owned(),
-            Value::Object(kept_headers(response.headers(), credentials)),
+            Value::Object(returned_headers(response.headers(), credentials)),
         ),
         ("body".to_owned(), body),
     ])
 }
 
-fn kept_headers(headers: &HeaderMap, credentials: &Credentials) -> Object {
-    KEPT_HEADERS
+fn returned_headers(headers: &HeaderMap, credentials: &Credentials) -> Object {
+    RETURNED_HEADERS
         .iter()
         .filter_map(|name| {
             let value = headers.get(name)?.to_str().ok()?;

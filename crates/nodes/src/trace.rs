@@ -5,7 +5,7 @@ use tandem_record::TraceContext;
 /// What an outgoing call carries: the same trace id with a span id of its own. Without a usable
 /// context a new trace begins, unsampled since nobody asked for it; a `tracestate` belongs to the
 /// trace it came with and is dropped then.
-pub fn outgoing(trace: Option<&TraceContext>) -> TraceContext {
+pub fn outgoing_trace(trace: Option<&TraceContext>) -> TraceContext {
     let span = format!("{:016x}", nonzero(rand::random::<u64>));
     match trace.and_then(|trace| Some((trace, parse(&trace.traceparent)?))) {
         Some((trace, (trace_id, flags))) => TraceContext {

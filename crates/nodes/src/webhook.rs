@@ -6,9 +6,9 @@
 
 use crate::client::{ClientError, GuardedResolver, LookupError, guarded_client};
 use crate::failure;
-use crate::guard::{Guard, Rejected};
+use crate::guard::{Rejected, UrlGuard};
 use crate::response;
-use crate::trace::outgoing;
+use crate::trace::outgoing_trace;
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use std::sync::Arc;
@@ -25,14 +25,14 @@ const READ_BYTES: usize = 4 * 1024;
 const DISPATCHER: &str = concat!("openwop-webhook-dispatcher/", env!("CARGO_PKG_VERSION"));
 
 pub struct WebhookCaller {
-    guard: Arc<Guard>,
+    guard: Arc<UrlGuard>,
     client: Client,
     timeout: Duration,
 }
 
 impl WebhookCaller {
-    pub fn new(guard: Guard) -> Result<Self, ClientError> {
-        let guard = Arc::new(Guard {
+    pub fn new(guard: UrlGuard) -> Result<Self, ClientError> {
+        let guard = Arc::new(UrlGuard {
             require_https: true,
             ..guard
         });
@@ -44,7 +44,7 @@ impl WebhookCaller {
     }
 
     #[cfg(test)]
-    pub(crate) fn impatient(mut self, timeout: Duration) -> Self {
+    pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
@@ -104,7 +104,7 @@ fn all_headers(
     named: &[(&str, String)],
     trace: Option<&TraceContext>,
 ) -> Result<HeaderMap, ErrorInfo> {
-    let trace = outgoing(trace);
+    let trace = outgoing_trace(trace);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(DISPATCHER));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Free of secrets: it is written into the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    pub via: Via,
+    pub auth_method: AuthMethod,
     /// Who acts; nobody in particular behind a link.
     pub principal: Option<Principal>,
     /// What they were when they acted; a later change does not reach back.
@@ -18,7 +18,7 @@ pub struct Actor {
 
 /// How an actor showed who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Via {
+pub enum AuthMethod {
     /// The host itself: its timers, its configuration.
     Host,
     /// An API key, by its public id.
@@ -29,16 +29,16 @@ pub enum Via {
 
 impl Actor {
     pub fn host() -> Self {
-        Self::anonymous(Via::Host)
+        Self::anonymous(AuthMethod::Host)
     }
 
     pub fn link() -> Self {
-        Self::anonymous(Via::Link)
+        Self::anonymous(AuthMethod::Link)
     }
 
-    fn anonymous(via: Via) -> Self {
+    fn anonymous(auth_method: AuthMethod) -> Self {
         Self {
-            via,
+            auth_method,
             principal: None,
             roles: Arc::default(),
             acting_for: None,
@@ -46,7 +46,7 @@ impl Actor {
     }
 }
 
-impl fmt::Display for Via {
+impl fmt::Display for AuthMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host => f.write_str("host"),

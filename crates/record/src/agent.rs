@@ -6,15 +6,16 @@ use serde_json::Value;
 
 /// One utterance of an agent at a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AgentFact {
+pub struct AgentEvent {
     pub node: NodeId,
     pub agent_id: String,
-    pub said: Said,
+    #[serde(rename = "said")]
+    pub kind: AgentEventKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
-pub enum Said {
+pub enum AgentEventKind {
     Reasoned {
         reasoning: String,
         verbosity: String,
@@ -77,8 +78,9 @@ pub enum Said {
     },
     /// A critic's verdict over something that is not merged or ended yet.
     Verified {
-        judged: Judged,
-        verdict: Judgement,
+        #[serde(rename = "judged")]
+        verification_subject: VerificationSubject,
+        verdict: VerifierVerdict,
         /// Names of what was checked, of those the author declared; never what was found.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         criteria: Vec<String>,
@@ -93,12 +95,13 @@ pub enum Said {
 
 /// A question to a critic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verification {
+pub struct VerificationRequest {
     pub node: NodeId,
     /// The supervisor whose critic it is.
     pub supervisor: NodeId,
     pub agent_id: String,
-    pub judged: Judged,
+    #[serde(rename = "judged")]
+    pub verification_subject: VerificationSubject,
     /// How it is asked.
     pub work: Work,
 }
@@ -106,7 +109,7 @@ pub struct Verification {
 /// What a critic is asked about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
-pub enum Judged {
+pub enum VerificationSubject {
     /// The supervisor's decision to end the run.
     Decision { decided: Seq },
     /// What a worker leaves to its parent, before it is harvested.
@@ -115,14 +118,14 @@ pub enum Judged {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Judgement {
+pub enum VerifierVerdict {
     Pass,
     Fail,
     /// Another turn is needed.
     Revise,
 }
 
-impl Judgement {
+impl VerifierVerdict {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -131,7 +134,7 @@ impl Judgement {
         }
     }
 
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let all = [Self::Pass, Self::Fail, Self::Revise];
         all.into_iter().find(|verdict| verdict.as_str() == text)
     }
@@ -139,7 +142,7 @@ impl Judgement {
 
 /// How unsure an agent was, and what it should have been.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Doubt {
+pub struct LowConfidence {
     pub agent_id: String,
     pub threshold: f64,
     pub observed: f64,

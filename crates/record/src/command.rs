@@ -1,10 +1,10 @@
 //! What may be asked of a run, and what it answers. A command is a wish: the engine turns it into
 //! events or refuses it.
 
+use crate::{DeciderSnapshot, RunId, TimerKey, Timestamp, Vote};
 use crate::{
     Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, PackAnswer, Principal, RunStatus,
 };
-use crate::{RunId, Standing, TimerKey, Timestamp, Vote};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,14 +24,14 @@ pub enum Command {
         reason: Option<String>,
     },
     /// A durable timer is due.
-    TimerFired(TimerKey),
+    FireTimer(TimerKey),
     /// An effect was performed (or given up).
-    EffectFinished {
+    FinishEffect {
         effect: EffectId,
         outcome: EffectOutcome,
     },
     /// A child run reports.
-    ChildReported {
+    ReportChildOutcome {
         node: NodeId,
         outcome: ChildOutcome,
     },
@@ -45,7 +45,7 @@ pub enum Command {
         /// The credential was a signed link, not a key.
         by_link: bool,
         /// What access control found when it let them decide.
-        standing: Standing,
+        decider: DeciderSnapshot,
     },
     /// Somebody tried to answer who may not. Recorded; the question stays open.
     DenyDecision {
@@ -157,22 +157,22 @@ pub enum Reply {
         why: Denial,
     },
     /// An event from outside was taken.
-    EventTaken {
-        fate: EventFate,
+    ExternalEventAccepted {
+        outcome: ExternalEventOutcome,
         status: RunStatus,
     },
 }
 
 /// What became of an event from outside.
 #[derive(Clone, Debug, PartialEq)]
-pub enum EventFate {
+pub enum ExternalEventOutcome {
     /// It answered this question.
     Matched {
         node: NodeId,
         interrupt: InterruptId,
     },
     /// Nobody waits for it yet; it is kept for the first wait that fits.
-    Kept,
+    Retained,
     /// It was delivered before.
-    Repeated,
+    Duplicate,
 }

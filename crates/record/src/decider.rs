@@ -20,21 +20,21 @@ pub struct DecisionPolicy {
 }
 
 impl DecisionPolicy {
-    pub fn names_people(&self) -> bool {
+    pub fn names_deciders(&self) -> bool {
         !(self.approvers.is_empty() && self.groups.is_empty() && self.roles.is_empty())
     }
 
     /// Whether it matters who decides. A link and a name in the answer's body then count for
     /// nothing.
-    pub fn binds_identity(&self) -> bool {
-        self.names_people() || self.auth_required || self.no_self_approval
+    pub fn requires_identity(&self) -> bool {
+        self.names_deciders() || self.auth_required || self.no_self_approval
     }
 }
 
 /// What was true of the one who decided when they did. Recorded with the decision, so that nobody
 /// has to ask again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct DeciderSnapshot {
     /// In whose place they acted, by delegation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acting_for: Option<Principal>,
@@ -46,8 +46,8 @@ pub struct Standing {
     pub roles: Vec<String>,
 }
 
-impl Standing {
-    pub fn is_plain(&self) -> bool {
+impl DeciderSnapshot {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -79,7 +79,7 @@ impl Denial {
 
 /// The answer of access control.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Granted(Standing),
+pub enum DecisionAuthorization {
+    Granted(DeciderSnapshot),
     Denied(Denial),
 }

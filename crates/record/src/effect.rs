@@ -61,7 +61,8 @@ pub enum EffectKind {
     CancelChild { child: RunId },
     /// Tell the run's `callbackUrl` that a question of it waits for somebody. What is said is read from
     /// the run when it is said: nothing of it, and no link, is kept here.
-    Announce {
+    #[serde(rename = "announce")]
+    NotifyCallback {
         interrupt: InterruptId,
         /// Attempts that failed.
         #[serde(default)]
@@ -83,7 +84,7 @@ impl EffectKind {
             Self::SecretEcho { .. } => "secret_echo",
             Self::NotifyParent { .. } => "notify_parent",
             Self::CancelChild { .. } => "cancel_child",
-            Self::Announce { .. } => "announce",
+            Self::NotifyCallback { .. } => "announce",
             Self::Continue => "continue",
         }
     }

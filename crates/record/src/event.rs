@@ -4,17 +4,18 @@
 //! restarted process needs to go on, and the projection leaves it out.
 
 use crate::{
-    AgentFact, CapKind, Decision, DefinitionHash, Denial, Doubt, DrainPolicy, EnvelopeFact,
-    ErrorInfo, EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, MemoryEntry,
-    ModelAnswered, ModelRetry, NodeId, Object, OutputChunk, Principal, RefusalDivergence,
-    Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp, Verification, Work, WorkflowId,
+    AgentEvent, ApprovalDecision, CapKind, DefinitionHash, Denial, DrainPolicy, EnvelopeEvent,
+    ErrorInfo, EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, LowConfidence,
+    MemoryEntry, ModelAnswered, ModelRetry, NodeId, Object, OutputChunk, Principal,
+    RefusalDivergence, Resolution, RunId, RunRequest, RunStatus, Seq, Timestamp,
+    VerificationRequest, Work, WorkflowId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One event in its place in a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct RecordedEvent {
     pub seq: Seq,
     pub at: Timestamp,
     pub cause: Option<Cause>,
@@ -184,7 +185,7 @@ pub enum Event {
     /// A decision, or one vote of several.
     ApprovalReceived {
         node: NodeId,
-        decision: Box<Decision>,
+        decision: Box<ApprovalDecision>,
         /// The node that has to do its work again, when changes were asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         redo: Option<NodeId>,
@@ -289,8 +290,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunId>,
         /// Why an agent's decision was held, if that is what is asked about.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        doubt: Option<Doubt>,
+        #[serde(rename = "doubt", default, skip_serializing_if = "Option::is_none")]
+        low_confidence: Option<LowConfidence>,
     },
     InterruptResolved {
         node: NodeId,
@@ -376,7 +377,8 @@ pub enum Event {
         entry: Box<MemoryEntry>,
     },
     /// A key was taken out of memory, for every run that begins later.
-    MemoryForgotten {
+    #[serde(rename = "memory_forgotten")]
+    MemoryDeleted {
         node: NodeId,
         memory_ref: String,
         /// The key. Named so because it is the author's text, cleaned like every other.
@@ -406,14 +408,15 @@ pub enum Event {
     /// A piece of what a model says.
     OutputChunk(Box<OutputChunk>),
     ModelAnswered(Box<ModelAnswered>),
-    ModelAskedAgain(Box<ModelRetry>),
-    Envelope(Box<EnvelopeFact>),
+    #[serde(rename = "model_asked_again")]
+    ModelRetried(Box<ModelRetry>),
+    Envelope(Box<EnvelopeEvent>),
     /// A trigger waits for its debounce window.
     TriggerArmed {
         trigger: String,
         due: Timestamp,
     },
-    Agent(Box<AgentFact>),
+    Agent(Box<AgentEvent>),
     /// A supervisor decided what comes next.
     OrchestratorDecided {
         /// The supervisor.
@@ -435,7 +438,8 @@ pub enum Event {
     },
     Handoff(Box<Handoff>),
     /// A critic is asked before a result is merged or the run ends.
-    VerificationAsked(Box<Verification>),
+    #[serde(rename = "verification_asked")]
+    VerificationRequested(Box<VerificationRequest>),
     /// Several workers start at once.
     FanOut {
         node: NodeId,

@@ -1,6 +1,6 @@
 //! A question a run puts to a person or to the outside, and its answer.
 
-use crate::{InterruptId, Principal, Standing, Timestamp};
+use crate::{DeciderSnapshot, InterruptId, Principal, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ pub struct Vote {
 
 /// An approval as it was given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct ApprovalDecision {
     /// `accept`, `reject`, `refine`, `edit-accept` or `timeout`.
     pub action: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,10 +50,14 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voter: Option<String>,
     /// Who decided, in the client's own words. A claim: it counts for nothing but being shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said_by: Option<String>,
-    #[serde(default, skip_serializing_if = "Standing::is_plain")]
-    pub standing: Standing,
+    #[serde(rename = "said_by", default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<String>,
+    #[serde(
+        rename = "standing",
+        default,
+        skip_serializing_if = "DeciderSnapshot::is_empty"
+    )]
+    pub decider: DeciderSnapshot,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     #[serde(
@@ -77,8 +81,12 @@ pub struct Resolution {
     pub value: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
-    #[serde(default, skip_serializing_if = "Standing::is_plain")]
-    pub standing: Standing,
+    #[serde(
+        rename = "standing",
+        default,
+        skip_serializing_if = "DeciderSnapshot::is_empty"
+    )]
+    pub decider: DeciderSnapshot,
     /// The event from outside that answered it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,

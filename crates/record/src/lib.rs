@@ -6,7 +6,6 @@
 //!   field with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
-mod about;
 mod actor;
 mod agent;
 mod chunk;
@@ -14,6 +13,7 @@ mod command;
 mod decider;
 mod effect;
 mod event;
+mod event_node;
 mod id;
 mod interrupt;
 mod memory;
@@ -31,30 +31,32 @@ mod view;
 mod webhook;
 mod work;
 
-pub use actor::{Actor, Via};
+pub use actor::{Actor, AuthMethod};
 pub use agent::{
-    AgentFact, Doubt, EscalationKind, Handoff, HandoffStep, JoinOutcome, Judged, Judgement, Said,
-    Verification,
+    AgentEvent, AgentEventKind, EscalationKind, Handoff, HandoffStep, JoinOutcome, LowConfidence,
+    VerificationRequest, VerificationSubject, VerifierVerdict,
 };
 pub use chunk::{ChunkEnd, ChunkPiece, ChunkUsage, FinishReason, OutputChunk};
-pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, EventFate, Reply};
-pub use decider::{DecisionPolicy, Denial, Standing, Verdict};
+pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, ExternalEventOutcome, Reply};
+pub use decider::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial};
 pub use effect::{Effect, EffectKind, HttpRequest};
-pub use event::{Cause, Event, Recorded};
+pub use event::{Cause, Event, RecordedEvent};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
     Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
-pub use interrupt::{Decision, Interrupt, Resolution, Vote};
+pub use interrupt::{ApprovalDecision, Interrupt, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
 pub use mock::{MockCall, MockEnding, MockScript};
 pub use model::{
-    EnvelopeFact, EnvelopeFault, EnvelopeStep, ModelAnswer, ModelAnswered, ModelMessage,
+    EnvelopeEvent, EnvelopeEventKind, EnvelopeFault, ModelAnswer, ModelAnswered, ModelMessage,
     ModelRefusal, ModelRequest, ModelRetry, ModelRole, ModelStop, ModelUsage, RecoveryPath,
     RefusalDivergence,
 };
-pub use nesting::{MAX_NESTING, READABLE, map_nests_deeper, nests_deeper, value_nests_deeper};
-pub use pack::{PackAnswer, PackCall, PackLine, PackResult, is_reserved_type};
+pub use nesting::{
+    MAX_NESTING, MAX_READABLE_NESTING, map_nests_deeper, nests_deeper, value_nests_deeper,
+};
+pub use pack::{PackAnswer, PackCall, PackLogLine, PackResult, is_reserved_type};
 pub use partition::Partition;
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
@@ -62,8 +64,8 @@ pub use run::{
 };
 pub use size::Size;
 pub use timer::TimerKey;
-pub use tool::{ToolAsk, ToolRequest, ToolTransport};
-pub use user_data::{Places, UserData};
+pub use tool::{ToolOperation, ToolRequest, ToolTransport};
+pub use user_data::{UserData, UserDataRefs};
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };

@@ -82,7 +82,7 @@ impl MemoryOrigin {
     /// Logs older than the isolation of workspaces name a scope of the tenant; it is read as the
     /// scope of the same name in the run's workspace.
     #[must_use]
-    pub fn inside(mut self, workspace: Option<&WorkspaceId>) -> Self {
+    pub fn scoped_to_workspace(mut self, workspace: Option<&WorkspaceId>) -> Self {
         if workspace.is_some() {
             if self.scope == Self::SHARED {
                 self.scope = Self::scope_of(workspace, None);
@@ -149,19 +149,19 @@ mod tests {
     fn no_two_partitions_share_a_scope() {
         let workspaces = [None, Some("a"), Some("a/scope:b"), Some("a%2Fscope:b")];
         let names = [None, Some("b"), Some("tenant"), Some("workspace:a")];
-        let mut seen = HashSet::new();
+        let mut scopes = HashSet::new();
         for workspace in workspaces.map(|name| name.map(WorkspaceId::new)) {
             for name in names {
                 let scope = MemoryOrigin::scope_of(workspace.as_ref(), name);
-                assert!(seen.insert(scope.clone()), "{scope} is used twice");
+                assert!(scopes.insert(scope.clone()), "{scope} is used twice");
                 let origin = MemoryOrigin {
                     scope: MemoryOrigin::scope_of(None, name),
                     start: 0,
                     base: None,
                 };
-                let inside = origin.inside(workspace.as_ref());
+                let inside = origin.scoped_to_workspace(workspace.as_ref());
                 assert_eq!(inside.scope, scope, "an old log is read the same way");
-                let again = inside.clone().inside(workspace.as_ref());
+                let again = inside.clone().scoped_to_workspace(workspace.as_ref());
                 assert_eq!(again, inside, "once and for all");
             }
         }

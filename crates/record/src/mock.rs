@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct MockCall {
     pub script: MockScript,
     /// Pieces told so far.
-    pub said: usize,
+    #[serde(rename = "said")]
+    pub emitted: usize,
     /// When the next thing happens.
     pub due: Timestamp,
 }
@@ -37,15 +38,15 @@ impl MockCall {
     /// A call as it begins, or begins again.
     pub fn begin(script: MockScript, now: Timestamp) -> Self {
         Self {
-            said: 0,
+            emitted: 0,
             due: now.plus_ms(script.wait_ms),
             script,
         }
     }
 
     /// One more piece was told.
-    pub fn note_said(&mut self, at: Timestamp) {
-        self.said += 1;
+    pub fn record_emitted(&mut self, at: Timestamp) {
+        self.emitted += 1;
         self.due = at.plus_ms(self.script.delay_ms);
     }
 }

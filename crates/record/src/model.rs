@@ -142,16 +142,17 @@ pub struct ModelRetry {
 
 /// What was made of an answer that had to be JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EnvelopeFact {
+pub struct EnvelopeEvent {
     pub node: NodeId,
     pub provider: String,
     pub model: String,
-    pub what: EnvelopeStep,
+    #[serde(rename = "what")]
+    pub kind: EnvelopeEventKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
-pub enum EnvelopeStep {
+pub enum EnvelopeEventKind {
     Refused(ModelRefusal),
     Truncated {
         stop: ModelStop,

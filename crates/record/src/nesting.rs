@@ -1,7 +1,7 @@
 //! How deep a value from outside may nest.
 //!
 //! A value is stored inside events, snapshots and answers, each a few levels deeper than what came
-//! in, and JSON is read back to [`READABLE`] levels. Whatever a caller, a service or a model says
+//! in, and JSON is read back to [`MAX_READABLE_NESTING`] levels. Whatever a caller, a service or a model says
 //! is therefore held to [`MAX_NESTING`] where it enters, far enough below that nothing kept can
 //! become unreadable.
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub const MAX_NESTING: usize = 64;
 
 /// Levels that are read back from the store.
-pub const READABLE: usize = 127;
+pub const MAX_READABLE_NESTING: usize = 127;
 
 /// Whether JSON text nests deeper than `limit`. Text that is no JSON gets an answer too, if a
 /// useless one: who parses it finds out.
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brackets_count_where_they_are_structure() {
+    fn nesting_ignores_brackets_inside_strings() {
         let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
         assert!(!nests_deeper(nested(3).as_bytes(), 3));
         assert!(nests_deeper(nested(4).as_bytes(), 3));
@@ -73,9 +73,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_readable_is_what_the_parser_reads() {
+    fn max_readable_nesting_matches_the_json_parser() {
         let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(serde_json::from_str::<serde_json::Value>(&nested(READABLE)).is_ok());
-        assert!(serde_json::from_str::<serde_json::Value>(&nested(READABLE + 1)).is_err());
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_READABLE_NESTING)).is_ok());
+        assert!(
+            serde_json::from_str::<serde_json::Value>(&nested(MAX_READABLE_NESTING + 1)).is_err()
+        );
     }
 }

@@ -31,8 +31,8 @@ pub struct PackCall {
 pub struct PackAnswer {
     pub result: PackResult,
     /// What it logged meanwhile, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<PackLine>,
+    #[serde(rename = "said", default, skip_serializing_if = "Vec::is_empty")]
+    pub log_lines: Vec<PackLogLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub enum PackResult {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackLine {
+pub struct PackLogLine {
     pub level: String,
     pub message: String,
 }
@@ -63,7 +63,7 @@ impl PackAnswer {
     pub fn failed(error: ErrorInfo) -> Self {
         Self {
             result: PackResult::Failed { error },
-            said: Vec::new(),
+            log_lines: Vec::new(),
         }
     }
 }

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_covers_its_workspaces_and_a_workspace_only_itself() {
+    fn tenant_partition_covers_its_workspaces_and_workspace_covers_only_itself() {
         for (one, other, covers) in [
             (of("a", None), of("a", None), true),
             (of("a", None), of("a", Some("red")), true),

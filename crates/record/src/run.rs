@@ -146,7 +146,7 @@ impl RunRequest {
     pub fn memory_origin(&self) -> MemoryOrigin {
         let workspace = self.owner.workspace.as_ref();
         match &self.memory {
-            Some(told) => told.clone().inside(workspace),
+            Some(origin) => origin.clone().scoped_to_workspace(workspace),
             None => self.new_memory(0),
         }
     }

@@ -367,7 +367,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn the_text_counted_is_about_the_text_written() {
+    fn counted_text_size_is_close_to_serialized_length() {
         let values = [
             json!(null),
             json!({}),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_memory_beyond_its_text_is_counted_for_it() {
+    fn structure_overhead_is_counted_as_memory() {
         let dense: Value = json!(vec![json!({"a": 0}); 1000]);
         let size = Size::of(&dense);
         assert!(size.memory > 10 * size.text, "{size:?}");

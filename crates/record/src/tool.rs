@@ -11,14 +11,15 @@ use serde::{Deserialize, Serialize};
 pub struct ToolRequest {
     /// The operator's name of the server.
     pub server: String,
-    pub ask: ToolAsk,
+    #[serde(rename = "ask")]
+    pub operation: ToolOperation,
     /// How long everything about the call may take.
     pub timeout_ms: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
-pub enum ToolAsk {
+pub enum ToolOperation {
     /// Use a tool.
     Call { tool: String, arguments: Object },
     /// One page of the tools there are.

@@ -97,7 +97,7 @@ pub struct ClosedInterrupt {
 
 impl ClosedInterrupt {
     /// The end of a question whose node or run ended first.
-    pub fn died(interrupt: &Interrupt, node: &NodeId, at: Timestamp) -> Self {
+    pub fn cancelled(interrupt: &Interrupt, node: &NodeId, at: Timestamp) -> Self {
         Self {
             interrupt: interrupt.id.clone(),
             node: node.clone(),

@@ -34,7 +34,7 @@ impl<K: Hash + Eq + Clone, V: Clone> ByteCache<K, V> {
         Some(entry.value.clone())
     }
 
-    /// What is larger than the whole cache is not kept.
+    /// What is larger than the whole cache is not retained.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
         self.remove(&key);
         if bytes > self.max_bytes {
@@ -58,11 +58,11 @@ impl<K: Hash + Eq + Clone, V: Clone> ByteCache<K, V> {
     pub(crate) fn retain(&mut self, keep: impl Fn(&K) -> bool) {
         let bytes = &mut self.bytes;
         self.entries.retain(|key, entry| {
-            let kept = keep(key);
-            if !kept {
+            let retained = keep(key);
+            if !retained {
                 *bytes -= entry.bytes;
             }
-            kept
+            retained
         });
     }
 

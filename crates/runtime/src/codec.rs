@@ -1,26 +1,26 @@
 //! How a fact is written into a stream, and read back.
 
 use serde::{Deserialize, Serialize};
-use tandem_record::{Cause, Event, Recorded};
+use tandem_record::{Cause, Event, RecordedEvent};
 use tandem_store::{Fault, StoredEvent};
 
 /// A fact as it is written into a stream.
 #[derive(Serialize)]
-pub(crate) struct Written<'a> {
+pub(crate) struct EncodedEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     c: &'a Option<Cause>,
     e: &'a Event,
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct DecodedEvent {
     #[serde(default)]
     c: Option<Cause>,
     e: Event,
 }
 
-impl<'a> Written<'a> {
-    pub(crate) fn new(recorded: &'a Recorded) -> Self {
+impl<'a> EncodedEvent<'a> {
+    pub(crate) fn new(recorded: &'a RecordedEvent) -> Self {
         Self {
             c: &recorded.cause,
             e: &recorded.event,
@@ -28,8 +28,8 @@ impl<'a> Written<'a> {
     }
 }
 
-pub(crate) fn decode(stored: &StoredEvent) -> Result<Recorded, Fault> {
-    let read: Read = serde_json::from_str(&stored.body).map_err(|e| {
+pub(crate) fn decode(stored: &StoredEvent) -> Result<RecordedEvent, Fault> {
+    let read: DecodedEvent = serde_json::from_str(&stored.body).map_err(|e| {
         Fault::permanent(
             "corrupt",
             format!(
@@ -38,7 +38,7 @@ pub(crate) fn decode(stored: &StoredEvent) -> Result<Recorded, Fault> {
             ),
         )
     })?;
-    Ok(Recorded {
+    Ok(RecordedEvent {
         seq: stored.seq,
         at: stored.at,
         cause: read.c,

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::redact::Redactor;
 use crate::retention::Retention;
-use crate::webhooks::Courier;
+use crate::webhooks::WebhookSender;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_engine::model::Providers;
@@ -31,7 +31,7 @@ pub struct RuntimeConfig {
     pub store: Arc<dyn Store>,
     pub performer: Arc<dyn Perform>,
     /// Who delivers to webhooks; without one there are none.
-    pub courier: Option<Arc<dyn Courier>>,
+    pub webhook_sender: Option<Arc<dyn WebhookSender>>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
@@ -48,7 +48,7 @@ pub struct RuntimeConfig {
     /// This process among others on the same store.
     pub owner: String,
     /// No other process uses the store, so leases found at start belong to the dead.
-    pub alone: bool,
+    pub is_single_process: bool,
     /// Calls to the outside under way at once. Internal work and deliveries have workers of their own,
     /// twice and a quarter as many.
     pub max_effects: usize,
@@ -73,7 +73,7 @@ impl RuntimeConfig {
         Self {
             store,
             performer,
-            courier: None,
+            webhook_sender: None,
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
@@ -84,7 +84,7 @@ impl RuntimeConfig {
             packs: PackTypes::default(),
             redactor: Redactor::default(),
             owner: format!("tandem-{}", uuid::Uuid::new_v4()),
-            alone: true,
+            is_single_process: true,
             max_effects: 256,
             max_calls_per_tenant: None,
             max_calls_per_target: None,

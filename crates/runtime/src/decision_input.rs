@@ -1,13 +1,15 @@
 //! What is to be decided, in a form that can be decided on another thread when it has to be.
 
-use crate::definitions::Seen;
+use crate::definitions::DecisionLookups;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::run::{self, Context, Decision, Need, Run, SchemaMeter, Source, Undecided};
-use tandem_record::{Cause, Command, Event, Partition, Recorded, RunId, RunRequest, Timestamp};
+use tandem_engine::run::{self, Context, Decision, ForkSource, Need, Run, SchemaMeter, Undecided};
+use tandem_record::{
+    Cause, Command, Event, Partition, RecordedEvent, RunId, RunRequest, Timestamp,
+};
 use tandem_store::Fault;
 
 /// Things one decision may ask for, one after the other. A replay asks anew after each child.
@@ -29,7 +31,7 @@ pub(crate) enum DecisionInput<'a> {
     Fork {
         definition: Arc<Definition>,
         run_id: RunId,
-        log: Arc<Vec<Recorded>>,
+        log: Arc<Vec<RecordedEvent>>,
         request: Cow<'a, RunRequest>,
     },
 }
@@ -53,11 +55,11 @@ impl DecisionInput<'_> {
                 log,
                 request,
             } => {
-                let clean = |event: &Event| runtime.cleaned(event);
-                let source = Source {
+                let clean = |event: &Event| runtime.redacted_event(event);
+                let source = ForkSource {
                     log,
                     request: request.as_ref().clone(),
-                    clean: &clean,
+                    redact: &clean,
                 };
                 run::fork(definition, run_id.clone(), &source, cx)
             }
@@ -101,7 +103,7 @@ impl Runtime {
     pub(crate) fn context<'a>(
         &'a self,
         now: Timestamp,
-        seen: &'a Seen,
+        lookups: &'a DecisionLookups,
         schema_work: &'a SchemaMeter,
     ) -> Context<'a> {
         Context {
@@ -109,11 +111,11 @@ impl Runtime {
             limits: self.limits(),
             agents: &self.inner.config.agents,
             conformance: self.inner.config.conformance,
-            definitions: seen,
-            memory: seen,
+            definitions: lookups,
+            memory: lookups,
             providers: self.providers(),
             packs: self.packs(),
-            asked: seen,
+            model_answers: lookups,
             tools: self.tools(),
             schema_work,
         }
@@ -121,20 +123,20 @@ impl Runtime {
 
     /// Decides, loading each definition the engine turns out to need. A decision with much schema
     /// work is made off the threads that serve everybody.
-    pub(crate) async fn ask_engine(
+    pub(crate) async fn decide_with_lookups(
         &self,
         owner: &Partition,
         input: &DecisionInput<'_>,
     ) -> Result<Decision, SubmitError> {
-        let mut seen = Seen::default();
+        let mut lookups = DecisionLookups::default();
         let now = self.clock().now();
         let mut heavy = false;
         for _ in 0..MAX_LOOKUPS {
             let decided = if heavy {
-                Box::pin(self.decide_offloaded(input, now, &mut seen)).await?
+                Box::pin(self.decide_offloaded(input, now, &mut lookups)).await?
             } else {
-                let work = SchemaMeter::up_to(INLINE_SCHEMA_WORK);
-                input.decide(self, &self.context(now, &seen, &work))
+                let work = SchemaMeter::with_limit(INLINE_SCHEMA_WORK);
+                input.decide(self, &self.context(now, &lookups, &work))
             };
             match decided {
                 Ok(decision) => return Ok(decision),
@@ -145,14 +147,14 @@ impl Runtime {
                     let definitions = &self.inner.definitions;
                     // What happens rarely is kept out of a future that is made for every request.
                     let found = Box::pin(definitions.current(store, owner, &workflow)).await?;
-                    seen.workflows.insert(workflow, found);
+                    lookups.workflows.insert(workflow, found);
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {
-                    Box::pin(self.look_up_memory(&owner.tenant, *need, &mut seen)).await?;
+                    Box::pin(self.look_up_memory(&owner.tenant, *need, &mut lookups)).await?;
                 }
                 Err(Undecided::Needs(Need::Model(need))) => {
-                    let said = Box::pin(self.hear_again(&need)).await?;
-                    seen.said.insert(need.effect, said);
+                    let answer = Box::pin(self.replay_model_answer(&need)).await?;
+                    lookups.model_answers.insert(need.effect, answer);
                 }
             }
         }
@@ -164,19 +166,19 @@ impl Runtime {
         &self,
         input: &DecisionInput<'_>,
         now: Timestamp,
-        seen: &mut Seen,
+        lookups: &mut DecisionLookups,
     ) -> Result<Result<Decision, Undecided>, Fault> {
         let (runtime, input) = (self.clone(), input.to_owned());
-        let looked_up = std::mem::take(seen);
+        let looked_up = std::mem::take(lookups);
         let work = move || {
             let work = SchemaMeter::unlimited();
             let decided = input.decide(&runtime, &runtime.context(now, &looked_up, &work));
             (decided, looked_up)
         };
         let offload = &self.inner.schema_work;
-        let done = async { offload.turn().await.run(work).await };
-        let (decided, looked_up) = self.in_time(done).await?;
-        *seen = looked_up;
+        let done = async { offload.acquire().await.run(work).await };
+        let (decided, looked_up) = self.with_deadline(done).await?;
+        *lookups = looked_up;
         Ok(decided)
     }
 }

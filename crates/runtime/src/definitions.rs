@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::definition::{ConformanceTypes, Permissions};
-use tandem_engine::pack::Brought;
-use tandem_engine::run::{Asked, Definitions, Lookup, Memory, MemoryRead, Recalled, Reheard};
+use tandem_engine::pack::AllowedPackTypes;
+use tandem_engine::run::{
+    Definitions, Lookup, Memory, MemoryRead, MemoryResult, ModelAnswers, ReplayedModelAnswer,
+};
 use tandem_record::{DefinitionHash, EffectId, Partition, WorkflowId};
 use tandem_store::{Fault, Store};
 
@@ -58,8 +60,8 @@ impl CompiledDefinitions {
         store: &dyn Store,
         hash: &DefinitionHash,
     ) -> Result<Arc<Definition>, Fault> {
-        let known = self.by_hash.lock().get(hash);
-        if let Some(found) = known {
+        let cached = self.by_hash.lock().get(hash);
+        if let Some(found) = cached {
             return Ok(found);
         }
         let document = store.definition(hash).await?.ok_or_else(|| {
@@ -77,11 +79,11 @@ impl CompiledDefinitions {
         workflow: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
         let key = (owner.clone(), workflow.clone());
-        let (known, changes) = {
+        let (cached, changes) = {
             let mut current = self.current.lock();
             (current.hashes.get(&key), current.changes)
         };
-        if let Some(hash) = known {
+        if let Some(hash) = cached {
             return self.by_hash(store, &hash).await.map(Some);
         }
         let Some(registered) = store.registered(owner, workflow).await? else {
@@ -106,16 +108,16 @@ impl CompiledDefinitions {
         hash: &DefinitionHash,
         document: Arc<str>,
     ) -> Result<Arc<Definition>, Fault> {
-        let turn = self.compiling.turn().await;
+        let permit = self.compiling.acquire().await;
         // Somebody else may have compiled it meanwhile.
-        let known = self.by_hash.lock().get(hash);
-        if let Some(found) = known {
+        let cached = self.by_hash.lock().get(hash);
+        if let Some(found) = cached {
             return Ok(found);
         }
         let bytes = document.len();
         let conformance = self.conformance;
-        let definition = turn.run(move || compile(&document, conformance)).await?;
-        self.remember(&definition, bytes);
+        let definition = permit.run(move || compile(&document, conformance)).await?;
+        self.cache_definition(&definition, bytes);
         Ok(definition)
     }
 
@@ -125,11 +127,11 @@ impl CompiledDefinitions {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        self.compiling.turn().await.run(admit).await
+        self.compiling.acquire().await.run(admit).await
     }
 
     /// Keeps a definition whose document has this many bytes.
-    pub(crate) fn remember(&self, definition: &Arc<Definition>, bytes: usize) {
+    pub(crate) fn cache_definition(&self, definition: &Arc<Definition>, bytes: usize) {
         let weight = bytes * COMPILED_PER_BYTE + definition.schema_weight();
         let hash = definition.hash.clone();
         let mut by_hash = self.by_hash.lock();
@@ -138,7 +140,7 @@ impl CompiledDefinitions {
 
     /// What an id means changed, for one workspace, one tenant or all. A tenant's document is also what
     /// its workspaces see that have none of their own.
-    pub(crate) fn forget_current(&self, owner: Option<&Partition>, workflow: &WorkflowId) {
+    pub(crate) fn invalidate_current(&self, owner: Option<&Partition>, workflow: &WorkflowId) {
         let mut current = self.current.lock();
         current.changes += 1;
         let affected = |of: &Partition| match owner {
@@ -146,8 +148,8 @@ impl CompiledDefinitions {
             Some(owner) => of.tenant == owner.tenant,
             None => true,
         };
-        let kept = |(of, known): &(Partition, WorkflowId)| known != workflow || !affected(of);
-        current.hashes.retain(kept);
+        let retained = |(of, id): &(Partition, WorkflowId)| id != workflow || !affected(of);
+        current.hashes.retain(retained);
     }
 }
 
@@ -160,7 +162,7 @@ fn compile(document: &str, conformance: ConformanceTypes) -> Result<Arc<Definiti
     let trusted = Permissions {
         conformance,
         unknown_settings: true,
-        packs: Brought::Once,
+        packs: AllowedPackTypes::PreviouslyAccepted,
     };
     Definition::compile(&parsed, trusted)
         .map(Arc::new)
@@ -169,14 +171,14 @@ fn compile(document: &str, conformance: ConformanceTypes) -> Result<Arc<Definiti
 
 /// What one decision has asked for so far.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct DecisionLookups {
     pub(crate) workflows: HashMap<WorkflowId, Option<Arc<Definition>>>,
-    pub(crate) memory: HashMap<MemoryRead, Recalled>,
+    pub(crate) memory: HashMap<MemoryRead, MemoryResult>,
     /// What providers said that answer by program.
-    pub(crate) said: HashMap<EffectId, Reheard>,
+    pub(crate) model_answers: HashMap<EffectId, ReplayedModelAnswer>,
 }
 
-impl Definitions for Seen {
+impl Definitions for DecisionLookups {
     fn current(&self, workflow: &WorkflowId) -> Lookup {
         match self.workflows.get(workflow) {
             Some(Some(definition)) => Lookup::Known(Arc::clone(definition)),
@@ -186,14 +188,17 @@ impl Definitions for Seen {
     }
 }
 
-impl Memory for Seen {
-    fn recall(&self, read: &MemoryRead) -> Option<Recalled> {
+impl Memory for DecisionLookups {
+    fn read_memory(&self, read: &MemoryRead) -> Option<MemoryResult> {
         self.memory.get(read).cloned()
     }
 }
 
-impl Asked for Seen {
-    fn said(&self, effect: &EffectId) -> Reheard {
-        self.said.get(effect).cloned().unwrap_or(Reheard::NotAsked)
+impl ModelAnswers for DecisionLookups {
+    fn answer_to(&self, effect: &EffectId) -> ReplayedModelAnswer {
+        self.model_answers
+            .get(effect)
+            .cloned()
+            .unwrap_or(ReplayedModelAnswer::NotCalled)
     }
 }

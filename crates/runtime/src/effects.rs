@@ -4,8 +4,8 @@
 
 use crate::config::RuntimeConfig;
 use crate::runtime::Runtime;
-use crate::slots::{Quota, Slot, Slots, lane_of};
-use crate::submit::{Delivery, SubmitError};
+use crate::submit::{CommandMeta, SubmitError};
+use crate::worker_slots::{Quota, WorkerSlot, WorkerSlots, lane_of};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,9 +30,9 @@ const QUICK_TRIES: u32 = 5;
 const MIN_DELIVERIES: usize = 8;
 
 pub(crate) struct Effects {
-    internal: Arc<Slots>,
-    calls: Arc<Slots>,
-    deliveries: Arc<Slots>,
+    internal: Arc<WorkerSlots>,
+    calls: Arc<WorkerSlots>,
+    deliveries: Arc<WorkerSlots>,
     /// Effects under way here, so that they can be stopped and are not started twice.
     running: Mutex<HashMap<EffectId, Running>>,
     /// Tells one task from a later one for the same effect.
@@ -51,7 +51,7 @@ struct Running {
 /// What a commit puts into the outbox, and what is attempted right after it.
 pub(crate) struct Prepared {
     pub(crate) changes: Vec<OutboxChange>,
-    pub(crate) leased: Vec<(Effect, Slot)>,
+    pub(crate) leased: Vec<(Effect, WorkerSlot)>,
     pub(crate) unleased: bool,
 }
 
@@ -68,14 +68,14 @@ impl Effects {
         let called = open(calls);
         Self {
             // Short work: one tenant may do as much at once as all of them may call.
-            internal: Slots::new(open(calls * 2)),
-            calls: Slots::new(Quota {
+            internal: WorkerSlots::new(open(calls * 2)),
+            calls: WorkerSlots::new(Quota {
                 per_tenant: config.max_calls_per_tenant.unwrap_or(called.per_tenant),
                 per_target: config.max_calls_per_target.unwrap_or(called.per_target),
                 packs: processors * 2,
                 ..called
             }),
-            deliveries: Slots::new(open((calls / 4).max(MIN_DELIVERIES))),
+            deliveries: WorkerSlots::new(open((calls / 4).max(MIN_DELIVERIES))),
             running: Mutex::default(),
             next_task: AtomicU64::new(0),
             bell: Notify::new(),
@@ -121,17 +121,20 @@ impl Effects {
     /// Stops an effect nobody wants any more. Its outbox entry is gone already. From now on the
     /// same effect may be started again, though its old task has yet to notice its end.
     pub(crate) fn abort(&self, effect: &EffectId) {
-        if let Some(handle) = self.forget(effect).and_then(|running| running.handle) {
+        if let Some(handle) = self
+            .remove_running(effect)
+            .and_then(|running| running.handle)
+        {
             handle.abort();
         }
     }
 
     /// An effect whose result is recorded: another attempt need not wait for its task to wind up.
-    pub(crate) fn settled(&self, effect: &EffectId) {
-        drop(self.forget(effect));
+    pub(crate) fn mark_finished(&self, effect: &EffectId) {
+        drop(self.remove_running(effect));
     }
 
-    fn forget(&self, effect: &EffectId) -> Option<Running> {
+    fn remove_running(&self, effect: &EffectId) -> Option<Running> {
         self.running.lock().remove(effect)
     }
 
@@ -142,7 +145,7 @@ impl Effects {
         }
     }
 
-    pub(crate) fn slots(&self, class: WorkClass) -> &Arc<Slots> {
+    pub(crate) fn slots(&self, class: WorkClass) -> &Arc<WorkerSlots> {
         match class {
             WorkClass::Internal => &self.internal,
             WorkClass::Call => &self.calls,
@@ -161,7 +164,7 @@ impl Effects {
             .sum()
     }
 
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         loop {
             let done = self.done.notified();
             if self.is_idle() {
@@ -205,35 +208,35 @@ fn lease_ms(kind: &EffectKind) -> u64 {
 }
 
 impl Runtime {
-    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, Slot)>) {
+    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, WorkerSlot)>) {
         for (effect, slot) in leased {
             self.spawn_effect(effect, slot, 0);
         }
     }
 
     /// `failures` is how often it failed before.
-    pub(crate) fn spawn_effect(&self, effect: Effect, slot: Slot, failures: u32) {
+    pub(crate) fn spawn_effect(&self, effect: Effect, slot: WorkerSlot, failures: u32) {
         let runtime = self.clone();
-        let place = Place {
+        let assignment = WorkAssignment {
             effect: effect.id.clone(),
             kind: effect.kind.name(),
             slot,
             failures,
         };
-        let lane = place.slot.lane.clone();
-        self.spawn_worker(place, async move {
-            runtime.carry_out(effect, &lane, failures).await;
+        let lane = assignment.slot.lane.clone();
+        self.spawn_worker(assignment, async move {
+            runtime.run_effect(effect, &lane, failures).await;
         });
     }
 
     /// Works on an outbox entry, unless this process does already.
     pub(crate) fn spawn_worker(
         &self,
-        place: Place,
+        assignment: WorkAssignment,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let effects = &self.inner.effects;
-        let id = place.effect.clone();
+        let id = assignment.effect.clone();
         let task = effects.next_task.fetch_add(1, Ordering::Relaxed);
         match effects.running.lock().entry(id.clone()) {
             // Under way already: the outbox gave out an entry this process still works on.
@@ -244,54 +247,54 @@ impl Runtime {
         }
         let runtime = self.clone();
         let spawned = tokio::spawn(async move {
-            let _guard = Finished {
+            let _guard = WorkerGuard {
                 runtime,
                 task,
-                place: Some(place),
+                assignment: Some(assignment),
             };
             work.await;
         });
         match effects.running.lock().get_mut(&id) {
             Some(running) if running.task == task => running.handle = Some(spawned.abort_handle()),
-            // Stopped, or finished, before its handle was in place.
+            // Stopped, or finished, before its handle was in assignment.
             _ => spawned.abort(),
         }
     }
 
     /// Performs one effect and records its result. While the store as a whole is in trouble it tries
     /// again until the record stands; an effect that fails for a reason of its own is put off.
-    async fn carry_out(&self, effect: Effect, lane: &Lane, failures: u32) {
+    async fn run_effect(&self, effect: Effect, lane: &Lane, failures: u32) {
         self.inner.crash.reach("effect.before");
         let started = tokio::time::Instant::now();
         let name = effect.kind.name();
-        let mut said = None;
-        let mut delivered = self.attempt(&effect, lane, &mut said).await;
+        let mut cached_outcome = None;
+        let mut delivered = self.attempt(&effect, lane, &mut cached_outcome).await;
         self.inner.crash.reach("effect.after");
         let (mut backoff, mut tries) = (50, 0);
         while let Err(fault) = delivered {
             tracing::warn!(effect = %effect.id, kind = name, error = %fault, "an effect is not settled");
             tries += 1;
-            let hopeless = !fault.retryable || (!fault.is_of_the_store() && tries >= QUICK_TRIES);
+            let hopeless = !fault.retryable || (!fault.is_store_wide() && tries >= QUICK_TRIES);
             if hopeless || self.is_stopping() {
                 return self
-                    .put_off_effect(&effect.id, name, failures, &fault)
+                    .record_effect_failure(&effect.id, name, failures, &fault)
                     .await;
             }
             tokio::time::sleep(Duration::from_millis(backoff)).await;
             backoff = (backoff * 2).min(MAX_BACKOFF_MS);
-            delivered = self.attempt(&effect, lane, &mut said).await;
+            delivered = self.attempt(&effect, lane, &mut cached_outcome).await;
         }
         let seconds = started.elapsed().as_secs_f64();
         self.inner.metrics.effect_done(name, seconds);
     }
 
-    /// `said` keeps what the world answered: it is asked once, however often the store fails to
+    /// `cached_outcome` keeps what the world answered: it is asked once, however often the store fails to
     /// take the answer.
     async fn attempt(
         &self,
         effect: &Effect,
         lane: &Lane,
-        said: &mut Option<EffectOutcome>,
+        cached_outcome: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
         match &effect.kind {
             EffectKind::Http { .. }
@@ -299,26 +302,29 @@ impl Runtime {
             | EffectKind::Tool { .. }
             | EffectKind::Pack { .. }
             | EffectKind::SecretEcho { .. } => {
-                let outcome = match said {
+                let outcome = match cached_outcome {
                     Some(outcome) => outcome.clone(),
-                    None => said.insert(self.ask_world(effect).await?).clone(),
+                    None => cached_outcome
+                        .insert(self.perform_effect(effect).await?)
+                        .clone(),
                 };
-                let command = Command::EffectFinished {
+                let command = Command::FinishEffect {
                     effect: effect.id.clone(),
                     outcome,
                 };
-                self.settle_effect(effect, command, &effect.run_id).await
+                self.submit_effect_result(effect, command, &effect.run_id)
+                    .await
             }
             EffectKind::NotifyParent {
                 parent,
                 node,
                 outcome,
             } => {
-                let command = Command::ChildReported {
+                let command = Command::ReportChildOutcome {
                     node: node.clone(),
                     outcome: outcome.clone(),
                 };
-                self.settle_effect(effect, command, parent).await
+                self.submit_effect_result(effect, command, parent).await
             }
             EffectKind::CancelChild { child } => {
                 let command = Command::Cancel {
@@ -326,21 +332,21 @@ impl Runtime {
                     by: None,
                     by_parent: Some(effect.run_id.clone()),
                 };
-                self.settle_effect(effect, command, child).await
+                self.submit_effect_result(effect, command, child).await
             }
-            EffectKind::Announce { interrupt, tries } => {
-                self.tell_callback(effect, lane, (interrupt, *tries), said)
+            EffectKind::NotifyCallback { interrupt, tries } => {
+                self.notify_callback(effect, lane, (interrupt, *tries), cached_outcome)
                     .await
             }
             EffectKind::Continue => {
-                self.settle_effect(effect, Command::Continue, &effect.run_id)
+                self.submit_effect_result(effect, Command::Continue, &effect.run_id)
                     .await
             }
         }
     }
 
-    async fn ask_world(&self, effect: &Effect) -> Result<EffectOutcome, Fault> {
-        if let Some(outcome) = self.by_program(&effect.id, &effect.kind).await? {
+    async fn perform_effect(&self, effect: &Effect) -> Result<EffectOutcome, Fault> {
+        if let Some(outcome) = self.programmed_outcome(&effect.id, &effect.kind).await? {
             return Ok(outcome);
         }
         let trace = self.trace_of(&effect.run_id).await?;
@@ -349,27 +355,27 @@ impl Runtime {
     }
 
     /// Delivers a result; one that nobody can take any more just leaves the outbox.
-    pub(crate) async fn settle_effect(
+    pub(crate) async fn submit_effect_result(
         &self,
         effect: &Effect,
         command: Command,
         to: &tandem_record::RunId,
     ) -> Result<(), Fault> {
-        let delivery = Delivery {
+        let meta = CommandMeta {
             completes: Some(effect.id.clone()),
-            ..Delivery::default()
+            ..CommandMeta::default()
         };
-        match self.deliver(to, command, None, delivery).await {
+        match self.submit_internal(to, command, None, meta).await {
             Ok(_) => Ok(()),
             Err(SubmitError::Fault(fault)) => Err(fault),
             Err(error) => {
                 tracing::debug!(effect = %effect.id, %error, "an effect's result found no taker");
-                self.drop_entry(effect).await
+                self.remove_outbox_entry(effect).await
             }
         }
     }
 
-    pub(crate) async fn drop_entry(&self, effect: &Effect) -> Result<(), Fault> {
+    pub(crate) async fn remove_outbox_entry(&self, effect: &Effect) -> Result<(), Fault> {
         let commit = tandem_store::Commit {
             outbox: vec![OutboxChange::Remove(effect.id.clone())],
             ..Default::default()
@@ -382,29 +388,29 @@ impl Runtime {
 }
 
 /// What a worker works on, and by what right.
-pub(crate) struct Place {
+pub(crate) struct WorkAssignment {
     pub(crate) effect: EffectId,
     pub(crate) kind: &'static str,
-    pub(crate) slot: Slot,
+    pub(crate) slot: WorkerSlot,
     /// How often the entry failed before.
     pub(crate) failures: u32,
 }
 
 /// Frees a worker however its task ends: done, aborted or panicked.
-struct Finished {
+struct WorkerGuard {
     runtime: Runtime,
     task: u64,
-    place: Option<Place>,
+    assignment: Option<WorkAssignment>,
 }
 
-impl Drop for Finished {
+impl Drop for WorkerGuard {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else {
+        let Some(assignment) = self.assignment.take() else {
             return;
         };
         let effects = &self.runtime.inner.effects;
         let mut running = effects.running.lock();
-        let effect = &place.effect;
+        let effect = &assignment.effect;
         if running.get(effect).is_some_and(|r| r.task == self.task) {
             running.remove(effect);
         }
@@ -412,16 +418,16 @@ impl Drop for Finished {
         if std::thread::panicking() {
             self.runtime.inner.metrics.panics.inc();
             let runtime = self.runtime.clone();
-            let (effect, kind, failures) = (effect.clone(), place.kind, place.failures);
+            let (effect, kind, failures) = (effect.clone(), assignment.kind, assignment.failures);
             // Otherwise it would be tried again whenever its lease runs out, for ever.
             tokio::spawn(async move {
                 let fault = Fault::retryable("bug", "the task that performed it panicked");
                 runtime
-                    .put_off_effect(&effect, kind, failures, &fault)
+                    .record_effect_failure(&effect, kind, failures, &fault)
                     .await;
             });
         }
-        drop(place);
+        drop(assignment);
         effects.done.notify_waiters();
         effects.bell.notify_one();
     }

@@ -1,17 +1,17 @@
 //! Forking: reads the source's log once, asks the engine for the whole fork, and makes it durable in
 //! one commit. Whether a fork can be made is settled before anything is written.
 
+use crate::audit_actions::AuditAction;
 use crate::codec;
 use crate::decision_input::DecisionInput;
-use crate::deeds::Deed;
-use crate::found::Founding;
 use crate::query::FOLD_PAGE;
 use crate::runtime::Runtime;
-use crate::submit::{Answering, SubmitError};
+use crate::start_run::RunStart;
+use crate::submit::{IdempotencyRequest, SubmitError};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_record::{
-    Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Partition, Recorded, RunId,
+    Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Partition, RecordedEvent, RunId,
     RunOptions, RunRequest, Seq, StreamId, TraceContext,
 };
 use tandem_store::StoredRun;
@@ -38,7 +38,7 @@ pub enum Unforkable {
     #[error("the run's log has more than {MAX_SOURCE_BYTES} bytes, too many for a fork")]
     TooLarge,
     #[error("what the run remembered at event {from_seq} is not kept any more")]
-    NotKept {
+    NotRetained {
         source_run: RunId,
         from_seq: Seq,
         /// `retention_expired` or `event_log_unavailable`.
@@ -51,29 +51,29 @@ impl Runtime {
     pub async fn fork_run(
         &self,
         source: &StoredRun,
-        asked: ForkRequest,
-        answering: Option<Answering>,
+        fork_request: ForkRequest,
+        idempotency: Option<IdempotencyRequest>,
     ) -> Result<RunId, SubmitError> {
         let source_run = &source.row.run_id;
-        let from_seq = asked.from_seq;
+        let from_seq = fork_request.from_seq;
         if from_seq > source.head {
             let last = source.head;
             return Err(Unforkable::BeyondEnd { from_seq, last }.into());
         }
-        let not_kept = |reason: &'static str| Unforkable::NotKept {
+        let not_retained = |reason: &'static str| Unforkable::NotRetained {
             source_run: source_run.clone(),
             from_seq,
             reason,
         };
         if self.is_past_retention(source) {
-            return Err(not_kept("retention_expired").into());
+            return Err(not_retained("retention_expired").into());
         }
         let run_id = self.inner.config.ids.run_id();
         let (log, request) = self.source_log(source).await?;
         let Some(request) = request.filter(|_| log.len() as u64 > source.head.0) else {
-            return Err(not_kept("event_log_unavailable").into());
+            return Err(not_retained("event_log_unavailable").into());
         };
-        let request = self.request_of_fork(source, request, asked);
+        let request = self.request_of_fork(source, request, fork_request);
         // The very view the fork will read is put together now; one that cannot be is refused.
         let origin = request.memory_origin();
         let owner = Partition::from(&request.owner);
@@ -81,16 +81,16 @@ impl Runtime {
         match self.memory_view(tenant, &run_id, &origin, None, &[]).await {
             Ok(_) => {}
             Err(fault) if fault.code == "memory_lost" => {
-                return Err(not_kept("event_log_unavailable").into());
+                return Err(not_retained("event_log_unavailable").into());
             }
             Err(fault) => return Err(fault.into()),
         }
-        let definition = self.pinned(source).await?;
-        let founding = Founding {
+        let definition = self.pinned_definition(source).await?;
+        let run_start = RunStart {
             run: &run_id,
             owner: &owner,
-            deed: Deed::fork(&self.actor),
-            answering,
+            audit_action: AuditAction::fork(&self.actor),
+            idempotency,
             guard: None,
         };
         let input = DecisionInput::Fork {
@@ -99,7 +99,7 @@ impl Runtime {
             log: Arc::new(log),
             request: Cow::Owned(request),
         };
-        self.found(founding, &input).await?;
+        self.commit_new_run(run_start, &input).await?;
         Ok(run_id)
     }
 
@@ -107,9 +107,9 @@ impl Runtime {
     async fn source_log(
         &self,
         source: &StoredRun,
-    ) -> Result<(Vec<Recorded>, Option<RunRequest>), SubmitError> {
+    ) -> Result<(Vec<RecordedEvent>, Option<RunRequest>), SubmitError> {
         let stream = StreamId::of_run(&source.row.run_id);
-        let mut log: Vec<Recorded> = Vec::new();
+        let mut log: Vec<RecordedEvent> = Vec::new();
         let (mut request, mut bytes) = (None, 0);
         loop {
             let after = log.last().map(|recorded| recorded.seq);
@@ -139,28 +139,28 @@ impl Runtime {
         &self,
         source: &StoredRun,
         first: RunRequest,
-        asked: ForkRequest,
+        fork_request: ForkRequest,
     ) -> RunRequest {
         // A branch goes on with what the source knew then; a replay writes nothing of its own and
         // reads what the source wrote, event by event.
-        let below = match asked.mode {
-            ForkMode::Branch => asked.from_seq,
+        let below = match fork_request.mode {
+            ForkMode::Branch => fork_request.from_seq,
             ForkMode::Replay => source.head.next(),
         };
         let source = &source.row.run_id;
         let origin = first.memory_origin();
         RunRequest {
             // A replay acts on nothing; a branch acts for whoever asks.
-            conformance_role: match asked.mode {
-                ForkMode::Branch => asked.conformance_role,
+            conformance_role: match fork_request.mode {
+                ForkMode::Branch => fork_request.conformance_role,
                 ForkMode::Replay => first.conformance_role,
             },
-            options: overlaid(first.options, asked.overlay),
+            options: overlaid(first.options, fork_request.overlay),
             // A fork is nobody's child, and nobody waits for it.
             parent: None,
             callback_url: None,
             callback_may_answer: false,
-            trace: asked.trace,
+            trace: fork_request.trace,
             memory: Some(MemoryOrigin {
                 base: Some(MemoryBase {
                     run: source.clone(),
@@ -171,8 +171,8 @@ impl Runtime {
             }),
             forked_from: Some(Box::new(ForkedFrom {
                 run_id: source.clone(),
-                from_seq: asked.from_seq,
-                mode: asked.mode,
+                from_seq: fork_request.from_seq,
+                mode: fork_request.mode,
                 at: self.clock().now(),
             })),
             ..first

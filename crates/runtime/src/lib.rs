@@ -10,61 +10,62 @@
 //! - An effect is attempted only after its identity is in the store.
 //! - The state kept in memory is a cache of the log; losing it costs a read, nothing else.
 
-mod answers;
+mod audit_actions;
 mod bell;
 mod byte_cache;
 mod clock;
 mod codec;
+mod commit_decision;
 mod config;
 mod crash;
-mod deciding;
+mod decide;
 mod decision_input;
-mod deeds;
 mod definitions;
-mod durable;
 mod effects;
 mod fork;
-mod found;
-mod live;
+mod idempotency;
+mod memory_access;
 mod metrics;
 mod mock_models;
 mod offload;
+mod outbox_dispatch;
 mod people;
-mod pick_up;
 mod query;
 mod questions;
 mod readiness;
 mod redact;
+mod redact_decision;
 mod registry;
-mod remember;
 mod retention;
+mod run_cache;
 mod runtime;
-mod scrub;
-mod setbacks;
-mod settle;
-mod slots;
+mod start_run;
 mod submit;
+mod test_clock;
 mod timers;
 mod webhooks;
+mod work_failures;
+mod worker_slots;
 
 pub use bell::Bell;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use config::{Perform, RuntimeConfig};
 pub use crash::CrashPoints;
-pub use deciding::{Judge, Proposal};
+pub use decide::{AccessCheck, ProposedAnswer};
 pub use fork::{ForkRequest, Unforkable};
+pub use memory_access::{RunMemory, origin_in_event, origin_in_tombstone};
 pub use metrics::{KindLabel, Metrics};
-pub use query::{EventPage, Foreseen, Observed, Unfolded};
+pub use query::{EventPage, NextStepsPreview, ObservedRun, RunFold};
 pub use questions::{accepted_edit, digest};
 pub use redact::Redactor;
-pub use registry::{RegisterError, Registration, Told};
-pub use remember::{Remembered, origin_in_event, origin_in_tombstone};
+pub use registry::{RegisterError, Registration, RegistrationReport};
 pub use retention::Retention;
 pub use runtime::Runtime;
-pub use settle::CLOCK_OFFSET;
-pub use submit::{Answer, Answering, NewRun, Render, SubmitError};
+pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
+pub use test_clock::CLOCK_OFFSET;
 pub use webhooks::{
-    Announcement, Courier, MAX_WEBHOOKS, Parcel, Standing, Subscription, WebhookError, standing,
+    Announcement, MAX_WEBHOOKS, Subscription, WebhookDelivery, WebhookError, WebhookSender,
+    WebhookStatus, webhook_status,
 };
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.
@@ -76,10 +77,10 @@ pub use tandem_engine::model::{
     MOCK_PROVIDER_KEY, MOCK_PROVIDERS, NODE_TYPES as MODEL_NODE_TYPES, Provider, Providers,
     content_key,
 };
-pub use tandem_engine::pack::{Brought, PackType, PackTypes};
+pub use tandem_engine::pack::{AllowedPackTypes, PackType, PackTypes};
 pub use tandem_engine::run::{
-    AgentPolicy, Ahead, Limits, MAX_ENTRY_BYTES, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT,
-    Refusal, Run, SIBLING_WRITES, count_vote, sources_at_once,
+    AgentPolicy, Limits, MAX_ENTRY_BYTES, MAX_EVENT_ID_CHARS, NextSteps, REASONING_TOKEN_LIMIT,
+    Refusal, Run, SIBLING_WRITES, compaction_batch_size, count_vote,
 };
 pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};
 pub use tandem_engine::{
@@ -90,7 +91,7 @@ pub use tandem_nodes::{MAX_PROGRAM, MockEntry, MockProgram};
 pub use tandem_store::audit;
 pub use tandem_store::{
     AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
-    IdempotencyKey, IdempotencyRecord, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Listing, Page, PageLimit,
-    ParkedWork, Registered, RunFilter, RunPosition, RunRow, StoredResponse, StoredRun,
+    IdempotencyKey, IdempotencyRecord, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Page, PageLimit, ParkedWork,
+    RegisteredWorkflow, RunFilter, RunListing, RunPosition, RunRow, StoredResponse, StoredRun,
 };

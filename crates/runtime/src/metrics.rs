@@ -46,7 +46,7 @@ pub struct Metrics {
     pub webhook_deliveries: Family<OutcomeLabel, Counter>,
     pub callback_announcements: Family<OutcomeLabel, Counter>,
     pub node_seconds: Histogram,
-    pub effects_wanted: Counter,
+    pub effects_requested: Counter,
     pub questions_asked: Counter,
     pub question_seconds: Histogram,
     pub run_backlog_seconds: Histogram,
@@ -90,7 +90,7 @@ impl Default for Metrics {
             webhook_deliveries: Family::default(),
             callback_announcements: Family::default(),
             node_seconds: Histogram::new(nodes),
-            effects_wanted: Counter::default(),
+            effects_requested: Counter::default(),
             questions_asked: Counter::default(),
             question_seconds: Histogram::new(people),
             run_backlog_seconds: Histogram::new(backlog),
@@ -197,7 +197,7 @@ impl Metrics {
         r.register(
             "openwop_queue_enqueued",
             "Effects that were to be performed",
-            self.effects_wanted.clone(),
+            self.effects_requested.clone(),
         );
         r.register(
             "openwop_interrupt_requested",
@@ -253,8 +253,8 @@ impl Metrics {
             self.runs_created.inc();
             self.runs_active.inc();
         }
-        self.effects_wanted.inc_by(decision.effects.len() as u64);
-        if let Some(waited_ms) = decision.run.waited_to_begin(&decision.events) {
+        self.effects_requested.inc_by(decision.effects.len() as u64);
+        if let Some(waited_ms) = decision.run.first_node_delay_ms(&decision.events) {
             self.run_backlog_seconds.observe(waited_ms as f64 / 1000.0);
         }
         for recorded in &decision.events {

@@ -2,23 +2,23 @@
 //! Only test seams lead here; without them there is no provider that answers by program.
 
 use crate::runtime::Runtime;
-use tandem_engine::run::{ModelNeed, Reheard};
-use tandem_nodes::{MockProgram, answered, unprogrammed_answer};
+use tandem_engine::run::{ModelNeed, ReplayedModelAnswer};
+use tandem_nodes::{MockProgram, outcome_of_answer, unprogrammed_answer};
 use tandem_record::{
     EffectId, EffectKind, EffectOutcome, ErrorInfo, ModelAnswer, ModelRequest, NodeId,
 };
 use tandem_store::Fault;
 
 impl Runtime {
-    /// Tells what nodes of this name will be answered, from now on.
+    /// Tells what nodes of this name will be outcome_of_answer, from now on.
     pub async fn program_mock(&self, node: &NodeId, program: MockProgram) -> Result<(), Fault> {
-        let _turn = self.inner.programs.lock().await;
+        let _guard = self.inner.programs.lock().await;
         let text = serde_json::to_string(&program).expect("a program is plain data");
-        self.store().set(&place(node), &text).await
+        self.store().set(&program_key(node), &text).await
     }
 
     /// The outcome of a call to a provider that answers by program; `None` for every other effect.
-    pub(crate) async fn by_program(
+    pub(crate) async fn programmed_outcome(
         &self,
         effect: &EffectId,
         kind: &EffectKind,
@@ -29,11 +29,11 @@ impl Runtime {
         if !self.providers().is_programmed(&request.provider) {
             return Ok(None);
         }
-        let answer = self.take_answer(node, effect, request).await?;
-        let programmed = self.store().get(&place(node)).await?.is_some();
+        let answer = self.next_answer(node, effect, request).await?;
+        let programmed = self.store().get(&program_key(node)).await?.is_some();
         Ok(Some(match answer {
-            Some(answer) => answered(&answer),
-            None if !programmed => answered(&unprogrammed_answer(request)),
+            Some(answer) => outcome_of_answer(&answer),
+            None if !programmed => outcome_of_answer(&unprogrammed_answer(request)),
             None => EffectOutcome::Failed {
                 error: ErrorInfo::new(
                     "provider_unavailable",
@@ -44,22 +44,27 @@ impl Runtime {
     }
 
     /// Asks for a replay.
-    pub(crate) async fn hear_again(&self, need: &ModelNeed) -> Result<Reheard, Fault> {
-        let answer = self.take_answer(&need.node, &need.effect, &need.request);
-        Ok(answer.await?.map_or(Reheard::Nothing, Reheard::Answer))
+    pub(crate) async fn replay_model_answer(
+        &self,
+        need: &ModelNeed,
+    ) -> Result<ReplayedModelAnswer, Fault> {
+        let answer = self.next_answer(&need.node, &need.effect, &need.request);
+        Ok(answer
+            .await?
+            .map_or(ReplayedModelAnswer::Exhausted, ReplayedModelAnswer::Answer))
     }
 
     /// The next answer of a node's program, or the one this call got before. `None` without a program,
     /// and when it is over.
-    async fn take_answer(
+    async fn next_answer(
         &self,
         node: &NodeId,
         effect: &EffectId,
         request: &ModelRequest,
     ) -> Result<Option<ModelAnswer>, Fault> {
-        let _turn = self.inner.programs.lock().await;
-        let place = place(node);
-        let Some(text) = self.store().get(&place).await? else {
+        let _guard = self.inner.programs.lock().await;
+        let key = program_key(node);
+        let Some(text) = self.store().get(&key).await? else {
             return Ok(None);
         };
         let read = serde_json::from_str(&text);
@@ -72,12 +77,12 @@ impl Runtime {
         let answer = program.take(effect, request);
         if answer.is_some() {
             let text = serde_json::to_string(&program).expect("a program is plain data");
-            self.store().set(&place, &text).await?;
+            self.store().set(&key, &text).await?;
         }
         Ok(answer)
     }
 }
 
-fn place(node: &NodeId) -> String {
+fn program_key(node: &NodeId) -> String {
     format!("test.mock-ai:{node}")
 }

@@ -20,7 +20,7 @@ pub(crate) struct Offload {
 }
 
 /// The right to work, while it is held.
-pub(crate) struct Turn(Option<OwnedSemaphorePermit>);
+pub(crate) struct OffloadPermit(Option<OwnedSemaphorePermit>);
 
 impl Default for Offload {
     fn default() -> Self {
@@ -34,16 +34,16 @@ impl Default for Offload {
 impl Offload {
     /// Waits for a turn. On a runtime of one thread there is nobody to protect: the work is done
     /// where it is asked for, and a simulation stays deterministic.
-    pub(crate) async fn turn(&self) -> Turn {
+    pub(crate) async fn acquire(&self) -> OffloadPermit {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return Turn(None);
+            return OffloadPermit(None);
         }
         let permit = Arc::clone(&self.permits).acquire_owned().await;
-        Turn(Some(permit.expect("it is never closed")))
+        OffloadPermit(Some(permit.expect("it is never closed")))
     }
 }
 
-impl Turn {
+impl OffloadPermit {
     pub(crate) async fn run<T, W>(self, work: W) -> T
     where
         T: Send + 'static,
@@ -67,7 +67,7 @@ impl Turn {
 
 impl Runtime {
     /// Bounds the wait for offloaded work: by a deadline, and by the end of this process.
-    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
+    pub(crate) async fn with_deadline<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
         tokio::select! {
             biased;
             done = work => Ok(done),

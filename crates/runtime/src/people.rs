@@ -37,7 +37,7 @@ impl Runtime {
     }
 
     /// Who may decide is itself decided by somebody, and the audit log tells by whom.
-    fn told_of(&self, change: &PeopleChange) -> AuditDraft {
+    fn audit_draft_of(&self, change: &PeopleChange) -> AuditDraft {
         let mut details = Object::new();
         let (action, tenant, target) = match change {
             PeopleChange::PutGroup(group) => {
@@ -58,7 +58,7 @@ impl Runtime {
 
     async fn change_people(&self, change: PeopleChange) -> Result<(), Fault> {
         let commit = Commit {
-            audit: vec![self.told_of(&change)],
+            audit: vec![self.audit_draft_of(&change)],
             people: vec![change],
             ..Commit::default()
         };

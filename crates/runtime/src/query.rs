@@ -1,16 +1,16 @@
 //! Reading runs. Folds from snapshot and log what is not in memory; never waits for a writer.
 
 use crate::codec;
-use crate::durable::SNAPSHOT_FORMAT;
+use crate::commit_decision::SNAPSHOT_FORMAT;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::run::{Ahead, Run, State};
+use tandem_engine::run::{NextSteps, Run, State};
 use tandem_record::{
-    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, Recorded, RunId, RunRequest,
+    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, RunRequest,
     RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
 };
-use tandem_store::{Fault, Listing, Page, PageLimit, RunFilter, StoredRun};
+use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, StoredRun};
 
 /// What is read from the store in one go while folding.
 pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
@@ -19,7 +19,7 @@ pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
 };
 
 /// A run as it stood at `view.head`, with the definition it runs and what is sensitive in it.
-pub struct Observed {
+pub struct ObservedRun {
     pub view: RunView,
     pub definition: Arc<Definition>,
     pub sensitivity: Arc<Sensitivity>,
@@ -28,22 +28,22 @@ pub struct Observed {
 }
 
 /// An open question, as one about to decide it sees it.
-pub struct Foreseen {
+pub struct NextStepsPreview {
     pub policy: DecisionPolicy,
     /// For each answer asked about.
-    pub ahead: Vec<Ahead>,
+    pub next_steps: Vec<NextSteps>,
 }
 
 /// A page of a run's log.
 pub struct EventPage {
-    pub events: Vec<Recorded>,
+    pub events: Vec<RecordedEvent>,
     pub head: Seq,
     /// Bytes they have in the store.
     pub bytes: usize,
 }
 
 /// A run before its first event, to be folded step by step by a reader.
-pub struct Unfolded(pub Run);
+pub struct RunFold(pub Run);
 
 impl Runtime {
     /// The row of a caller's run.
@@ -61,7 +61,11 @@ impl Runtime {
     }
 
     /// A caller's run, folded up to its newest event.
-    pub async fn observe(&self, tenant: &TenantId, run: &RunId) -> Result<Option<Observed>, Fault> {
+    pub async fn observe(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+    ) -> Result<Option<ObservedRun>, Fault> {
         let Some(stored) = self.store().run(tenant, run).await? else {
             return Ok(None);
         };
@@ -71,8 +75,8 @@ impl Runtime {
 
     /// A run the caller may see, as it stood after one of its events. Costs one fold, from its
     /// snapshot when that is not younger.
-    pub async fn observe_at(&self, stored: &StoredRun, at: Seq) -> Result<Observed, Fault> {
-        let definition = self.pinned(stored).await?;
+    pub async fn observe_at(&self, stored: &StoredRun, at: Seq) -> Result<ObservedRun, Fault> {
+        let definition = self.pinned_definition(stored).await?;
         let folded = self.fold_with(&stored.row.run_id, definition, Some(at));
         Ok(observed(&folded.await?.0))
     }
@@ -92,21 +96,24 @@ impl Runtime {
 
     /// What an open question demands of whoever decides it, and what would follow from each of
     /// these answers; `None` when it is not open any more.
-    pub async fn foresee(
+    pub async fn preview_next_steps(
         &self,
         tenant: &TenantId,
         run: &RunId,
         (node, interrupt): (&NodeId, &InterruptId),
         actions: &[&str],
-    ) -> Result<Option<Foreseen>, Fault> {
+    ) -> Result<Option<NextStepsPreview>, Fault> {
         let Some(stored) = self.store().run(tenant, run).await? else {
             return Ok(None);
         };
         let folded = self.folded(run, stored).await?;
         Ok(folded.as_ref().and_then(|run| {
-            Some(Foreseen {
+            Some(NextStepsPreview {
                 policy: run.decision_policy(node, Some(interrupt))?,
-                ahead: actions.iter().map(|a| run.foresee(node, a)).collect(),
+                next_steps: actions
+                    .iter()
+                    .map(|a| run.predict_next_steps(node, a))
+                    .collect(),
             })
         }))
     }
@@ -149,7 +156,7 @@ impl Runtime {
     }
 
     /// The definition a run is pinned to.
-    pub async fn pinned(&self, run: &StoredRun) -> Result<Arc<Definition>, Fault> {
+    pub async fn pinned_definition(&self, run: &StoredRun) -> Result<Arc<Definition>, Fault> {
         let store = &**self.store();
         self.inner
             .definitions
@@ -159,8 +166,8 @@ impl Runtime {
 
     /// What is masked where a run is shown.
     pub async fn sensitivity(&self, run: &StoredRun) -> Result<Arc<Sensitivity>, Fault> {
-        let definition = self.pinned(run).await?;
-        let own = self.asked_for(&run.row.run_id, |request| {
+        let definition = self.pinned_definition(run).await?;
+        let own = self.read_run_request(&run.row.run_id, |request| {
             definition.sensitivity_for(request)
         });
         let own = own.await?;
@@ -168,9 +175,9 @@ impl Runtime {
     }
 
     /// A run to fold from the start, for readers that show every state on the way.
-    pub async fn unfolded(&self, run: &StoredRun) -> Result<Unfolded, Fault> {
-        let definition = self.pinned(run).await?;
-        Ok(Unfolded(Run::new(run.row.run_id.clone(), definition)))
+    pub async fn run_fold(&self, run: &StoredRun) -> Result<RunFold, Fault> {
+        let definition = self.pinned_definition(run).await?;
+        Ok(RunFold(Run::new(run.row.run_id.clone(), definition)))
     }
 
     pub async fn list_runs(
@@ -178,7 +185,7 @@ impl Runtime {
         tenant: &TenantId,
         filter: &RunFilter,
         page: &Page,
-    ) -> Result<Listing, Fault> {
+    ) -> Result<RunListing, Fault> {
         self.store().list_runs(tenant, filter, page).await
     }
 
@@ -192,7 +199,7 @@ impl Runtime {
             return Ok(None);
         }
         if !stored.row.status.is_terminal() {
-            let slot = self.inner.live.slot(run);
+            let slot = self.inner.run_cache.slot(run);
             // A command under way holds the slot; reading must not wait for it.
             if let Ok(held) = slot.try_lock()
                 && let Some(cached) = held.run.as_ref().filter(|r| r.head() >= Some(stored.head))
@@ -200,7 +207,7 @@ impl Runtime {
                 return Ok(Some(cached.clone()));
             }
         }
-        let definition = self.pinned(&stored).await?;
+        let definition = self.pinned_definition(&stored).await?;
         Ok(Some(self.fold_with(run, definition, None).await?.0))
     }
 
@@ -210,7 +217,7 @@ impl Runtime {
         let Some(stored) = stored.filter(|s| s.tombstone.is_none()) else {
             return Ok(None);
         };
-        let definition = self.pinned(&stored).await?;
+        let definition = self.pinned_definition(&stored).await?;
         self.fold_with(run, definition, None).await.map(Some)
     }
 
@@ -236,11 +243,11 @@ impl Runtime {
         loop {
             let page = self.store().event_page(&stream, run.head(), FOLD_PAGE);
             let page = page.await?;
-            let wanted = |seq: Seq| last.is_none_or(|last| seq <= last);
-            for stored in page.events.iter().take_while(|e| wanted(e.seq)) {
+            let in_range = |seq: Seq| last.is_none_or(|last| seq <= last);
+            for stored in page.events.iter().take_while(|e| in_range(e.seq)) {
                 run.evolve(&codec::decode(stored)?);
             }
-            let past = page.events.last().is_some_and(|e| !wanted(e.seq.next()));
+            let past = page.events.last().is_some_and(|e| !in_range(e.seq.next()));
             if past || page.events.is_empty() || run.head() >= page.head {
                 return Ok((run, snapshot_at));
             }
@@ -249,17 +256,17 @@ impl Runtime {
 
     /// The trace a run continues, for calls made on its behalf.
     pub(crate) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Fault> {
-        let trace = self.asked_for(run, |request| request.trace.clone());
+        let trace = self.read_run_request(run, |request| request.trace.clone());
         Ok(trace.await?.flatten())
     }
 
     /// Something about how a run was asked for.
-    async fn asked_for<T>(
+    async fn read_run_request<T>(
         &self,
         run: &RunId,
         read: impl Fn(&RunRequest) -> T,
     ) -> Result<Option<T>, Fault> {
-        let slot = self.inner.live.slot(run);
+        let slot = self.inner.run_cache.slot(run);
         if let Ok(held) = slot.try_lock()
             && let Some(cached) = held.run.as_ref()
         {
@@ -275,13 +282,13 @@ impl Runtime {
 
     /// How busy the runtime is, for metrics and back-pressure.
     pub fn load(&self) -> (usize, usize) {
-        (self.inner.live.len(), self.inner.effects.under_way())
+        (self.inner.run_cache.len(), self.inner.effects.under_way())
     }
 }
 
-impl Unfolded {
+impl RunFold {
     /// Folds the next event; the run as it then is, once it began.
-    pub fn step(&mut self, recorded: &Recorded) -> RunView {
+    pub fn step(&mut self, recorded: &RecordedEvent) -> RunView {
         self.0.evolve(recorded);
         self.0.view()
     }
@@ -291,8 +298,8 @@ impl Unfolded {
     }
 }
 
-fn observed(run: &Run) -> Observed {
-    Observed {
+fn observed(run: &Run) -> ObservedRun {
+    ObservedRun {
         view: run.view(),
         definition: Arc::clone(run.definition()),
         sensitivity: run.sensitivity(),

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, Recorded, TenantId, Timestamp, Vote, WorkspaceId,
+    Event, Interrupt, InterruptId, InterruptView, RecordedEvent, TenantId, Timestamp, Vote,
+    WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
@@ -17,7 +18,7 @@ use tandem_store::{
 pub(crate) fn changed_rows(
     before: Option<&Run>,
     after: &Run,
-    events: &[Recorded],
+    events: &[RecordedEvent],
 ) -> Vec<InterruptRow> {
     let was_open = before.map(Run::open_questions).unwrap_or_default();
     let is_open = after.open_questions();
@@ -45,7 +46,7 @@ struct Closing {
     edited: Option<Value>,
 }
 
-fn closing(run: &Run, question: &InterruptView, events: &[Recorded]) -> Closing {
+fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Closing {
     let mut votes = question.votes.clone();
     let mut edited = None;
     for recorded in events {
@@ -135,17 +136,17 @@ const MAX_GROUPS: usize = 16;
 
 /// How urgent the asker says it is, 0 to 9; ordinary when it says nothing.
 fn priority(interrupt: &Interrupt) -> i32 {
-    let said = interrupt.data["priority"].as_i64().unwrap_or(0);
-    let said = interrupt.priority.map_or(said, i64::from);
-    i32::try_from(said.clamp(0, 9)).unwrap_or(0)
+    let value = interrupt.data["priority"].as_i64().unwrap_or(0);
+    let value = interrupt.priority.map_or(value, i64::from);
+    i32::try_from(value.clamp(0, 9)).unwrap_or(0)
 }
 
 /// Whom the question is put to, by group.
 fn groups(question: &InterruptView) -> Vec<String> {
-    let asked_now = question.policy.groups.clone();
+    let current_groups = question.policy.groups.clone();
     // Handed on: those it was first shown to are not asked any more.
     if question.level > 0 {
-        return asked_now;
+        return current_groups;
     }
     let data = &question.interrupt.data;
     let named = [
@@ -159,7 +160,7 @@ fn groups(question: &InterruptView) -> Vec<String> {
         .filter_map(|name| name.as_str())
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
-        .chain(asked_now)
+        .chain(current_groups)
         .collect();
     groups.sort();
     groups.dedup();

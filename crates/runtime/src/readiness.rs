@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long an answer stands, so that asking often writes seldom.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 /// How long the store may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long timers may be overdue, while the loop that fires them did not catch up.
 const MAX_LATE: Duration = Duration::from_secs(60);
 
@@ -38,24 +38,24 @@ impl Runtime {
     /// `Err` with the reason when it cannot. Asks the store at most once a second.
     pub async fn readiness(&self) -> Result<(), String> {
         let mut answer = self.inner.readiness.answer.lock().await;
-        if let Some((at, said)) = &*answer
-            && at.elapsed() < FRESH
+        if let Some((at, result)) = &*answer
+            && at.elapsed() < CACHE_TTL
         {
-            return said.clone();
+            return result.clone();
         }
-        let looked = tokio::time::timeout(PATIENCE, self.look_whether_ready()).await;
-        let said = looked.unwrap_or_else(|_| {
-            let seconds = PATIENCE.as_secs();
+        let checked = tokio::time::timeout(STORE_TIMEOUT, self.check_readiness()).await;
+        let result = checked.unwrap_or_else(|_| {
+            let seconds = STORE_TIMEOUT.as_secs();
             Err(format!("the store did not answer within {seconds} s"))
         });
-        if let Err(reason) = &said {
+        if let Err(reason) = &result {
             tracing::warn!(reason, "not ready");
         }
-        *answer = Some((Instant::now(), said.clone()));
-        said
+        *answer = Some((Instant::now(), result.clone()));
+        result
     }
 
-    async fn look_whether_ready(&self) -> Result<(), String> {
+    async fn check_readiness(&self) -> Result<(), String> {
         let refused =
             |fault: tandem_store::Fault| format!("the store refuses writes: {}", fault.code);
         self.store().ping().await.map_err(refused)?;

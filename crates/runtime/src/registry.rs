@@ -5,11 +5,12 @@ use crate::submit::MAX_CONFLICTS;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::definition::{ChildReference, ConformanceTypes, Permissions, child_references};
-use tandem_engine::pack::Brought;
+use tandem_engine::pack::AllowedPackTypes;
 use tandem_engine::{Definition, Problem};
 use tandem_record::{Object, Partition, TenantId, WorkflowId};
 use tandem_store::{
-    AuditDraft, Commit, DefinitionRecord, Error, Fault, Guard, Registered, RegistryChange,
+    AuditDraft, Commit, CommitGuard, DefinitionRecord, Error, Fault, RegisteredWorkflow,
+    RegistryChange,
 };
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -21,7 +22,7 @@ pub enum Registration {
 
 /// A registration, and what the document's author should know about it.
 #[derive(Debug)]
-pub struct Told {
+pub struct RegistrationReport {
     pub registration: Registration,
     pub warnings: Vec<Problem>,
     /// Workflows it starts that nobody registered yet.
@@ -45,20 +46,26 @@ impl Runtime {
         document: &Value,
         permissions: Permissions<'static>,
     ) -> Result<Registration, RegisterError> {
-        let told = self.register_and_tell(owner, document, permissions).await?;
-        Ok(told.registration)
+        let report = self
+            .register_with_report(owner, document, permissions)
+            .await?;
+        Ok(report.registration)
     }
 
     /// The same, with what its author should know.
-    pub async fn register_and_tell(
+    pub async fn register_with_report(
         &self,
         owner: Option<&Partition>,
         document: &Value,
         permissions: Permissions<'static>,
-    ) -> Result<Told, RegisterError> {
+    ) -> Result<RegistrationReport, RegisterError> {
         let mut unknown_children = Vec::new();
         for child in child_references(document) {
-            if self.meant(owner, &child.workflow).await?.is_none() {
+            if self
+                .find_registered(owner, &child.workflow)
+                .await?
+                .is_none()
+            {
                 unknown_children.push(child);
             }
         }
@@ -67,31 +74,33 @@ impl Runtime {
             let definition = runtime.admit(&document, permissions)?;
             Ok((definition, Arc::<str>::from(document.to_string())))
         });
-        let admitted = Box::pin(self.in_time(admitted)).await?;
+        let admitted = Box::pin(self.with_deadline(admitted)).await?;
         let (definition, document) = admitted.map_err(|mut problems: Vec<Problem>| {
             problems.extend(unknown_children.iter().map(ChildReference::unknown));
             RegisterError::Invalid(problems)
         })?;
         let warnings = definition.warnings.clone();
-        let registration = self.put_in_use(owner, document, definition).await?;
-        Ok(Told {
+        let registration = self
+            .commit_registration(owner, document, definition)
+            .await?;
+        Ok(RegistrationReport {
             registration,
             warnings,
             unknown_children,
         })
     }
 
-    async fn put_in_use(
+    async fn commit_registration(
         &self,
         owner: Option<&Partition>,
         document: Arc<str>,
         definition: Arc<Definition>,
     ) -> Result<Registration, RegisterError> {
         for _ in 0..MAX_CONFLICTS {
-            let known = self.own_registration(owner, definition.id()).await?;
-            let outcome = match &known {
+            let existing = self.own_registration(owner, definition.id()).await?;
+            let outcome = match &existing {
                 None => Registration::Created,
-                Some(known) if known.hash == definition.hash => {
+                Some(existing) if existing.hash == definition.hash => {
                     return Ok(Registration::Unchanged);
                 }
                 Some(_) => Registration::Changed,
@@ -105,12 +114,13 @@ impl Runtime {
                 },
                 at: self.clock().now(),
             };
-            let guard = means(owner, definition.id(), known);
+            let guard = registration_guard(owner, definition.id(), existing);
             let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
-            let told = self.told_registry(owner, "workflow.register", definition.id(), details);
-            if self.commit_registry(change, guard, told).await? {
+            let audit =
+                self.registry_audit_draft(owner, "workflow.register", definition.id(), details);
+            if self.commit_registry(change, guard, audit).await? {
                 let bytes = document.len();
-                self.inner.definitions.remember(&definition, bytes);
+                self.inner.definitions.cache_definition(&definition, bytes);
                 return Ok(outcome);
             }
         }
@@ -124,7 +134,7 @@ impl Runtime {
         permissions: Permissions<'_>,
     ) -> Result<Arc<Definition>, Vec<Problem>> {
         let permissions = Permissions {
-            packs: Brought::By(self.packs()),
+            packs: AllowedPackTypes::Listed(self.packs()),
             unknown_settings: !self.inner.config.strict_documents,
             conformance: match self.inner.config.conformance {
                 true => permissions.conformance,
@@ -133,7 +143,7 @@ impl Runtime {
         };
         let definition = Definition::admit(document, permissions)?;
         let mut problems = self.providers().check(&definition);
-        problems.extend(self.agent_policy().complaint(&definition));
+        problems.extend(self.agent_policy().registration_problem(&definition));
         if problems.is_empty() {
             Ok(Arc::new(definition))
         } else {
@@ -144,17 +154,18 @@ impl Runtime {
     /// `false` when the owner itself has no document of that id.
     pub async fn unregister(&self, owner: &Partition, id: &WorkflowId) -> Result<bool, Fault> {
         for _ in 0..MAX_CONFLICTS {
-            let known = self.own_registration(Some(owner), id).await?;
-            if known.is_none() {
+            let existing = self.own_registration(Some(owner), id).await?;
+            if existing.is_none() {
                 return Ok(false);
             }
             let change = RegistryChange::Unregister {
                 owner: Some(owner.clone()),
                 workflow: id.clone(),
             };
-            let guard = means(Some(owner), id, known);
-            let told = self.told_registry(Some(owner), "workflow.unregister", id, Object::new());
-            if self.commit_registry(change, guard, told).await? {
+            let guard = registration_guard(Some(owner), id, existing);
+            let audit =
+                self.registry_audit_draft(Some(owner), "workflow.unregister", id, Object::new());
+            if self.commit_registry(change, guard, audit).await? {
                 return Ok(true);
             }
         }
@@ -166,12 +177,12 @@ impl Runtime {
         &self,
         owner: &Partition,
         id: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault> {
+    ) -> Result<Option<RegisteredWorkflow>, Fault> {
         self.store().registered(owner, id).await
     }
 
     /// What runs of this owner can be made of.
-    pub async fn workflows(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+    pub async fn workflows(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         self.store().list_registered(owner).await
     }
 
@@ -179,8 +190,8 @@ impl Runtime {
     pub async fn workflows_of_workspaces(
         &self,
         tenant: &TenantId,
-    ) -> Result<Vec<Registered>, Fault> {
-        self.store().list_of_workspaces(tenant).await
+    ) -> Result<Vec<RegisteredWorkflow>, Fault> {
+        self.store().list_registered_in_workspaces(tenant).await
     }
 
     /// The compiled document an id means in a workspace or a tenant.
@@ -199,24 +210,24 @@ impl Runtime {
         &self,
         owner: Option<&Partition>,
         id: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault> {
-        let found = self.meant(owner, id).await?;
+    ) -> Result<Option<RegisteredWorkflow>, Fault> {
+        let found = self.find_registered(owner, id).await?;
         let workspace = owner.and_then(|owner| owner.workspace.as_ref());
         Ok(found.filter(|r| r.shared == owner.is_none() && r.workspace.as_ref() == workspace))
     }
 
     /// What an id means for a workspace or a tenant: its own document or the shared one.
-    async fn meant(
+    async fn find_registered(
         &self,
         owner: Option<&Partition>,
         id: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault> {
+    ) -> Result<Option<RegisteredWorkflow>, Fault> {
         // Nobody is called this, so the shared document is what this tenant would see.
         let nobody = Partition::from(TenantId::new(""));
         self.store().registered(owner.unwrap_or(&nobody), id).await
     }
 
-    fn told_registry(
+    fn registry_audit_draft(
         &self,
         owner: Option<&Partition>,
         action: &str,
@@ -235,8 +246,8 @@ impl Runtime {
     async fn commit_registry(
         &self,
         change: RegistryChange,
-        guard: Guard,
-        told: AuditDraft,
+        guard: CommitGuard,
+        audit: AuditDraft,
     ) -> Result<bool, Fault> {
         let (owner, workflow) = match &change {
             RegistryChange::Register {
@@ -248,13 +259,13 @@ impl Runtime {
             tenant: owner.as_ref().map(|owner| owner.tenant.clone()),
             registry: vec![change],
             guards: vec![guard],
-            audit: vec![told],
+            audit: vec![audit],
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;
         self.inner
             .definitions
-            .forget_current(owner.as_ref(), &workflow);
+            .invalidate_current(owner.as_ref(), &workflow);
         match result {
             Ok(()) => Ok(true),
             Err(Error::Fault(fault)) => Err(fault),
@@ -264,11 +275,15 @@ impl Runtime {
 }
 
 /// What is registered is replaced only while it is what the caller was told about.
-fn means(owner: Option<&Partition>, id: &WorkflowId, known: Option<Registered>) -> Guard {
-    Guard::Means {
+fn registration_guard(
+    owner: Option<&Partition>,
+    id: &WorkflowId,
+    existing: Option<RegisteredWorkflow>,
+) -> CommitGuard {
+    CommitGuard::RegisteredAs {
         owner: owner.cloned(),
         workflow: id.clone(),
-        hash: known.map(|known| known.hash),
+        hash: existing.map(|existing| existing.hash),
     }
 }
 

@@ -15,18 +15,20 @@ use std::time::Duration;
 use tandem_record::{
     Actor, Object, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp, WorkflowId,
 };
-use tandem_store::{AuditDraft, Fault, ListedRun, PageLimit, Room, RunPosition, RunRow, StoredRun};
+use tandem_store::{
+    AuditDraft, Fault, ListedRun, PageLimit, RunPosition, RunRow, StorageUsage, StoredRun,
+};
 
 /// Runs looked at before others may write again for a while.
 const BATCH: usize = 64;
-const EVERY: Duration = Duration::from_secs(60);
+const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 /// Events hashed at once.
 const PAGE: PageLimit = PageLimit {
     events: 256,
     bytes: 1024 * 1024,
 };
 /// Walks begin again after this many rounds: a clock set back may have ended runs behind them.
-const ROUNDS: u32 = 60;
+const ROUNDS_PER_RESCAN: u32 = 60;
 
 /// The action of audit entries about removed logs.
 const PURGE: &str = "run.purge";
@@ -42,15 +44,15 @@ pub struct Retention {
 
 impl Retention {
     pub fn of(&self, tenant: &TenantId, workflow: &WorkflowId) -> u64 {
-        let said = self.workflows.get(workflow);
-        *said
+        let configured = self.workflows.get(workflow);
+        *configured
             .or_else(|| self.tenants.get(tenant))
             .unwrap_or(&self.default_ms)
     }
 
     fn lengths(&self) -> BTreeSet<u64> {
-        let said = self.tenants.values().chain(self.workflows.values());
-        said.chain([&self.default_ms]).copied().collect()
+        let configured = self.tenants.values().chain(self.workflows.values());
+        configured.chain([&self.default_ms]).copied().collect()
     }
 }
 
@@ -65,30 +67,33 @@ impl Default for Retention {
 }
 
 /// How far the walk for each length has come.
-type Walked = BTreeMap<u64, (Timestamp, RunPosition)>;
+type PurgeCursors = BTreeMap<u64, (Timestamp, RunPosition)>;
 
 impl Runtime {
     /// Whether nothing of the run may be read any more.
     pub fn is_past_retention(&self, stored: &StoredRun) -> bool {
         let row = &stored.row;
-        let kept = self
+        let retention_ms = self
             .inner
             .config
             .retention
             .of(&row.tenant, &row.workflow_id);
-        let old = |at: Timestamp| at < self.kept_since(kept);
+        let old = |at: Timestamp| at < self.retained_since(retention_ms);
         stored.tombstone.is_some() || row.ended_at.is_some_and(old)
     }
 
     /// Runs kept for so long that ended before are gone.
-    fn kept_since(&self, kept_ms: u64) -> Timestamp {
-        let kept = i64::try_from(kept_ms).unwrap_or(i64::MAX);
-        Timestamp(self.clock().now().0.saturating_sub(kept))
+    fn retained_since(&self, retention_ms: u64) -> Timestamp {
+        let retention_ms = i64::try_from(retention_ms).unwrap_or(i64::MAX);
+        Timestamp(self.clock().now().0.saturating_sub(retention_ms))
     }
 
     /// What of a tenant takes room, and when the next of its logs is removed.
-    pub async fn room_of(&self, tenant: &TenantId) -> Result<(Room, Option<Timestamp>), Fault> {
-        let room = self.store().room_of(tenant).await?;
+    pub async fn storage_usage(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<(StorageUsage, Option<Timestamp>), Fault> {
+        let room = self.store().storage_usage(tenant).await?;
         let policy = &self.inner.config.retention;
         let ends = room.oldest_ends.iter();
         let next = ends.map(|(workflow, at)| at.plus_ms(policy.of(tenant, workflow)));
@@ -96,38 +101,38 @@ impl Runtime {
         Ok((room, next))
     }
 
-    pub(crate) async fn bury_old_runs(self) {
-        let mut walked = Walked::new();
+    pub(crate) async fn purge_old_runs(self) {
+        let mut cursors = PurgeCursors::new();
         let mut rounds = 0;
         loop {
             tokio::select! {
                 biased;
                 () = self.stopped() => return,
-                () = self.inner.retention_bell.notified() => walked.clear(),
-                () = tokio::time::sleep(EVERY) => rounds += 1,
+                () = self.inner.retention_bell.notified() => cursors.clear(),
+                () = tokio::time::sleep(PURGE_INTERVAL) => rounds += 1,
             }
-            if rounds >= ROUNDS {
+            if rounds >= ROUNDS_PER_RESCAN {
                 rounds = 0;
-                walked.clear();
+                cursors.clear();
             }
-            if let Err(fault) = self.bury_all(&mut walked).await {
+            if let Err(fault) = self.purge_expired_runs(&mut cursors).await {
                 tracing::warn!(%fault, "logs of old runs could not be removed");
             }
         }
     }
 
-    async fn bury_all(&self, walked: &mut Walked) -> Result<(), Fault> {
+    async fn purge_expired_runs(&self, cursors: &mut PurgeCursors) -> Result<(), Fault> {
         for length in self.inner.config.retention.lengths() {
             while !self.is_stopping() {
-                let (after, before) = (walked.get(&length).copied(), self.kept_since(length));
-                let ended = self.store().ended(after, before, BATCH).await?;
+                let (after, before) = (cursors.get(&length).copied(), self.retained_since(length));
+                let ended = self.store().ended_runs(after, before, BATCH).await?;
                 for ListedRun { position, row } in &ended {
                     let policy = &self.inner.config.retention;
                     if policy.of(&row.tenant, &row.workflow_id) == length {
-                        self.bury(row).await?;
+                        self.purge_run(row).await?;
                     }
                     let at = row.ended_at.expect("only ended runs were asked for");
-                    walked.insert(length, (at, *position));
+                    cursors.insert(length, (at, *position));
                 }
                 if ended.len() < BATCH {
                     break;
@@ -137,7 +142,7 @@ impl Runtime {
         Ok(())
     }
 
-    async fn bury(&self, row: &RunRow) -> Result<(), Fault> {
+    async fn purge_run(&self, row: &RunRow) -> Result<(), Fault> {
         let run = &row.run_id;
         let request = self.first_request(run).await?;
         let memory = request.as_ref().map(RunRequest::memory_origin);
@@ -146,7 +151,7 @@ impl Runtime {
         let log = json!({"events": events, "sha256": sha256});
         let tombstone = json!({"memory": memory, "buriedAt": now, "log": log});
         let details = Object::from_iter([("log".to_owned(), log)]);
-        let told = AuditDraft::new(
+        let audit = AuditDraft::new(
             now,
             Some(&row.tenant),
             &Actor::host(),
@@ -155,9 +160,9 @@ impl Runtime {
             details,
         );
         self.store()
-            .bury(run, &tombstone.to_string(), Some(told))
+            .purge_run(run, &tombstone.to_string(), Some(audit))
             .await?;
-        self.inner.live.forget(run);
+        self.inner.run_cache.remove(run);
         Ok(())
     }
 

@@ -6,10 +6,10 @@ use crate::config::RuntimeConfig;
 use crate::crash::CrashPoints;
 use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
-use crate::live::LiveRuns;
 use crate::metrics::Metrics;
 use crate::offload::Offload;
 use crate::readiness::Readiness;
+use crate::run_cache::RunCache;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
 /// Ended runs a slow listener may fall behind by before it misses some.
-const ENDED_KEPT: usize = 1024;
+const ENDED_RUNS_BUFFERED: usize = 1024;
 
 /// A handle; clones share one runtime. It knows on whose behalf it is used, for the audit log.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Runtime {
 
 pub(crate) struct Inner {
     pub(crate) config: RuntimeConfig,
-    pub(crate) live: LiveRuns,
+    pub(crate) run_cache: RunCache,
     pub(crate) definitions: CompiledDefinitions,
     /// Where decisions with much schema work are made.
     pub(crate) schema_work: Offload,
@@ -59,7 +59,7 @@ pub(crate) struct Inner {
 impl Runtime {
     /// Starts the loops and takes up what an earlier process left behind.
     pub async fn start(config: RuntimeConfig) -> Result<Self, Fault> {
-        if config.alone {
+        if config.is_single_process {
             let broken = config.store.break_leases(&config.owner).await?;
             if broken > 0 {
                 tracing::info!(
@@ -70,14 +70,14 @@ impl Runtime {
         }
         let runtime = Self {
             inner: Arc::new(Inner {
-                live: LiveRuns::new(config.cached_runs, config.cached_bytes),
+                run_cache: RunCache::new(config.cached_runs, config.cached_bytes),
                 effects: Effects::new(&config),
-                webhooks: Webhooks::new(config.alone),
+                webhooks: Webhooks::new(config.is_single_process),
                 definitions: CompiledDefinitions::new(config.conformance),
                 config,
                 schema_work: Offload::default(),
                 bell: Bell::default(),
-                ended: broadcast::Sender::new(ENDED_KEPT),
+                ended: broadcast::Sender::new(ENDED_RUNS_BUFFERED),
                 metrics: Metrics::default(),
                 readiness: Readiness::default(),
                 crash: CrashPoints::default(),
@@ -91,8 +91,8 @@ impl Runtime {
         };
         let loops = [
             tokio::spawn(runtime.clone().fire_timers()),
-            tokio::spawn(runtime.clone().pick_up_effects()),
-            tokio::spawn(runtime.clone().bury_old_runs()),
+            tokio::spawn(runtime.clone().dispatch_outbox()),
+            tokio::spawn(runtime.clone().purge_old_runs()),
         ];
         runtime.inner.tasks.lock().extend(loops);
         Ok(runtime)
@@ -100,13 +100,13 @@ impl Runtime {
 
     /// Stops taking up work, lets what is under way finish, and closes the store. What does not
     /// finish in time is taken up again by the next process.
-    pub async fn shutdown(&self, patience: Duration) {
+    pub async fn shutdown(&self, timeout: Duration) {
         self.inner.stopping.send_replace(true);
         let tasks = std::mem::take(&mut *self.inner.tasks.lock());
         for task in tasks {
             let _ = task.await;
         }
-        if tokio::time::timeout(patience, self.inner.effects.idle())
+        if tokio::time::timeout(timeout, self.inner.effects.wait_until_idle())
             .await
             .is_err()
         {

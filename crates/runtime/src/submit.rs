@@ -1,13 +1,13 @@
 //! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
 //! anybody.
 
+use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
-use crate::deeds::Deed;
-use crate::definitions::Seen;
+use crate::definitions::DecisionLookups;
 use crate::fork::Unforkable;
-use crate::found::Founding;
-use crate::live::Slot;
+use crate::run_cache::RunSlot;
 use crate::runtime::Runtime;
+use crate::start_run::RunStart;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::run::{self, Refusal, Run, SchemaMeter};
@@ -16,7 +16,7 @@ use tandem_record::{
     TenantId, TimerKey, WorkflowId,
 };
 use tandem_store::{
-    Commit, Conflict, Error, Fault, Guard, IdempotencyKey, IdempotencyRecord, StoredResponse,
+    Commit, CommitGuard, Conflict, Error, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse,
 };
 
 /// Conflicts with other processes tolerated before the caller is told to try again.
@@ -32,7 +32,7 @@ pub struct NewRun {
 }
 
 /// What a command led to, for whoever has to put it into words.
-pub enum Answer<'a> {
+pub enum CommandOutcome<'a> {
     Created(&'a RunId),
     Replied(&'a RunId, &'a Reply),
     Refused(&'a Refusal),
@@ -40,14 +40,14 @@ pub enum Answer<'a> {
 
 /// The caller wants the same answer if it asks again: it is stored with what was done.
 #[derive(Clone)]
-pub struct Answering {
+pub struct IdempotencyRequest {
     pub key: IdempotencyKey,
     pub digest: String,
-    pub render: Render,
+    pub render: RenderResponse,
 }
 
 /// Puts an answer into words; `None` for answers that must not be repeated.
-pub type Render = Arc<dyn Fn(&Answer<'_>) -> Option<StoredResponse> + Send + Sync>;
+pub type RenderResponse = Arc<dyn Fn(&CommandOutcome<'_>) -> Option<StoredResponse> + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
@@ -59,7 +59,7 @@ pub enum SubmitError {
     Refused(#[from] Refusal),
     /// The key was answered meanwhile; the stored answer is the answer.
     #[error("the request was answered before")]
-    AnsweredBefore,
+    IdempotencyKeyUsed,
     /// A fork was asked for that cannot be made.
     #[error(transparent)]
     Unforkable(#[from] Unforkable),
@@ -74,17 +74,17 @@ pub enum SubmitError {
 }
 
 /// What is asked of a run, given how it stands.
-pub(crate) type Wish<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
+pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
 
 /// What a command brings along besides itself.
 #[derive(Clone, Default)]
-pub(crate) struct Delivery {
+pub(crate) struct CommandMeta {
     /// The outbox entry this command completes; removed in the same commit.
     pub(crate) completes: Option<EffectId>,
     /// The timer that fired.
     pub(crate) timer: Option<TimerKey>,
     /// What the audit log shall tell, when somebody asked for it.
-    pub(crate) deed: Option<Deed>,
+    pub(crate) audit_action: Option<AuditAction>,
 }
 
 pub(crate) fn contended(run: &RunId) -> Fault {
@@ -110,7 +110,7 @@ impl Runtime {
     pub async fn create_run(
         &self,
         mut new: NewRun,
-        answering: Option<Answering>,
+        idempotency: Option<IdempotencyRequest>,
     ) -> Result<RunId, SubmitError> {
         let owner = Partition::from(&new.request.owner);
         let definitions = &self.inner.definitions;
@@ -128,7 +128,7 @@ impl Runtime {
         }
         new.request.memory = Some(new.request.new_memory(start));
         let guard = match (&new.request.scope_id, new.exclusive_scope) {
-            (Some(scope), true) => Some(Guard::ScopeFree {
+            (Some(scope), true) => Some(CommitGuard::ScopeFree {
                 owner: owner.clone(),
                 scope: scope.clone(),
             }),
@@ -136,11 +136,11 @@ impl Runtime {
         };
         let scope = new.request.scope_id.clone();
         let cause = claimed_cause(&new.request);
-        let founding = Founding {
+        let run_start = RunStart {
             run: &run_id,
             owner: &owner,
-            deed: Deed::creation(&self.actor),
-            answering,
+            audit_action: AuditAction::creation(&self.actor),
+            idempotency,
             guard,
         };
         let input = DecisionInput::Creation {
@@ -149,7 +149,7 @@ impl Runtime {
             request: Cow::Owned(new.request),
             cause,
         };
-        match Box::pin(self.found(founding, &input)).await {
+        match Box::pin(self.commit_new_run(run_start, &input)).await {
             Ok(()) => Ok(run_id),
             Err(SubmitError::ScopeBusy(_)) => {
                 let scope = scope.unwrap_or_default();
@@ -166,11 +166,17 @@ impl Runtime {
         caller: &Partition,
         run: &RunId,
         command: Command,
-        answering: Option<Answering>,
+        idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
-        let wish = |_: &Run| command.clone();
-        self.deliver_to(run, Some(caller), &wish, answering, Delivery::default())
-            .await
+        let make_command = |_: &Run| command.clone();
+        self.submit_to_run(
+            run,
+            Some(caller),
+            &make_command,
+            idempotency,
+            CommandMeta::default(),
+        )
+        .await
     }
 
     /// Puts to a caller's run what depends on how it stands. The command is made from the very state
@@ -179,83 +185,89 @@ impl Runtime {
         &self,
         caller: &Partition,
         run: &RunId,
-        wish: &Wish<'_>,
-        answering: Option<Answering>,
+        make_command: &CommandFn<'_>,
+        idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
-        self.deliver_to(run, Some(caller), wish, answering, Delivery::default())
-            .await
+        self.submit_to_run(
+            run,
+            Some(caller),
+            make_command,
+            idempotency,
+            CommandMeta::default(),
+        )
+        .await
     }
 
     /// Puts a command to a run, for the runtime itself.
-    pub(crate) async fn deliver(
+    pub(crate) async fn submit_internal(
         &self,
         run: &RunId,
         command: Command,
-        answering: Option<Answering>,
-        delivery: Delivery,
+        idempotency: Option<IdempotencyRequest>,
+        meta: CommandMeta,
     ) -> Result<Reply, SubmitError> {
-        let wish = |_: &Run| command.clone();
-        self.deliver_to(run, None, &wish, answering, delivery).await
+        let make_command = |_: &Run| command.clone();
+        self.submit_to_run(run, None, &make_command, idempotency, meta)
+            .await
     }
 
-    async fn deliver_to(
+    async fn submit_to_run(
         &self,
         run: &RunId,
         caller: Option<&Partition>,
-        wish: &Wish<'_>,
-        answering: Option<Answering>,
-        delivery: Delivery,
+        make_command: &CommandFn<'_>,
+        idempotency: Option<IdempotencyRequest>,
+        meta: CommandMeta,
     ) -> Result<Reply, SubmitError> {
-        let slot = self.inner.live.slot(run);
+        let slot = self.inner.run_cache.slot(run);
         let mut held = slot.lock().await;
         for _ in 0..MAX_CONFLICTS {
-            let current = self.take_up(run, &mut held).await?;
+            let current = self.load_run(run, &mut held).await?;
             let owner = Partition::from(&current.request().owner);
             if caller.is_some_and(|caller| !caller.covers(&owner)) {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
             }
-            let command = wish(&current);
-            let mut delivery = delivery.clone();
+            let command = make_command(&current);
+            let mut meta = meta.clone();
             if caller.is_some() {
-                delivery.deed = Deed::of(&command, &self.actor);
+                meta.audit_action = AuditAction::from_command(&command, &self.actor);
             }
             let input = DecisionInput::Command {
                 run: Cow::Borrowed(&current),
                 command: Cow::Borrowed(&command),
             };
-            let decision = match self.ask_engine(&owner, &input).await {
+            let decision = match self.decide_with_lookups(&owner, &input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
                     held.run = Some(current);
                     return Box::pin(self.record_refusal(
                         &owner.tenant,
                         refusal,
-                        answering.as_ref(),
+                        idempotency.as_ref(),
                     ))
                     .await;
                 }
                 Err(other) => return Err(other),
             };
             let reply = self.redacted_reply(decision.reply.clone());
-            let stored = answering
+            let stored = idempotency
                 .as_ref()
-                .and_then(|a| self.answer(a, &Answer::Replied(run, &reply)));
+                .and_then(|a| self.idempotency_record(a, &CommandOutcome::Replied(run, &reply)));
             let result = self
-                .make_durable(
+                .commit_decision(
                     &mut held,
                     Some(current),
                     decision,
                     stored,
-                    delivery.clone(),
+                    meta.clone(),
                     None,
                 )
                 .await;
             match result {
                 Ok(_) => return Ok(reply),
                 Err(Error::Fault(fault)) if fault.code == "too_large" => {
-                    self.fail_unstorable(run, &mut held, delivery, &fault)
-                        .await?;
+                    self.fail_unstorable(run, &mut held, meta, &fault).await?;
                     // Whoever asked did not get it; the runtime itself need not try again.
                     return match caller {
                         Some(_) => Err(fault.into()),
@@ -263,7 +275,9 @@ impl Runtime {
                     };
                 }
                 Err(Error::Fault(fault)) => return Err(fault.into()),
-                Err(Error::Conflict(Conflict::KeyUsed)) => return Err(SubmitError::AnsweredBefore),
+                Err(Error::Conflict(Conflict::KeyUsed)) => {
+                    return Err(SubmitError::IdempotencyKeyUsed);
+                }
                 Err(Error::Conflict(conflict)) => {
                     // Somebody else moved the run: fold again and decide again.
                     self.inner.metrics.conflicts.inc();
@@ -280,18 +294,18 @@ impl Runtime {
     async fn fail_unstorable(
         &self,
         run: &RunId,
-        held: &mut Slot,
-        delivery: Delivery,
+        held: &mut RunSlot,
+        meta: CommandMeta,
         why: &Fault,
     ) -> Result<(), SubmitError> {
         tracing::error!(run = %run, error = %why, "a run fails: it cannot be stored any more");
         held.run = None;
-        let current = self.take_up(run, held).await?;
+        let current = self.load_run(run, held).await?;
         let error = ErrorInfo::new("run_too_large_to_store", why.message.clone());
-        let (nothing, no_schemas) = (Seen::default(), SchemaMeter::up_to(0));
+        let (nothing, no_schemas) = (DecisionLookups::default(), SchemaMeter::with_limit(0));
         let context = self.context(self.clock().now(), &nothing, &no_schemas);
         let decision = run::abandon(&current, error, &context);
-        let made = self.make_durable(held, Some(current), decision, None, delivery, None);
+        let made = self.commit_decision(held, Some(current), decision, None, meta, None);
         match Box::pin(made).await {
             Ok(()) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault.into()),
@@ -300,26 +314,30 @@ impl Runtime {
     }
 
     /// The run as of its last event: from memory, else from snapshot and log.
-    pub(crate) async fn take_up(&self, run: &RunId, slot: &mut Slot) -> Result<Run, SubmitError> {
+    pub(crate) async fn load_run(
+        &self,
+        run: &RunId,
+        slot: &mut RunSlot,
+    ) -> Result<Run, SubmitError> {
         if let Some(cached) = slot.run.take() {
             return Ok(cached);
         }
         let folded = Box::pin(self.fold(run)).await?;
         let (folded, snapshot_at) = folded.ok_or(SubmitError::NotFound)?;
         slot.snapshot_at = snapshot_at;
-        self.inner.live.weigh(run, folded.size().memory);
+        self.inner.run_cache.set_size(run, folded.size().memory);
         Ok(folded)
     }
 
-    pub(crate) fn answer(
+    pub(crate) fn idempotency_record(
         &self,
-        answering: &Answering,
-        answer: &Answer<'_>,
+        idempotency: &IdempotencyRequest,
+        outcome: &CommandOutcome<'_>,
     ) -> Option<IdempotencyRecord> {
         Some(IdempotencyRecord {
-            key: answering.key.clone(),
-            digest: answering.digest.clone(),
-            response: (answering.render)(answer)?,
+            key: idempotency.key.clone(),
+            digest: idempotency.digest.clone(),
+            response: (idempotency.render)(outcome)?,
             recorded_at: self.clock().now(),
         })
     }
@@ -329,10 +347,11 @@ impl Runtime {
         &self,
         tenant: &TenantId,
         refusal: Refusal,
-        answering: Option<&Answering>,
+        idempotency: Option<&IdempotencyRequest>,
     ) -> Result<T, SubmitError> {
         let refusal = self.redacted_refusal(refusal);
-        let record = answering.and_then(|a| self.answer(a, &Answer::Refused(&refusal)));
+        let record = idempotency
+            .and_then(|a| self.idempotency_record(a, &CommandOutcome::Refused(&refusal)));
         if let Some(record) = record {
             let commit = Commit {
                 tenant: Some(tenant.clone()),
@@ -341,7 +360,7 @@ impl Runtime {
             };
             match self.store().commit(commit).await {
                 Ok(()) => {}
-                Err(Error::Conflict(_)) => return Err(SubmitError::AnsweredBefore),
+                Err(Error::Conflict(_)) => return Err(SubmitError::IdempotencyKeyUsed),
                 Err(Error::Fault(fault)) => return Err(fault.into()),
             }
         }

@@ -1,9 +1,9 @@
 //! Fires durable timers. Holds nothing per timer: it sleeps until the earliest one in the store,
-//! or until somebody sets an earlier one. A timer that fails is put off (`setbacks.rs`), and one that
+//! or until somebody sets an earlier one. A timer that fails is put off (`work_failures.rs`), and one that
 //! takes long does not hold up the next ones.
 
 use crate::runtime::Runtime;
-use crate::submit::{Delivery, SubmitError};
+use crate::submit::{CommandMeta, SubmitError};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tandem_record::{Command, StreamId, TimerKey};
@@ -14,11 +14,11 @@ use tokio::time::Instant;
 /// Timers fired side by side, so that their commits share one fsync.
 const BATCH: usize = 128;
 /// How long a batch is waited for before the next begins beside it,
-const PATIENCE: Duration = Duration::from_millis(250);
+const BATCH_WAIT: Duration = Duration::from_millis(250);
 /// and how many may be under way then.
 const MAX_UNDER_WAY: usize = 4 * BATCH;
 /// How often the store is looked at when nothing is due; bounds the harm of a clock that jumps.
-const IDLE_LOOK: Duration = Duration::from_secs(30);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Timers that are being fired.
 #[derive(Default)]
@@ -78,10 +78,10 @@ impl Runtime {
         let due = firing.fresh(due);
         if due.is_empty() && firing.timers.is_empty() {
             let next = self.store().next_timer().await?;
-            let until = next.map_or(IDLE_LOOK, |at| {
+            let until = next.map_or(IDLE_POLL_INTERVAL, |at| {
                 Duration::from_millis(at.ms_since(self.clock().now()).max(1))
             });
-            return Ok(until.min(IDLE_LOOK));
+            return Ok(until.min(IDLE_POLL_INTERVAL));
         }
         for timer in due {
             let runtime = self.clone();
@@ -91,7 +91,7 @@ impl Runtime {
                 .spawn(async move { runtime.fire_or_put_off(fired).await });
             firing.timers.insert(task.id(), timer);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BATCH_WAIT;
         let mut outcome = Ok(Duration::ZERO);
         while let Ok(Some(fired)) =
             tokio::time::timeout_at(deadline, firing.tasks.join_next_with_id()).await
@@ -116,7 +116,7 @@ impl Runtime {
                 self.inner.metrics.panics.inc();
                 let fault = Fault::retryable("bug", died.to_string());
                 match firing.timers.remove(&died.id()) {
-                    Some(timer) => self.put_off_timer(&timer, &fault).await,
+                    Some(timer) => self.record_timer_failure(&timer, &fault).await,
                     None => Err(fault),
                 }
             }
@@ -127,7 +127,7 @@ impl Runtime {
     async fn fire_or_put_off(&self, timer: DueTimer) -> Result<(), Fault> {
         match self.fire(&timer).await {
             Ok(()) => Ok(()),
-            Err(fault) => self.put_off_timer(&timer, &fault).await,
+            Err(fault) => self.record_timer_failure(&timer, &fault).await,
         }
     }
 
@@ -139,12 +139,12 @@ impl Runtime {
             let message = format!("a timer stands on {}, which is no run", timer.stream);
             return Err(Fault::permanent("corrupt", message));
         };
-        let delivery = Delivery {
+        let meta = CommandMeta {
             timer: Some(timer.key.clone()),
-            ..Delivery::default()
+            ..CommandMeta::default()
         };
-        let command = Command::TimerFired(timer.key.clone());
-        match self.deliver(&run, command, None, delivery).await {
+        let command = Command::FireTimer(timer.key.clone());
+        match self.submit_internal(&run, command, None, meta).await {
             Ok(_) => Ok(()),
             Err(SubmitError::Fault(fault)) => Err(fault),
             Err(error) => {

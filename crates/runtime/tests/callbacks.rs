@@ -2,208 +2,239 @@
 
 use serde_json::{Value, json};
 use std::time::Duration;
-use tandem_record::{Command, Event, ForkMode, NodeId, Principal, RunId, RunStatus, Seq, Standing};
+use tandem_record::{
+    Command, DeciderSnapshot, Event, ForkMode, NodeId, Principal, RunId, RunStatus, Seq,
+};
 use tandem_runtime::NewRun;
 use tandem_store::Outbox as _;
-use tandem_testkit::house::{House, Plan, children, names, new_run};
-use tandem_testkit::{Announced, Flow, Mishap, Target, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, children, names, new_run};
+use tandem_testkit::{AnnouncementAttempt, InjectedFault, TargetBehavior, WorkflowBuilder, wf};
 use tokio::test;
 
 const URL: &str = "https://example.com/asked";
 const MINUTE: u64 = 60_000;
 
-fn gated(id: &str) -> Flow {
+fn gated(id: &str) -> WorkflowBuilder {
     wf(id).node("gate", "core.approvalGate", json!({}))
 }
 
-fn heard(workflow: &str, url: &str) -> NewRun {
+fn run_with_callback(workflow: &str, url: &str) -> NewRun {
     let mut new = new_run(workflow, json!({}));
     new.request.callback_url = Some(url.to_owned());
     new
 }
 
-async fn start(house: &House, new: NewRun) -> RunId {
-    let created = house.runtime.create_run(new, None).await;
+async fn start(host: &TestHost, new: NewRun) -> RunId {
+    let created = host.runtime.create_run(new, None).await;
     created.expect("the run may start")
 }
 
-async fn asking(house: &House) -> RunId {
-    house.register(gated("flow")).await;
-    start(house, heard("flow", URL)).await
+async fn asking(host: &TestHost) -> RunId {
+    host.register(gated("flow")).await;
+    start(host, run_with_callback("flow", URL)).await
 }
 
-async fn accept(house: &House, run: &RunId) {
+async fn accept(host: &TestHost, run: &RunId) {
     let accept = Command::ResolveInterrupt {
         node: NodeId::new("gate"),
         interrupt: None,
         value: json!({"action": "accept"}),
         by: Some(Principal::new("ana")),
         by_link: false,
-        standing: Standing::default(),
+        decider: DeciderSnapshot::default(),
     };
-    house.submit(run, accept).await.expect("it is open");
+    host.submit(run, accept).await.expect("it is open");
 }
 
-async fn depth(house: &House) -> u64 {
-    house.store.depth().await.expect("it answers")
+async fn depth(host: &TestHost) -> u64 {
+    host.store.depth().await.expect("it answers")
 }
 
-/// The same house after a crash.
-async fn restarted(house: House) -> House {
-    let next = Plan {
-        store: house.store.reopen(),
-        courier: house.courier.clone(),
-        life: 2,
-        ..Plan::default()
+/// The same host after a crash.
+async fn restarted(host: TestHost) -> TestHost {
+    let next = TestHostBuilder {
+        store: host.store.reopen(),
+        webhook_sender: host.webhook_sender.clone(),
+        incarnation: 2,
+        ..TestHostBuilder::default()
     };
     next.build().await
 }
 
 #[test(start_paused = true)]
-async fn a_question_is_announced_when_it_is_durable() {
-    let house = House::new().await;
-    let run = asking(&house).await;
-    house.elapse(10).await;
-    let told = house.courier.announced();
-    let open = house.folded(&run).await.open_questions();
-    let expected = Announced {
+async fn question_is_announced_after_its_commit() {
+    let host = TestHost::new().await;
+    let run = asking(&host).await;
+    host.elapse(10).await;
+    let announcements = host.webhook_sender.announcements();
+    let open = host.folded(&run).await.open_questions();
+    let expected = AnnouncementAttempt {
         id: format!("announce:{}", open[0].interrupt.id),
         url: URL.to_owned(),
         run: run.clone(),
-        family: None,
+        parent_and_root: None,
         interrupt: open[0].interrupt.id.clone(),
         may_answer: false,
-        at: told[0].at,
-        taken: true,
+        at: announcements[0].at,
+        accepted: true,
     };
-    assert_eq!(told, [expected]);
-    assert_eq!(depth(&house).await, 0);
-    house.elapse(120 * MINUTE).await;
-    assert_eq!(house.courier.announced().len(), 1, "it was heard");
-    accept(&house, &run).await;
-    assert_eq!(house.status(&run).await, RunStatus::Completed);
+    assert_eq!(announcements, [expected]);
+    assert_eq!(depth(&host).await, 0);
+    host.elapse(120 * MINUTE).await;
+    assert_eq!(host.webhook_sender.announcements().len(), 1, "it was heard");
+    accept(&host, &run).await;
+    assert_eq!(host.status(&run).await, RunStatus::Completed);
 }
 
 #[test(start_paused = true)]
-async fn nothing_is_announced_that_was_not_committed() {
-    let house = House::new().await;
-    house.register(gated("flow")).await;
-    house.faults.next([Mishap::FailsBefore]);
-    let failed = house.runtime.create_run(heard("flow", URL), None).await;
+async fn uncommitted_question_is_not_announced() {
+    let host = TestHost::new().await;
+    host.register(gated("flow")).await;
+    host.faults.next([InjectedFault::FailsBefore]);
+    let failed = host
+        .runtime
+        .create_run(run_with_callback("flow", URL), None)
+        .await;
     assert!(failed.is_err());
-    house.elapse(MINUTE).await;
-    assert_eq!(house.courier.announced(), []);
+    host.elapse(MINUTE).await;
+    assert_eq!(host.webhook_sender.announcements(), []);
 }
 
 #[test(start_paused = true)]
-async fn a_callback_that_is_down_hears_of_it_later_under_the_same_id() {
-    let house = House::new().await;
-    let well_at = house.runtime.clock().now().plus_ms(20_000);
-    house.courier.set_callback(URL, Target::DownUntil(well_at));
-    asking(&house).await;
-    house.elapse(MINUTE).await;
-    let told = house.courier.announced();
-    let taken: Vec<bool> = told.iter().map(|told| told.taken).collect();
-    assert_eq!(taken, [false, false, false, true]);
-    assert!(told.iter().all(|other| other.id == told[0].id));
-    assert_eq!(depth(&house).await, 0);
+async fn announcement_to_a_callback_that_is_down_is_retried_under_the_same_id() {
+    let host = TestHost::new().await;
+    let well_at = host.runtime.clock().now().plus_ms(20_000);
+    host.webhook_sender
+        .set_callback(URL, TargetBehavior::DownUntil(well_at));
+    asking(&host).await;
+    host.elapse(MINUTE).await;
+    let announcements = host.webhook_sender.announcements();
+    let accepted: Vec<bool> = announcements
+        .iter()
+        .map(|attempt| attempt.accepted)
+        .collect();
+    assert_eq!(accepted, [false, false, false, true]);
+    assert!(
+        announcements
+            .iter()
+            .all(|other| other.id == announcements[0].id)
+    );
+    assert_eq!(depth(&host).await, 0);
 }
 
 #[test(start_paused = true)]
-async fn a_question_that_is_closed_is_announced_no_more() {
-    let house = House::new().await;
-    let down = Target::DownUntil(house.runtime.clock().now().plus_ms(600 * MINUTE));
-    house.courier.set_callback(URL, down);
-    let answered = asking(&house).await;
-    let cancelled = start(&house, heard("flow", URL)).await;
-    house.elapse(2_000).await;
-    accept(&house, &answered).await;
-    house.cancel(&cancelled).await.expect("it is live");
-    assert_eq!(depth(&house).await, 0, "taken back with the answer");
-    let tried = house.courier.announced().len();
-    house.elapse(120 * MINUTE).await;
-    assert_eq!(house.courier.announced().len(), tried);
+async fn closed_question_is_not_announced_again() {
+    let host = TestHost::new().await;
+    let down = TargetBehavior::DownUntil(host.runtime.clock().now().plus_ms(600 * MINUTE));
+    host.webhook_sender.set_callback(URL, down);
+    let answered = asking(&host).await;
+    let cancelled = start(&host, run_with_callback("flow", URL)).await;
+    host.elapse(2_000).await;
+    accept(&host, &answered).await;
+    host.cancel(&cancelled).await.expect("it is live");
+    assert_eq!(depth(&host).await, 0, "taken back with the answer");
+    let tried = host.webhook_sender.announcements().len();
+    host.elapse(120 * MINUTE).await;
+    assert_eq!(host.webhook_sender.announcements().len(), tried);
 }
 
 #[test(start_paused = true)]
-async fn a_question_closed_while_it_is_announced_does_not_come_back() {
-    let house = House::new().await;
-    house.courier.set_callback(URL, Target::Hangs);
-    let run = asking(&house).await;
-    house.elapse(100).await;
-    accept(&house, &run).await;
-    house.elapse(120 * MINUTE).await;
-    assert_eq!(depth(&house).await, 0);
-    assert_eq!(house.courier.announced(), []);
+async fn question_closed_during_announcement_is_not_rescheduled() {
+    let host = TestHost::new().await;
+    host.webhook_sender.set_callback(URL, TargetBehavior::Hangs);
+    let run = asking(&host).await;
+    host.elapse(100).await;
+    accept(&host, &run).await;
+    host.elapse(120 * MINUTE).await;
+    assert_eq!(depth(&host).await, 0);
+    assert_eq!(host.webhook_sender.announcements(), []);
 }
 
 #[test(start_paused = true)]
-async fn what_a_crash_leaves_open_is_announced_afterwards() {
+async fn question_left_open_by_a_crash_is_announced_after_restart() {
     // The asking commit is durable and the process dies: before it tells, and before it notes that
-    // it has told.
-    for (mishaps, expected) in [
-        (vec![Mishap::CrashesAfter], 1),
-        (vec![Mishap::None, Mishap::CrashesBefore], 2),
+    // it has announcements.
+    for (faults, expected) in [
+        (vec![InjectedFault::CrashesAfter], 1),
+        (vec![InjectedFault::None, InjectedFault::CrashesBefore], 2),
     ] {
-        let house = House::new().await;
-        house.register(gated("flow")).await;
-        house.faults.next(mishaps);
-        let creating = house.runtime.create_run(heard("flow", URL), None);
+        let host = TestHost::new().await;
+        host.register(gated("flow")).await;
+        host.faults.next(faults);
+        let creating = host
+            .runtime
+            .create_run(run_with_callback("flow", URL), None);
         tokio::select! {
-            _ = creating => house.faults.crashed().await,
-            () = house.faults.crashed() => {}
+            _ = creating => host.faults.crashed().await,
+            () = host.faults.crashed() => {}
         }
-        let next = restarted(house).await;
+        let next = restarted(host).await;
         next.elapse(100).await;
-        let told = next.courier.announced();
-        assert_eq!(told.len(), expected, "at least once");
-        assert!(told.iter().all(|other| other.id == told[0].id));
+        let announcements = next.webhook_sender.announcements();
+        assert_eq!(announcements.len(), expected, "at least once");
+        assert!(
+            announcements
+                .iter()
+                .all(|other| other.id == announcements[0].id)
+        );
         assert_eq!(depth(&next).await, 0);
     }
 }
 
 #[test(start_paused = true)]
-async fn failures_survive_a_restart() {
-    let house = House::new().await;
-    let well_at = house.runtime.clock().now().plus_ms(20_000);
-    house.courier.set_callback(URL, Target::DownUntil(well_at));
-    asking(&house).await;
-    house.elapse(2_000).await;
-    let tried = house.courier.announced().len();
+async fn announcement_failures_survive_a_restart() {
+    let host = TestHost::new().await;
+    let well_at = host.runtime.clock().now().plus_ms(20_000);
+    host.webhook_sender
+        .set_callback(URL, TargetBehavior::DownUntil(well_at));
+    asking(&host).await;
+    host.elapse(2_000).await;
+    let tried = host.webhook_sender.announcements().len();
     assert_eq!(tried, 2);
-    house.runtime.shutdown(Duration::ZERO).await;
-    let next = restarted(house).await;
+    host.runtime.shutdown(Duration::ZERO).await;
+    let next = restarted(host).await;
     next.elapse(500).await;
-    assert_eq!(next.courier.announced().len(), tried, "it keeps its pause");
+    assert_eq!(
+        next.webhook_sender.announcements().len(),
+        tried,
+        "it keeps its pause"
+    );
     next.elapse(2 * MINUTE).await;
-    assert!(next.courier.announced().last().expect("it was told").taken);
+    assert!(
+        next.webhook_sender
+            .announcements()
+            .last()
+            .expect("it was told")
+            .accepted
+    );
 }
 
 #[test(start_paused = true)]
-async fn trouble_of_the_store_does_not_repeat_what_was_said() {
-    for mishap in [Mishap::FailsBefore, Mishap::FailsAfter] {
-        let house = House::new().await;
-        house.register(gated("flow")).await;
-        house.faults.next([Mishap::None, mishap, mishap]);
-        start(&house, heard("flow", URL)).await;
-        house.elapse(MINUTE).await;
-        assert_eq!(house.courier.announced().len(), 1, "{mishap:?}");
-        assert_eq!(depth(&house).await, 0);
+async fn store_failure_does_not_repeat_an_announcement() {
+    for fault in [InjectedFault::FailsBefore, InjectedFault::FailsAfter] {
+        let host = TestHost::new().await;
+        host.register(gated("flow")).await;
+        host.faults.next([InjectedFault::None, fault, fault]);
+        start(&host, run_with_callback("flow", URL)).await;
+        host.elapse(MINUTE).await;
+        assert_eq!(host.webhook_sender.announcements().len(), 1, "{fault:?}");
+        assert_eq!(depth(&host).await, 0);
     }
 }
 
 #[test(start_paused = true)]
-async fn what_nobody_takes_is_given_up_in_the_open() {
-    let house = House::new().await;
-    let never = house.runtime.clock().now().plus_ms(u64::from(u32::MAX));
-    house.courier.set_callback(URL, Target::DownUntil(never));
-    let run = asking(&house).await;
-    house.elapse(48 * 60 * MINUTE).await;
-    assert_eq!(house.courier.announced().len(), 24);
-    assert_eq!(depth(&house).await, 0);
-    assert_eq!(house.status(&run).await, RunStatus::WaitingApproval);
-    let log = house.log(&run).await;
-    let said: Vec<&Value> = log
+async fn undeliverable_announcement_is_recorded_in_the_run_log() {
+    let host = TestHost::new().await;
+    let never = host.runtime.clock().now().plus_ms(u64::from(u32::MAX));
+    host.webhook_sender
+        .set_callback(URL, TargetBehavior::DownUntil(never));
+    let run = asking(&host).await;
+    host.elapse(48 * 60 * MINUTE).await;
+    assert_eq!(host.webhook_sender.announcements().len(), 24);
+    assert_eq!(depth(&host).await, 0);
+    assert_eq!(host.status(&run).await, RunStatus::WaitingApproval);
+    let log = host.log(&run).await;
+    let codes: Vec<&Value> = log
         .iter()
         .filter_map(|recorded| match &recorded.event {
             Event::LogAppended {
@@ -213,63 +244,68 @@ async fn what_nobody_takes_is_given_up_in_the_open() {
             _ => None,
         })
         .collect();
-    assert_eq!(said, [&json!("callback_undelivered")]);
-    accept(&house, &run).await;
-    assert_eq!(house.status(&run).await, RunStatus::Completed);
-    let replay = house.fork(&run, ForkMode::Replay, Seq(0)).await;
+    assert_eq!(codes, [&json!("callback_undelivered")]);
+    accept(&host, &run).await;
+    assert_eq!(host.status(&run).await, RunStatus::Completed);
+    let replay = host.fork(&run, ForkMode::Replay, Seq(0)).await;
     let replay = replay.expect("it may be forked");
-    assert_eq!(house.status(&replay).await, RunStatus::Completed);
-    let (source, replayed) = (house.log(&run).await, house.log(&replay).await);
+    assert_eq!(host.status(&replay).await, RunStatus::Completed);
+    let (source, replayed) = (host.log(&run).await, host.log(&replay).await);
     assert_eq!(names(&source), names(&replayed), "it is repeated as it was");
 }
 
 #[test(start_paused = true)]
-async fn a_question_of_a_child_is_announced_once_with_its_family() {
-    let house = House::new().await;
-    house.register(gated("leaf")).await;
+async fn question_of_a_child_is_announced_once_with_parent_and_root() {
+    let host = TestHost::new().await;
+    host.register(gated("leaf")).await;
     let middle = wf("middle").call("call", "leaf", json!({}));
-    house.register(middle).await;
-    house
-        .register(wf("top").call("call", "middle", json!({})))
+    host.register(middle).await;
+    host.register(wf("top").call("call", "middle", json!({})))
         .await;
-    let top = start(&house, heard("top", URL)).await;
-    house.elapse(1_000).await;
-    let middle = children(&house.log(&top).await).remove(0);
-    let leaf = children(&house.log(&middle).await).remove(0);
-    assert_eq!(house.status(&top).await, RunStatus::WaitingApproval);
-    let told = house.courier.announced();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((&told[0].run, &*told[0].url), (&leaf, URL));
-    assert_eq!(told[0].family, Some((middle, top)));
+    let top = start(&host, run_with_callback("top", URL)).await;
+    host.elapse(1_000).await;
+    let middle = children(&host.log(&top).await).remove(0);
+    let leaf = children(&host.log(&middle).await).remove(0);
+    assert_eq!(host.status(&top).await, RunStatus::WaitingApproval);
+    let announcements = host.webhook_sender.announcements();
+    assert_eq!(announcements.len(), 1, "{announcements:?}");
+    assert_eq!(
+        (&announcements[0].run, &*announcements[0].url),
+        (&leaf, URL)
+    );
+    assert_eq!(announcements[0].parent_and_root, Some((middle, top)));
 }
 
 #[test(start_paused = true)]
-async fn a_fork_has_no_callback() {
-    let house = House::new().await;
-    let run = asking(&house).await;
-    house.elapse(10).await;
+async fn fork_has_no_callback() {
+    let host = TestHost::new().await;
+    let run = asking(&host).await;
+    host.elapse(10).await;
     for mode in [ForkMode::Branch, ForkMode::Replay] {
-        let forked = house.fork(&run, mode, Seq(0)).await;
+        let forked = host.fork(&run, mode, Seq(0)).await;
         forked.expect("it may be forked");
     }
-    house.elapse(MINUTE).await;
-    let told = house.courier.announced();
-    assert!(told.iter().all(|told| told.run == run), "{told:?}");
+    host.elapse(MINUTE).await;
+    let announcements = host.webhook_sender.announcements();
+    assert!(
+        announcements.iter().all(|attempt| attempt.run == run),
+        "{announcements:?}"
+    );
 }
 
 #[test(start_paused = true)]
-async fn a_callback_that_hangs_leaves_the_others_theirs() {
-    let house = House::new().await;
-    house.courier.set_callback(URL, Target::Hangs);
-    house.register(gated("flow")).await;
+async fn hanging_callback_does_not_block_other_callbacks() {
+    let host = TestHost::new().await;
+    host.webhook_sender.set_callback(URL, TargetBehavior::Hangs);
+    host.register(gated("flow")).await;
     for _ in 0..20 {
-        start(&house, heard("flow", URL)).await;
+        start(&host, run_with_callback("flow", URL)).await;
     }
-    house.elapse(100).await;
+    host.elapse(100).await;
     let other = "https://other.example.net/asked";
-    let run = start(&house, heard("flow", other)).await;
-    house.elapse(100).await;
-    let told = house.courier.announced();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].run, run);
+    let run = start(&host, run_with_callback("flow", other)).await;
+    host.elapse(100).await;
+    let announcements = host.webhook_sender.announcements();
+    assert_eq!(announcements.len(), 1, "{announcements:?}");
+    assert_eq!(announcements[0].run, run);
 }

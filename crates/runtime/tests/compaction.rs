@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 use tandem_record::{Event, ForkMode, MemoryEntry, MemoryOrigin, RunId, RunStatus, Seq, Timestamp};
 use tandem_runtime::{Limits, Redactor};
 use tandem_store::{Commit, Log, MemoryQuery, MemoryRow, MemoryView, ReadMemory};
-use tandem_testkit::house::{House, Plan, tenant};
-use tandem_testkit::{Mishap, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, tenant};
+use tandem_testkit::{InjectedFault, wf};
 use tokio::test;
 
 const MEMORY: &str = "vendor.tandem.memory";
 const ABOVE: u64 = 4;
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> TestHostBuilder {
+    TestHostBuilder {
         limits: Limits {
             compact_above: Some(ABOVE),
             ..Limits::default()
         },
-        ..Plan::default()
+        ..TestHostBuilder::default()
     }
 }
 
 /// Workflows that write one note each: of the input `text`, by name, or for a while.
-async fn house(plan: Plan) -> House {
-    let house = plan.build().await;
+async fn host(plan: TestHostBuilder) -> TestHost {
+    let host = plan.build().await;
     let note = |id: &str, more: Value| {
         let mut config = json!({"action": "put", "valueFrom": "text", "tags": ["seen"]});
         for (key, value) in more.as_object().expect("an object") {
@@ -44,26 +44,26 @@ async fn house(plan: Plan) -> House {
             .path("gate l")
             .settings(json!({"timeout": 0})),
     ] {
-        house.register(flow).await;
+        host.register(flow).await;
     }
-    house
+    host
 }
 
-async fn write(house: &House, workflow: &str, texts: &[&str]) -> RunId {
+async fn write(host: &TestHost, workflow: &str, texts: &[&str]) -> RunId {
     let mut last = None;
     for text in texts {
-        let run = house.create(workflow, json!({"text": text})).await;
-        assert_eq!(house.status(&run).await, RunStatus::Completed);
+        let run = host.create(workflow, json!({"text": text})).await;
+        assert_eq!(host.status(&run).await, RunStatus::Completed);
         last = Some(run);
     }
     last.expect("something is written")
 }
 
-async fn known(house: &House, run: &RunId, at: Option<Seq>) -> Vec<MemoryEntry> {
-    let stored = house.runtime.find_run(&tenant(), run).await;
+async fn memory_entries(host: &TestHost, run: &RunId, at: Option<Seq>) -> Vec<MemoryEntry> {
+    let stored = host.runtime.find_run(&tenant(), run).await;
     let stored = stored.expect("the store answers").expect("the run exists");
-    let seen = house.runtime.remembered(&stored, at, None).await;
-    seen.expect("the store answers").entries
+    let memory = host.runtime.run_memory(&stored, at, None).await;
+    memory.expect("the store answers").entries
 }
 
 fn texts(entries: &[MemoryEntry]) -> Vec<String> {
@@ -72,12 +72,12 @@ fn texts(entries: &[MemoryEntry]) -> Vec<String> {
 }
 
 /// What a run that begins now sees, oldest first.
-async fn now(house: &House) -> Vec<String> {
-    let run = house.create("list", json!({})).await;
-    texts(&known(house, &run, None).await)
+async fn now(host: &TestHost) -> Vec<String> {
+    let run = host.create("list", json!({})).await;
+    texts(&memory_entries(host, &run, None).await)
 }
 
-fn compacted(log: &[tandem_record::Recorded]) -> Vec<(MemoryEntry, Vec<String>)> {
+fn compacted(log: &[tandem_record::RecordedEvent]) -> Vec<(MemoryEntry, Vec<String>)> {
     let facts = log.iter().filter_map(|r| match &r.event {
         Event::MemoryCompacted {
             output, sources, ..
@@ -88,22 +88,22 @@ fn compacted(log: &[tandem_record::Recorded]) -> Vec<(MemoryEntry, Vec<String>)>
 }
 
 #[test(start_paused = true)]
-async fn the_oldest_notes_become_one_and_nothing_else_does() {
-    let house = house(plan()).await;
-    write(&house, "named", &["by name"]).await;
-    write(&house, "short", &["for an hour"]).await;
-    let before = write(&house, "note", &["a", "b", "c", "d", "e"]).await;
-    let waiting = house.create("waits", json!({})).await;
-    let seen_before = known(&house, &waiting, None).await;
+async fn oldest_notes_are_compacted_into_one_and_nothing_else() {
+    let host = host(plan()).await;
+    write(&host, "named", &["by name"]).await;
+    write(&host, "short", &["for an hour"]).await;
+    let before = write(&host, "note", &["a", "b", "c", "d", "e"]).await;
+    let waiting = host.create("waits", json!({})).await;
+    let seen_before = memory_entries(&host, &waiting, None).await;
     assert_eq!(
         seen_before.len(),
         7,
         "one more than there may be, with two that do not count"
     );
-    assert!(compacted(&house.log(&before).await).is_empty());
+    assert!(compacted(&host.log(&before).await).is_empty());
 
-    let run = write(&house, "note", &["f"]).await;
-    let log = house.log(&run).await;
+    let run = write(&host, "note", &["f"]).await;
+    let log = host.log(&run).await;
     let (output, sources) = compacted(&log).remove(0);
     let oldest: Vec<&MemoryEntry> = seen_before
         .iter()
@@ -125,12 +125,12 @@ async fn the_oldest_notes_become_one_and_nothing_else_does() {
     );
 
     let after = ["by name", "for an hour", "c", "d", "e", "f", "a\nb"];
-    assert_eq!(now(&house).await, after);
+    assert_eq!(now(&host).await, after);
     // Who read them before still does, the run itself included.
-    assert_eq!(known(&house, &waiting, None).await, seen_before);
-    assert_eq!(texts(&known(&house, &run, None).await).len(), 9);
-    let list = house.create("list", json!({})).await;
-    let by_id = known(&house, &list, None).await;
+    assert_eq!(memory_entries(&host, &waiting, None).await, seen_before);
+    assert_eq!(texts(&memory_entries(&host, &run, None).await).len(), 9);
+    let list = host.create("list", json!({})).await;
+    let by_id = memory_entries(&host, &list, None).await;
     assert!(
         by_id.iter().any(|e| e.key == output.id),
         "readable by its id"
@@ -138,14 +138,14 @@ async fn the_oldest_notes_become_one_and_nothing_else_does() {
 }
 
 #[test(start_paused = true)]
-async fn what_is_collapsed_can_be_collapsed_again_up_to_the_size_of_an_entry() {
-    let house = house(plan()).await;
+async fn compacted_note_can_be_compacted_again_up_to_the_entry_size_limit() {
+    let host = host(plan()).await;
     let numbers: Vec<String> = (0..40).map(|n| n.to_string()).collect();
     let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
-    write(&house, "note", &numbers).await;
-    let kept = now(&house).await;
-    assert!(kept.len() as u64 <= ABOVE + 1, "{kept:?}");
-    let mut lines: Vec<u32> = kept
+    write(&host, "note", &numbers).await;
+    let stored = now(&host).await;
+    assert!(stored.len() as u64 <= ABOVE + 1, "{stored:?}");
+    let mut lines: Vec<u32> = stored
         .iter()
         .flat_map(|text| text.lines())
         .map(|line| line.parse().expect("a number"))
@@ -154,84 +154,88 @@ async fn what_is_collapsed_can_be_collapsed_again_up_to_the_size_of_an_entry() {
     assert_eq!(lines, (0..40).collect::<Vec<_>>(), "each of them once");
     // What does not fit stays as it is.
     let large = "x".repeat(40_000);
-    write(&house, "note", &[large.as_str(); 8]).await;
-    let kept = now(&house).await;
-    let lines = kept.iter().flat_map(|text| text.lines());
+    write(&host, "note", &[large.as_str(); 8]).await;
+    let stored = now(&host).await;
+    let lines = stored.iter().flat_map(|text| text.lines());
     assert_eq!(lines.filter(|line| *line == large).count(), 8);
     assert!(
-        kept.iter()
+        stored
+            .iter()
             .all(|text| text.len() <= tandem_runtime::MAX_ENTRY_BYTES)
     );
 }
 
 #[test(start_paused = true)]
-async fn two_runs_that_want_the_same_notes_do_not_both_get_them() {
-    let house = house(plan()).await;
-    write(&house, "note", &["a", "b", "c", "d", "e"]).await;
+async fn concurrent_compactions_of_the_same_notes_conflict() {
+    let host = host(plan()).await;
+    write(&host, "note", &["a", "b", "c", "d", "e"]).await;
     // Both look at the same five; the first is slower to write.
-    house.faults.next([Mishap::SlowBefore(1_000)]);
+    host.faults.next([InjectedFault::SlowBefore(1_000)]);
     let (slow, quick) = tokio::join!(
-        house.create("note", json!({"text": "slow"})),
-        house.create("note", json!({"text": "quick"})),
+        host.create("note", json!({"text": "slow"})),
+        host.create("note", json!({"text": "quick"})),
     );
     assert_eq!(
-        house.runtime.metrics().conflicts.get(),
+        host.runtime.metrics().conflicts.get(),
         1,
         "it decided again"
     );
     for run in [&slow, &quick] {
-        assert_eq!(house.status(run).await, RunStatus::Completed);
+        assert_eq!(host.status(run).await, RunStatus::Completed);
     }
-    assert_eq!(compacted(&house.log(&quick).await)[0].0.value, "a\nb");
-    let kept = now(&house).await;
-    let mut lines: Vec<&str> = kept.iter().flat_map(|text| text.lines()).collect();
+    assert_eq!(compacted(&host.log(&quick).await)[0].0.value, "a\nb");
+    let stored = now(&host).await;
+    let mut lines: Vec<&str> = stored.iter().flat_map(|text| text.lines()).collect();
     lines.sort_unstable();
     assert_eq!(lines, ["a", "b", "c", "d", "e", "quick", "slow"]);
 }
 
-async fn fork(house: &House, run: &RunId, mode: ForkMode, from: Seq) -> RunId {
-    let fork = house.fork(run, mode, from).await;
+async fn fork(host: &TestHost, run: &RunId, mode: ForkMode, from: Seq) -> RunId {
+    let fork = host.fork(run, mode, from).await;
     fork.expect("it can be made")
 }
 
 #[test(start_paused = true)]
-async fn a_replay_tells_the_same_compaction_and_a_branch_its_own() {
-    let house = house(plan()).await;
-    write(&house, "note", &["a", "b", "c", "d", "e"]).await;
-    let run = write(&house, "note", &["f"]).await;
-    let log = house.log(&run).await;
-    let told = compacted(&log);
+async fn replay_repeats_the_compaction_and_a_branch_makes_its_own() {
+    let host = host(plan()).await;
+    write(&host, "note", &["a", "b", "c", "d", "e"]).await;
+    let run = write(&host, "note", &["f"]).await;
+    let log = host.log(&run).await;
+    let compactions = compacted(&log);
     let at = log
         .iter()
         .position(|r| matches!(r.event, Event::MemoryCompacted { .. }));
     let at = at.expect("it was collapsed") as u64;
     for from in 0..log.len() as u64 {
-        let replay = fork(&house, &run, ForkMode::Replay, Seq(from)).await;
-        let again = house.log(&replay).await;
-        assert_eq!(compacted(&again), told, "from {from}");
+        let replay = fork(&host, &run, ForkMode::Replay, Seq(from)).await;
+        let again = host.log(&replay).await;
+        assert_eq!(compacted(&again), compactions, "from {from}");
         assert_eq!(again.len(), log.len(), "from {from}");
     }
-    let before = now(&house).await;
-    // After it: a fact of the past, told with the rest.
-    let later = fork(&house, &run, ForkMode::Branch, Seq(at + 1)).await;
-    assert_eq!(house.status(&later).await, RunStatus::Completed);
-    assert_eq!(compacted(&house.log(&later).await), told);
-    assert_eq!(now(&house).await, before, "nothing is written twice");
+    let before = now(&host).await;
+    // After it: a fact of the past, compactions with the rest.
+    let later = fork(&host, &run, ForkMode::Branch, Seq(at + 1)).await;
+    assert_eq!(host.status(&later).await, RunStatus::Completed);
+    assert_eq!(compacted(&host.log(&later).await), compactions);
+    assert_eq!(now(&host).await, before, "nothing is written twice");
     // Before it: what it would collapse is gone, so others are.
-    let earlier = fork(&house, &run, ForkMode::Branch, Seq(at)).await;
-    assert_eq!(house.status(&earlier).await, RunStatus::Completed);
-    let own = compacted(&house.log(&earlier).await);
-    assert!(own.iter().all(|(output, _)| output.id != told[0].0.id));
+    let earlier = fork(&host, &run, ForkMode::Branch, Seq(at)).await;
+    assert_eq!(host.status(&earlier).await, RunStatus::Completed);
+    let own = compacted(&host.log(&earlier).await);
+    assert!(
+        own.iter()
+            .all(|(output, _)| output.id != compactions[0].0.id)
+    );
 }
 
 #[test(start_paused = true)]
-async fn what_is_collapsed_passes_the_redactor_again() {
+async fn compacted_text_is_redacted_again() {
     let secret = "correct-horse-battery";
-    let plan = Plan {
+    let plan = TestHostBuilder {
         redactor: Redactor::new([("db", secret)].into_iter()),
         ..plan()
     };
-    let house = house(plan).await;
+    let host = host(plan).await;
     // Stored before anybody knew that it was one.
     let old = MemoryEntry {
         id: "mem-1".to_owned(),
@@ -256,14 +260,10 @@ async fn what_is_collapsed_passes_the_redactor_again() {
         memory: vec![row],
         ..Commit::default()
     };
-    house
-        .store
-        .commit(commit)
-        .await
-        .expect("the store takes it");
-    write(&house, "note", &["b", "c", "d", "e"]).await;
-    let run = write(&house, "note", &["f"]).await;
-    let (output, _) = compacted(&house.log(&run).await).remove(0);
+    host.store.commit(commit).await.expect("the store takes it");
+    write(&host, "note", &["b", "c", "d", "e"]).await;
+    let run = write(&host, "note", &["f"]).await;
+    let (output, _) = compacted(&host.log(&run).await).remove(0);
     assert_eq!(output.value, "it is [REDACTED:db]\nb");
     assert_eq!(output.tags[0], "[REDACTED:db]");
     let everything = MemoryView {
@@ -272,7 +272,7 @@ async fn what_is_collapsed_passes_the_redactor_again() {
         start: u64::MAX,
         segments: Vec::new(),
     };
-    let rows = house
+    let rows = host
         .store
         .memory_entries(&everything, &MemoryQuery::default())
         .await;
@@ -282,21 +282,21 @@ async fn what_is_collapsed_passes_the_redactor_again() {
 }
 
 #[test(start_paused = true)]
-async fn a_host_may_leave_notes_alone() {
+async fn compaction_can_be_disabled() {
     let mut off = plan();
     off.limits.compact_above = None;
-    let house = house(off).await;
-    write(&house, "note", &["a"; 12]).await;
-    assert_eq!(now(&house).await.len(), 12);
+    let host = host(off).await;
+    write(&host, "note", &["a"; 12]).await;
+    assert_eq!(now(&host).await.len(), 12);
 }
 
 #[test(start_paused = true)]
-async fn a_turn_that_sees_memory_as_it_was_brings_nothing_back() {
-    let house = house(plan()).await;
-    house.register(wf("rest").noop("n")).await;
-    let first = write(&house, "note", &["first"]).await;
-    write(&house, "note", &["second", "third", "fourth"]).await;
-    let id = known(&house, &first, None).await[0].id.clone();
+async fn iteration_with_an_older_memory_view_restores_no_compacted_note() {
+    let host = host(plan()).await;
+    host.register(wf("rest").noop("n")).await;
+    let first = write(&host, "note", &["first"]).await;
+    write(&host, "note", &["second", "third", "fourth"]).await;
+    let id = memory_entries(&host, &first, None).await[0].id.clone();
     let note = |text: &str| json!({"action": "put", "value": text});
     let worker = json!([{"kind": "next-worker", "nextWorkerIds": ["rest"]}]);
     let lead = json!({"mockDispatchPlan": worker});
@@ -311,16 +311,16 @@ async fn a_turn_that_sees_memory_as_it_was_brings_nothing_back() {
         .node("w", MEMORY, note("seventh"))
         .path("lead d u v send w lead")
         .settings(json!({"timeout": 0}));
-    house.register(flow).await;
-    let run = house.create("conformance-loop", json!({"id": id})).await;
-    assert_eq!(house.ended(&run).await, RunStatus::Completed);
-    let log = house.log(&run).await;
+    host.register(flow).await;
+    let run = host.create("conformance-loop", json!({"id": id})).await;
+    assert_eq!(host.ended(&run).await, RunStatus::Completed);
+    let log = host.log(&run).await;
     let collapsed = log.iter().find_map(|recorded| match &recorded.event {
         Event::MemoryCompacted { output, .. } => Some(MemoryEntry::text_of(&output.value)),
         _ => None,
     });
     assert_eq!(collapsed.as_deref(), Some("second\nthird"));
-    let left = now(&house).await.join("\n");
+    let left = now(&host).await.join("\n");
     assert!(!left.contains("first"), "{left}");
     assert!(left.contains("seventh"), "{left}");
 }

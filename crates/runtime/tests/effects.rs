@@ -2,84 +2,89 @@
 
 use serde_json::json;
 use tandem_record::RunStatus;
-use tandem_testkit::house::{House, Plan};
-use tandem_testkit::{Mishap, Script, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder};
+use tandem_testkit::{CallFaults, InjectedFault, wf};
 use tokio::test;
 
-fn slow(ms: u64) -> Script {
-    Script {
-        trouble: 0,
-        broken: 0,
-        slowest_ms: ms,
+fn slow(ms: u64) -> CallFaults {
+    CallFaults {
+        retryable_percent: 0,
+        permanent_percent: 0,
+        max_latency_ms: ms,
     }
 }
 
 #[test(start_paused = true)]
-async fn a_result_the_store_did_not_take_is_delivered_again_not_asked_for_again() {
-    for mishap in [Mishap::FailsBefore, Mishap::FailsAfter] {
-        let house = House::new().await;
-        house.register(wf("call").http("call", 3)).await;
-        let run = house.create("call", json!({})).await;
-        house.faults.next([mishap, mishap, mishap]);
-        assert_eq!(house.ended(&run).await, RunStatus::Completed);
-        assert_eq!(house.world.performed().len(), 1, "{mishap:?}");
+async fn unrecorded_result_is_recorded_again_without_repeating_the_call() {
+    for fault in [InjectedFault::FailsBefore, InjectedFault::FailsAfter] {
+        let host = TestHost::new().await;
+        host.register(wf("call").http("call", 3)).await;
+        let run = host.create("call", json!({})).await;
+        host.faults.next([fault, fault, fault]);
+        assert_eq!(host.ended(&run).await, RunStatus::Completed);
+        assert_eq!(host.performer.performed().len(), 1, "{fault:?}");
     }
 }
 
 #[test(start_paused = true)]
-async fn a_call_cut_off_by_a_pause_is_made_again_right_after_the_resume() {
-    let house = Plan {
-        script: slow(1_000),
-        ..Plan::default()
+async fn call_aborted_by_pause_is_repeated_after_resume() {
+    let host = TestHostBuilder {
+        call_faults: slow(1_000),
+        ..TestHostBuilder::default()
     };
-    let house = house.build().await;
-    house.register(wf("call").http("call", 1)).await;
-    let run = house.create("call", json!({})).await;
-    house.elapse(1).await;
+    let host = host.build().await;
+    host.register(wf("call").http("call", 1)).await;
+    let run = host.create("call", json!({})).await;
+    host.elapse(1).await;
     // Without a moment in between: the task that was cut off has not noticed yet.
-    house.pause(&run).await.expect("running");
-    house.resume(&run).await.expect("paused");
-    house.elapse(1_001).await;
-    assert_eq!(house.status(&run).await, RunStatus::Completed);
-    let attempts: Vec<u32> = house.world.performed().iter().map(|p| p.attempt).collect();
+    host.pause(&run).await.expect("running");
+    host.resume(&run).await.expect("paused");
+    host.elapse(1_001).await;
+    assert_eq!(host.status(&run).await, RunStatus::Completed);
+    let attempts: Vec<u32> = host
+        .performer
+        .performed()
+        .iter()
+        .map(|p| p.attempt)
+        .collect();
     assert_eq!(attempts, [0, 1]);
 }
 
 #[test(start_paused = true)]
-async fn more_effects_than_workers_wait_their_turn() {
-    let house = Plan {
+async fn effects_beyond_the_worker_limit_wait() {
+    let host = TestHostBuilder {
         max_effects: 2,
-        script: slow(20),
-        ..Plan::default()
+        call_faults: slow(20),
+        ..TestHostBuilder::default()
     };
-    let house = house.build().await;
-    house.register(wf("calls").http("a", 1).http("b", 1)).await;
+    let host = host.build().await;
+    host.register(wf("calls").http("a", 1).http("b", 1)).await;
     let mut runs = Vec::new();
     for _ in 0..50 {
-        runs.push(house.create("calls", json!({})).await);
+        runs.push(host.create("calls", json!({})).await);
     }
     for run in &runs {
-        assert_eq!(house.ended(run).await, RunStatus::Completed);
+        assert_eq!(host.ended(run).await, RunStatus::Completed);
     }
-    assert_eq!(house.world.performed().len(), 100);
-    let left = tandem_store::Outbox::depth(&house.store).await;
+    assert_eq!(host.performer.performed().len(), 100);
+    let left = tandem_store::Outbox::depth(&host.store).await;
     assert_eq!(left.expect("the store answers"), 0);
 }
 
 #[test(start_paused = true)]
-async fn what_a_dead_process_left_is_taken_up_by_the_next() {
-    let first = Plan {
-        script: slow(60_000),
-        ..Plan::default()
+async fn effects_of_a_dead_process_are_performed_by_the_next() {
+    let first = TestHostBuilder {
+        call_faults: slow(60_000),
+        ..TestHostBuilder::default()
     };
     let first = first.build().await;
     first.register(wf("call").http("call", 1)).await;
     let run = first.create("call", json!({})).await;
     first.elapse(5).await;
     first.runtime.shutdown(std::time::Duration::ZERO).await;
-    let second = Plan {
+    let second = TestHostBuilder {
         store: first.store.clone(),
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
     let second = second.build().await;
     assert_eq!(second.ended(&run).await, RunStatus::Completed);

@@ -10,18 +10,18 @@ use tandem_record::{
 };
 use tandem_runtime::{Perform, Permissions, Runtime, RuntimeConfig};
 use tandem_store::memory::MemoryStore;
-use tandem_testkit::house::new_run;
-use tandem_testkit::{Flow, SimClock, SimIds, wf};
+use tandem_testkit::test_host::new_run;
+use tandem_testkit::{SimClock, SimIds, WorkflowBuilder, wf};
 use tokio::test;
 
 /// Calls to hosts that begin with `hangs` never end; others take as long as their name says.
 #[derive(Default)]
-struct World {
+struct HangingTargets {
     answered: Mutex<Vec<RunId>>,
 }
 
 #[async_trait]
-impl Perform for World {
+impl Perform for HangingTargets {
     async fn perform(&self, effect: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
         let EffectKind::Http { request, .. } = &effect.kind else {
             panic!("only HTTP is called here");
@@ -44,19 +44,19 @@ impl Perform for World {
 
 struct Host {
     runtime: Runtime,
-    world: Arc<World>,
+    targets: Arc<HangingTargets>,
 }
 
 impl Host {
     async fn start(max_effects: usize) -> Self {
-        let world = Arc::new(World::default());
+        let targets = Arc::new(HangingTargets::default());
         let store = Arc::new(MemoryStore::new());
-        let mut config = RuntimeConfig::new(store, Arc::clone(&world) as Arc<_>);
+        let mut config = RuntimeConfig::new(store, Arc::clone(&targets) as Arc<_>);
         config.clock = Arc::new(SimClock::starting_at(Timestamp(1_800_000_000_000)));
         config.ids = Arc::new(SimIds::new(1));
         config.max_effects = max_effects;
         let runtime = Runtime::start(config).await.expect("the store opens");
-        let host = Self { runtime, world };
+        let host = Self { runtime, targets };
         for (name, target) in [
             ("call-hangs", "hangs.test"),
             ("call-slow", "slow.test"),
@@ -73,7 +73,7 @@ impl Host {
     }
 
     /// For every tenant.
-    async fn register(&self, flow: Flow) {
+    async fn register(&self, flow: WorkflowBuilder) {
         let document: Value = flow.document();
         let registered = self
             .runtime
@@ -104,7 +104,7 @@ impl Host {
 }
 
 #[test(start_paused = true)]
-async fn a_parent_and_its_child_do_not_wait_behind_calls_that_hang() {
+async fn parent_and_child_runs_do_not_wait_behind_hanging_calls() {
     let host = Host::start(256).await;
     host.create_many("noisy", "call-hangs", 300).await;
     for tenant in ["quiet", "noisy"] {
@@ -115,7 +115,7 @@ async fn a_parent_and_its_child_do_not_wait_behind_calls_that_hang() {
 }
 
 #[test(start_paused = true)]
-async fn calls_of_another_tenant_are_made_while_one_hangs_on_all_it_may_have() {
+async fn hanging_calls_of_one_tenant_do_not_block_calls_of_another() {
     let host = Host::start(256).await;
     host.create_many("noisy", "call-hangs", 300).await;
     let run = host.create("quiet", "call-well").await;
@@ -130,7 +130,7 @@ async fn calls_of_another_tenant_are_made_while_one_hangs_on_all_it_may_have() {
 }
 
 #[test(start_paused = true)]
-async fn a_target_that_hangs_leaves_workers_to_its_tenants_other_targets() {
+async fn hanging_target_leaves_workers_to_other_targets_of_its_tenant() {
     let host = Host::start(256).await;
     host.create_many("noisy", "call-hangs", 300).await;
     let run = host.create("noisy", "call-well").await;
@@ -139,7 +139,7 @@ async fn a_target_that_hangs_leaves_workers_to_its_tenants_other_targets() {
 }
 
 #[test(start_paused = true)]
-async fn tenants_that_wait_are_served_in_turn() {
+async fn waiting_tenants_are_served_round_robin() {
     let host = Host::start(4).await;
     host.create_many("noisy", "call-slow", 100).await;
     let mut quiet = Vec::new();
@@ -149,18 +149,18 @@ async fn tenants_that_wait_are_served_in_turn() {
     // At 100 ms a call the other tenant alone needs five seconds.
     let last = host.status_after(1_500, "quiet", &quiet[4]).await;
     assert_eq!(last, RunStatus::Completed);
-    let answered = host.world.answered.lock().len();
+    let answered = host.targets.answered.lock().len();
     assert!(answered < 50, "the noisy tenant still waits: {answered}");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(
-        host.world.answered.lock().len(),
+        host.targets.answered.lock().len(),
         105,
         "nothing is forgotten"
     );
 }
 
 #[test(start_paused = true)]
-async fn many_tenants_that_hang_leave_a_worker_to_a_newcomer() {
+async fn many_hanging_tenants_leave_a_worker_to_a_new_tenant() {
     let host = Host::start(64).await;
     for tenant in 0..4 {
         let name = format!("noisy-{tenant}");

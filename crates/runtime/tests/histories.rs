@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use tandem_record::{ForkMode, NodeId, RunId, RunStatus, Seq, StreamId};
 use tandem_runtime::{ConformanceTypes, MockProgram, Permissions, RunRow};
 use tandem_store::{Append, Commit, Log, NewEvent, ReadLog};
-use tandem_testkit::house::{House, Plan, new_run, tenant};
-use tandem_testkit::{Flow, Script, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
+use tandem_testkit::{CallFaults, WorkflowBuilder, wf};
 use tokio::test;
 
 fn folder() -> PathBuf {
@@ -17,22 +17,19 @@ fn folder() -> PathBuf {
 }
 
 /// Puts a recorded log into a fresh store, as if this process had found it there.
-async fn restore(house: &House, history: &Value) -> RunId {
+async fn restore(host: &TestHost, history: &Value) -> RunId {
     let document = &history["document"];
     let permissions = Permissions {
         conformance: ConformanceTypes::Everywhere,
         ..Permissions::default()
     };
-    let registered = house
+    let registered = host
         .runtime
         .register(Some(&tenant().into()), document, permissions)
         .await;
     registered.expect("recorded workflows stay valid");
     let id = document["id"].as_str().expect("a workflow id").into();
-    let definition = house
-        .runtime
-        .current_definition(&tenant().into(), &id)
-        .await;
+    let definition = host.runtime.current_definition(&tenant().into(), &id).await;
     let definition = definition
         .expect("the store answers")
         .expect("just registered");
@@ -64,17 +61,13 @@ async fn restore(house: &House, history: &Value) -> RunId {
         }],
         ..Commit::default()
     };
-    house
-        .store
-        .commit(commit)
-        .await
-        .expect("the store takes it");
+    host.store.commit(commit).await.expect("the store takes it");
     run
 }
 
 /// What a history is expected to lead to.
-async fn summary(house: &House, run: &RunId) -> Value {
-    let observed = house.runtime.observe(&tenant(), run).await;
+async fn summary(host: &TestHost, run: &RunId) -> Value {
+    let observed = host.runtime.observe(&tenant(), run).await;
     let observed = observed
         .expect("the log is readable")
         .expect("the run exists");
@@ -96,40 +89,40 @@ async fn summary(house: &House, run: &RunId) -> Value {
 }
 
 #[test(start_paused = true)]
-async fn every_recorded_log_still_means_the_same() {
+async fn every_recorded_log_folds_to_the_same_state() {
     let files = fs::read_dir(folder()).expect("the histories are checked in");
     let mut folded = 0;
     for file in files {
         let path = file.expect("a readable folder").path();
         let text = fs::read_to_string(&path).expect("a readable history");
         let history: Value = serde_json::from_str(&text).expect("a history is JSON");
-        let house = House::new().await;
-        let run = restore(&house, &history).await;
-        assert_eq!(summary(&house, &run).await, history["expect"], "{path:?}");
+        let host = TestHost::new().await;
+        let run = restore(&host, &history).await;
+        assert_eq!(summary(&host, &run).await, history["expect"], "{path:?}");
         folded += 1;
     }
     assert!(folded >= 9, "only {folded} histories");
 }
 
 #[test(start_paused = true)]
-async fn a_recorded_conversation_with_a_model_is_still_replayed() {
+async fn recorded_model_calls_are_still_replayed() {
     for name in ["models.json", "mocks.json"] {
         let text = fs::read_to_string(folder().join(name)).expect("it is checked in");
         let history: Value = serde_json::from_str(&text).expect("a history is JSON");
-        let later = Plan {
-            life: 2,
-            ..Plan::default()
+        let later = TestHostBuilder {
+            incarnation: 2,
+            ..TestHostBuilder::default()
         };
-        let house = later.build().await;
-        let run = restore(&house, &history).await;
-        let fork = house.fork(&run, ForkMode::Replay, Seq(0)).await;
+        let host = later.build().await;
+        let run = restore(&host, &history).await;
+        let fork = host.fork(&run, ForkMode::Replay, Seq(0)).await;
         let fork = fork.expect("keys of recorded requests do not change");
-        assert_eq!(summary(&house, &fork).await, history["expect"], "{name}");
+        assert_eq!(summary(&host, &fork).await, history["expect"], "{name}");
     }
 }
 
-async fn record(name: &str, house: &House, flow: Flow, run: &RunId) {
-    let slice = house
+async fn record(name: &str, host: &TestHost, flow: WorkflowBuilder, run: &RunId) {
+    let slice = host
         .store
         .events(&StreamId::of_run(run), None, usize::MAX)
         .await;
@@ -146,7 +139,7 @@ async fn record(name: &str, house: &House, flow: Flow, run: &RunId) {
         "run": run,
         "document": flow.document(),
         "events": events,
-        "expect": summary(house, run).await,
+        "expect": summary(host, run).await,
     });
     let text = serde_json::to_string_pretty(&history).expect("plain JSON");
     fs::create_dir_all(folder()).expect("a place for histories");
@@ -154,91 +147,114 @@ async fn record(name: &str, house: &House, flow: Flow, run: &RunId) {
 }
 
 /// Runs a workflow to its end and records its log.
-async fn recorded(name: &str, plan: Plan, flow: fn() -> Flow, inputs: Value) {
-    let house = plan.build().await;
-    house
-        .register(
-            wf("child")
-                .variable("result", json!("good"))
-                .delay("nap", 50),
-        )
-        .await;
-    house.register(flow()).await;
-    let run = house.create(name, inputs).await;
-    house.ended(&run).await;
-    record(name, &house, flow(), &run).await;
+async fn recorded(name: &str, plan: TestHostBuilder, flow: fn() -> WorkflowBuilder, inputs: Value) {
+    let host = plan.build().await;
+    host.register(
+        wf("child")
+            .variable("result", json!("good"))
+            .delay("nap", 50),
+    )
+    .await;
+    host.register(flow()).await;
+    let run = host.create(name, inputs).await;
+    host.ended(&run).await;
+    record(name, &host, flow(), &run).await;
 }
 
-fn always_in_trouble() -> Plan {
-    Plan {
-        script: Script {
-            trouble: 100,
-            broken: 0,
-            slowest_ms: 20,
+fn all_calls_fail_retryably() -> TestHostBuilder {
+    TestHostBuilder {
+        call_faults: CallFaults {
+            retryable_percent: 100,
+            permanent_percent: 0,
+            max_latency_ms: 20,
         },
-        ..Plan::default()
+        ..TestHostBuilder::default()
     }
 }
 
 #[test(start_paused = true)]
 #[ignore = "writes tests/histories"]
 async fn record_histories() {
-    recorded("chain", Plan::default(), chain, json!({"name": "Ada"})).await;
-    recorded("error-route", always_in_trouble(), error_route, json!({})).await;
-    recorded("nested-loops", Plan::default(), nested_loops, json!({})).await;
-    recorded("family", Plan::default(), family, json!({})).await;
-    recorded("channels", Plan::default(), channels, json!({})).await;
-    let house = House::new().await;
-    house.register(interrupted()).await;
-    let run = house.create("interrupted", json!({})).await;
-    house.elapse(10).await;
-    house.pause(&run).await.expect("running");
-    house.resume(&run).await.expect("paused");
-    house.elapse(10).await;
-    house.cancel(&run).await.expect("running");
-    record("interrupted", &house, interrupted(), &run).await;
+    recorded(
+        "chain",
+        TestHostBuilder::default(),
+        chain,
+        json!({"name": "Ada"}),
+    )
+    .await;
+    recorded(
+        "error-route",
+        all_calls_fail_retryably(),
+        error_route,
+        json!({}),
+    )
+    .await;
+    recorded(
+        "nested-loops",
+        TestHostBuilder::default(),
+        nested_loops,
+        json!({}),
+    )
+    .await;
+    recorded(
+        "family",
+        TestHostBuilder::default(),
+        parent_and_child,
+        json!({}),
+    )
+    .await;
+    recorded("channels", TestHostBuilder::default(), channels, json!({})).await;
+    let host = TestHost::new().await;
+    host.register(interrupted()).await;
+    let run = host.create("interrupted", json!({})).await;
+    host.elapse(10).await;
+    host.pause(&run).await.expect("running");
+    host.resume(&run).await.expect("paused");
+    host.elapse(10).await;
+    host.cancel(&run).await.expect("running");
+    record("interrupted", &host, interrupted(), &run).await;
 }
 
 #[test(start_paused = true)]
 #[ignore = "writes tests/histories"]
 async fn record_models() {
-    let house = House::new().await;
-    house.register(models()).await;
+    let host = TestHost::new().await;
+    host.register(models()).await;
     let program = json!([
         {"content": "I would say so."},
         {"content": "{\"ok\": tr", "stopReason": "max_tokens"},
         {"content": "```json\n{\"ok\": true}\n```"},
     ]);
     let program = serde_json::from_value(program).expect("a program");
-    let told = house
+    let programmed = host
         .runtime
         .program_mock(&NodeId::new("ask"), MockProgram::new(program))
         .await;
-    told.expect("the store answers");
-    let run = house.create("conformance-models", json!({})).await;
-    house.ended(&run).await;
-    record("models", &house, models(), &run).await;
+    programmed.expect("the store answers");
+    let run = host.create("conformance-models", json!({})).await;
+    host.ended(&run).await;
+    record("models", &host, models(), &run).await;
 }
 
 #[test(start_paused = true)]
 #[ignore = "writes tests/histories"]
 async fn record_mocks() {
-    let house = House::new().await;
-    house.register(mocks()).await;
+    let host = TestHost::new().await;
+    host.register(mocks()).await;
     let config = json!({"tokens": ["{\"ok\":", " true}"], "delayMsPerToken": 10});
     let mock = json!({"mockProvider": {"id": "stream-text", "config": config}});
     let mut new = new_run("mocks", json!({}));
     new.request.options.configurable = mock.as_object().cloned();
-    let run = house.runtime.create_run(new, None).await;
+    let run = host.runtime.create_run(new, None).await;
     let run = run.expect("the run may start");
-    house.elapse(5).await;
-    house.pause(&run).await.expect("running");
-    house.resume(&run).await.expect("paused");
-    house.ended(&run).await;
-    record("mocks", &house, mocks(), &run).await;
+    host.elapse(5).await;
+    host.pause(&run).await.expect("running");
+    host.resume(&run).await.expect("paused");
+    host.ended(&run).await;
+    record("mocks", &host, mocks(), &run).await;
 }
 
-fn mocks() -> Flow {
+fn mocks() -> WorkflowBuilder {
     let config =
         json!({"provider": "acme", "outputSchema": {"type": "object", "required": ["ok"]}});
     let asked = json!([{"role": "user", "content": "Is it fine?"}]);
@@ -250,21 +266,24 @@ fn mocks() -> Flow {
 #[test(start_paused = true)]
 #[ignore = "writes tests/histories"]
 async fn record_tools() {
-    recorded("tools", Plan::default(), tools, json!({})).await;
+    recorded("tools", TestHostBuilder::default(), tools, json!({})).await;
 }
 
-fn tools() -> Flow {
+fn tools() -> WorkflowBuilder {
     let call = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": "hi"}});
-    let heard = "nodes.look.outputs.result.content[0].text";
+    let expression = "nodes.look.outputs.result.content[0].text";
     wf("tools")
         .variable("note", json!(""))
         .node("look", "core.mcp.toolCall", call)
         .node("keep", "core.setVariable", json!({"name": "note"}))
-        .port("value", json!({"type": "expression", "expression": heard}))
+        .port(
+            "value",
+            json!({"type": "expression", "expression": expression}),
+        )
         .path("look keep")
 }
 
-fn models() -> Flow {
+fn models() -> WorkflowBuilder {
     let schema = json!({"type": "object", "required": ["ok"]});
     let config = json!({"provider": "mock", "model": "mini", "maxTokens": 50,
                         "temperature": 0.5, "outputSchema": schema});
@@ -276,7 +295,7 @@ fn models() -> Flow {
         .path("ask after")
 }
 
-fn chain() -> Flow {
+fn chain() -> WorkflowBuilder {
     wf("chain")
         .variable("name", json!("world"))
         .node("greet", "core.identity", json!({}))
@@ -290,7 +309,7 @@ fn chain() -> Flow {
         .path("greet keep tell")
 }
 
-fn error_route() -> Flow {
+fn error_route() -> WorkflowBuilder {
     wf("error-route")
         .http("call", 3)
         .with("settings", json!({"timeoutMs": 5_000}))
@@ -300,7 +319,7 @@ fn error_route() -> Flow {
         .edge("call", "after")
 }
 
-fn nested_loops() -> Flow {
+fn nested_loops() -> WorkflowBuilder {
     wf("nested-loops")
         .node("outer", "core.loop", json!({"itemVariable": "item"}))
         .port("items", json!({"type": "static", "value": ["a", "b"]}))
@@ -311,7 +330,7 @@ fn nested_loops() -> Flow {
         .path("outer inner leaf inner tail outer after")
 }
 
-fn family() -> Flow {
+fn parent_and_child() -> WorkflowBuilder {
     let mapping = json!({"outputMapping": {"answer": "result"}});
     wf("family")
         .call("call", "child", mapping)
@@ -319,7 +338,7 @@ fn family() -> Flow {
         .path("call after")
 }
 
-fn channels() -> Flow {
+fn channels() -> WorkflowBuilder {
     let write = |value: &str| json!({"channelName": "log", "value": value});
     wf("channels")
         .channel(
@@ -334,7 +353,7 @@ fn channels() -> Flow {
         .on_write("log", "react", 100)
 }
 
-fn interrupted() -> Flow {
+fn interrupted() -> WorkflowBuilder {
     wf("interrupted")
         .delay("nap", 60_000)
         .http("call", 1)

@@ -13,16 +13,16 @@ use tandem_runtime::{Perform, Permissions, Runtime, RuntimeConfig};
 use tandem_store::battery::sample::{entry, put};
 use tandem_store::memory::MemoryStore;
 use tandem_store::{
-    Append, Commit, DueTimer, Log, NewEvent, Outbox, ReadLog, ReadTimers, Setbacks, TimerChange,
+    Append, Commit, DueTimer, Log, NewEvent, Outbox, ReadLog, ReadTimers, TimerChange, WorkFailures,
 };
-use tandem_testkit::house::{House, Plan, new_run, tenant};
-use tandem_testkit::{Faults, Mishap, SimClock, SimIds, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
+use tandem_testkit::{Faults, InjectedFault, SimClock, SimIds, wf};
 use tokio::test;
 
 /// Makes a run's log unreadable, as damage would.
-async fn damage(house: &House, run: &RunId) {
+async fn damage(host: &TestHost, run: &RunId) {
     let stream = StreamId::of_run(run);
-    let slice = house.store.events(&stream, None, 100).await;
+    let slice = host.store.events(&stream, None, 100).await;
     let garbage = Commit {
         appends: vec![Append {
             stream,
@@ -36,63 +36,63 @@ async fn damage(house: &House, run: &RunId) {
         }],
         ..Commit::default()
     };
-    let committed = house.store.commit(garbage).await;
+    let committed = host.store.commit(garbage).await;
     committed.expect("the store takes it");
 }
 
-async fn naps(house: &House, count: usize) -> Vec<RunId> {
+async fn naps(host: &TestHost, count: usize) -> Vec<RunId> {
     let mut runs = Vec::new();
     for _ in 0..count {
-        runs.push(house.create("nap", json!({})).await);
+        runs.push(host.create("nap", json!({})).await);
     }
     runs
 }
 
 /// The timers that end naps; runs have deadlines besides.
-async fn wakes(house: &House) -> Vec<DueTimer> {
+async fn due_timers(host: &TestHost) -> Vec<DueTimer> {
     let far = Timestamp(i64::MAX - 1);
-    let timers = house.store.due_timers(far, usize::MAX).await;
+    let timers = host.store.due_timers(far, usize::MAX).await;
     let mut timers = timers.expect("the store answers");
     timers.retain(|timer| matches!(timer.key, TimerKey::NodeWake { .. }));
     timers
 }
 
-async fn parked(house: &House) -> u64 {
-    house.store.count_parked().await.expect("the store answers")
+async fn parked(host: &TestHost) -> u64 {
+    host.store.count_parked().await.expect("the store answers")
 }
 
 #[test(start_paused = true)]
 async fn more_failing_timers_than_a_page_do_not_stop_the_others() {
-    let house = House::new().await;
-    house.register(wf("nap").delay("nap", 500)).await;
-    for run in &naps(&house, 300).await {
-        damage(&house, run).await;
+    let host = TestHost::new().await;
+    host.register(wf("nap").delay("nap", 500)).await;
+    for run in &naps(&host, 300).await {
+        damage(&host, run).await;
     }
     // Set later, and so due behind all of those.
-    let good = naps(&house, 20).await;
-    house.elapse(1_000).await;
+    let good = naps(&host, 20).await;
+    host.elapse(1_000).await;
     for run in &good {
-        assert_eq!(house.status(run).await, RunStatus::Completed);
+        assert_eq!(host.status(run).await, RunStatus::Completed);
     }
-    assert_eq!(wakes(&house).await.len(), 300, "none is forgotten");
+    assert_eq!(due_timers(&host).await.len(), 300, "none is forgotten");
 }
 
 #[test(start_paused = true)]
-async fn a_timer_that_keeps_failing_is_tried_less_and_less_and_then_parked() {
-    let house = House::new().await;
-    house.register(wf("nap").delay("nap", 500)).await;
-    let run = naps(&house, 1).await.remove(0);
-    damage(&house, &run).await;
+async fn failing_timer_is_retried_with_backoff_and_then_parked() {
+    let host = TestHost::new().await;
+    host.register(wf("nap").delay("nap", 500)).await;
+    let run = naps(&host, 1).await.remove(0);
+    damage(&host, &run).await;
     // 1, 2, 4 … seconds after each other.
     for (after_ms, failures) in [(700, 1), (1_000, 2), (2_000, 3), (4_000, 4)] {
-        house.elapse(after_ms).await;
-        let timers = wakes(&house).await;
+        host.elapse(after_ms).await;
+        let timers = due_timers(&host).await;
         assert_eq!(timers[0].failures, failures);
     }
-    house.elapse(3_600_000).await;
-    assert_eq!(wakes(&house).await, [], "it is tried no more");
-    assert_eq!(parked(&house).await, 1);
-    let shown = house.runtime.parked_work(&tenant()).await;
+    host.elapse(3_600_000).await;
+    assert_eq!(due_timers(&host).await, [], "it is tried no more");
+    assert_eq!(parked(&host).await, 1);
+    let shown = host.runtime.parked_work(&tenant()).await;
     let shown = shown.expect("the store answers");
     assert_eq!(shown[0].stream, StreamId::of_run(&run));
     assert_eq!((shown[0].kind.as_str(), shown[0].failures), ("timer", 10));
@@ -101,24 +101,24 @@ async fn a_timer_that_keeps_failing_is_tried_less_and_less_and_then_parked() {
         "{}",
         shown[0].error
     );
-    let text = house.runtime.metrics().work_parked.clone();
+    let text = host.runtime.metrics().work_parked.clone();
     let label = tandem_runtime::KindLabel { kind: "timer" };
     assert_eq!(text.get_or_create(&label).get(), 1);
 
     // Asked for, it is tried at once, with a clean slate.
     let stream = StreamId::of_run(&run);
     let stranger = TenantId::new("stranger");
-    let refused = house.runtime.retry_parked(&stranger, &stream).await;
+    let refused = host.runtime.retry_parked(&stranger, &stream).await;
     assert_eq!(refused.expect("the store answers"), None, "not theirs");
-    let retried = house.runtime.retry_parked(&tenant(), &stream).await;
+    let retried = host.runtime.retry_parked(&tenant(), &stream).await;
     assert_eq!(retried.expect("the store answers"), Some(1));
-    house.elapse(10).await;
-    assert_eq!(wakes(&house).await[0].failures, 1);
+    host.elapse(10).await;
+    assert_eq!(due_timers(&host).await[0].failures, 1);
 }
 
 #[test(start_paused = true)]
-async fn a_timer_of_nothing_is_parked_too() {
-    let house = House::new().await;
+async fn timer_of_a_missing_run_is_parked() {
+    let host = TestHost::new().await;
     let odd = Commit {
         timers: vec![TimerChange::Set {
             stream: StreamId::new("conv:1"),
@@ -127,26 +127,26 @@ async fn a_timer_of_nothing_is_parked_too() {
         }],
         ..Commit::default()
     };
-    house.store.commit(odd).await.expect("the store takes it");
-    house.elapse(3_600_000).await;
-    assert_eq!(parked(&house).await, 1);
+    host.store.commit(odd).await.expect("the store takes it");
+    host.elapse(3_600_000).await;
+    assert_eq!(parked(&host).await, 1);
 }
 
 #[test(start_paused = true)]
-async fn a_store_that_refuses_writes_for_long_parks_nothing() {
-    let first = House::new().await;
+async fn store_outage_parks_nothing() {
+    let first = TestHost::new().await;
     first.register(wf("nap").delay("nap", 500)).await;
     let runs = naps(&first, 3).await;
     first.runtime.shutdown(Duration::ZERO).await;
-    let full = Plan {
+    let full = TestHostBuilder {
         store: first.store.clone(),
-        faults: Faults::always(Mishap::FailsBefore),
-        ..Plan::default()
+        faults: Faults::always(InjectedFault::FailsBefore),
+        ..TestHostBuilder::default()
     };
     let full = full.build().await;
     full.elapse(3_600_000).await;
     assert_eq!(parked(&full).await, 0);
-    full.faults.heal();
+    full.faults.disable();
     for run in &runs {
         assert_eq!(full.ended(run).await, RunStatus::Completed);
     }
@@ -170,7 +170,7 @@ impl Perform for Panics {
 }
 
 #[test(start_paused = true)]
-async fn an_effect_that_panics_is_parked_and_performed_after_a_retry() {
+async fn panicking_effect_is_parked_and_performed_after_retry() {
     let store = MemoryStore::new();
     let performer = Arc::new(Panics(AtomicU32::new(10)));
     let mut config = RuntimeConfig::new(Arc::new(store.clone()), Arc::clone(&performer) as Arc<_>);
@@ -198,41 +198,41 @@ async fn an_effect_that_panics_is_parked_and_performed_after_a_retry() {
 }
 
 #[test(start_paused = true)]
-async fn an_entry_that_cannot_be_read_is_parked_at_once() {
-    let house = House::new().await;
+async fn unreadable_outbox_entry_is_parked_at_once() {
+    let host = TestHost::new().await;
     let odd = put([entry("odd", Timestamp(0))]);
-    house.store.commit(odd).await.expect("the store takes it");
-    house.elapse(10_000).await;
-    assert_eq!(parked(&house).await, 1);
-    let next = house.store.next_due().await.expect("the store answers");
+    host.store.commit(odd).await.expect("the store takes it");
+    host.elapse(10_000).await;
+    assert_eq!(parked(&host).await, 1);
+    let next = host.store.next_due().await.expect("the store answers");
     assert_eq!(next, None, "it is not tried again");
 }
 
 #[test(start_paused = true)]
-async fn readiness_tells_of_a_store_that_refuses_writes() {
-    let house = House::new().await;
-    assert_eq!(house.runtime.readiness().await, Ok(()));
-    house.runtime.store().close().await;
-    house.elapse(2_000).await;
-    let said = house.runtime.readiness().await.expect_err("it is closed");
-    assert!(said.contains("refuses writes"), "{said}");
+async fn readiness_reports_a_store_that_refuses_writes() {
+    let host = TestHost::new().await;
+    assert_eq!(host.runtime.readiness().await, Ok(()));
+    host.runtime.store().close().await;
+    host.elapse(2_000).await;
+    let reason = host.runtime.readiness().await.expect_err("it is closed");
+    assert!(reason.contains("refuses writes"), "{reason}");
 }
 
 #[test(start_paused = true)]
-async fn readiness_tells_of_timers_that_are_late() {
-    let first = House::new().await;
+async fn readiness_reports_late_timers() {
+    let first = TestHost::new().await;
     first.register(wf("nap").delay("nap", 500)).await;
     naps(&first, 1).await;
     first.runtime.shutdown(Duration::ZERO).await;
-    let stuck = Plan {
+    let stuck = TestHostBuilder {
         store: first.store.clone(),
-        faults: Faults::always(Mishap::SlowBefore(100_000_000)),
-        ..Plan::default()
+        faults: Faults::always(InjectedFault::SlowBefore(100_000_000)),
+        ..TestHostBuilder::default()
     };
     let stuck = stuck.build().await;
     stuck.elapse(30_000).await;
     assert_eq!(stuck.runtime.readiness().await, Ok(()), "not yet");
     stuck.elapse(40_000).await;
-    let said = stuck.runtime.readiness().await.expect_err("timers hang");
-    assert!(said.contains("timers are late"), "{said}");
+    let reason = stuck.runtime.readiness().await.expect_err("timers hang");
+    assert!(reason.contains("timers are late"), "{reason}");
 }

@@ -4,35 +4,38 @@ use serde_json::json;
 use std::sync::Arc;
 use tandem_engine::logical_invocation_id;
 use tandem_record::{
-    Command, MemoryEntry, MemoryOrigin, NodeId, RunId, RunStatus, Standing, StreamId, Timestamp,
+    Command, DeciderSnapshot, MemoryEntry, MemoryOrigin, NodeId, RunId, RunStatus, StreamId,
+    Timestamp,
 };
-use tandem_runtime::{Answer, Answering, IdempotencyKey, Permissions, Redactor, StoredResponse};
+use tandem_runtime::{
+    CommandOutcome, IdempotencyKey, IdempotencyRequest, Permissions, Redactor, StoredResponse,
+};
 use tandem_store::battery::sample::lanes_due;
 use tandem_store::{
     LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadIdempotency, ReadLog, ReadMemory, ReadRuns,
     WorkClass,
 };
-use tandem_testkit::house::{House, PACK_TYPE, Plan, children, new_run, tenant};
-use tandem_testkit::{Script, wf};
+use tandem_testkit::test_host::{PACK_TYPE, TestHost, TestHostBuilder, children, new_run, tenant};
+use tandem_testkit::{CallFaults, wf};
 use tokio::test;
 
 const SECRET: &str = "correct-horse-battery";
 const TOKEN: &str = "sk-abcdefghijklmnopqrstuvwx";
 
-async fn house() -> House {
-    let plan = Plan {
+async fn host() -> TestHost {
+    let plan = TestHostBuilder {
         redactor: Redactor::new([("db", SECRET)].into_iter()),
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
     plan.build().await
 }
 
 /// Everything the store holds of a run, as text.
-async fn stored(house: &House, run: &RunId) -> String {
+async fn stored(host: &TestHost, run: &RunId) -> String {
     let stream = StreamId::of_run(run);
-    let slice = house.store.events(&stream, None, usize::MAX).await;
-    let snapshot = house.store.snapshot(&stream).await;
-    let row = house.store.run(&tenant(), run).await;
+    let slice = host.store.events(&stream, None, usize::MAX).await;
+    let snapshot = host.store.snapshot(&stream).await;
+    let row = host.store.run(&tenant(), run).await;
     let bodies: Vec<String> = slice
         .expect("the store answers")
         .events
@@ -43,65 +46,65 @@ async fn stored(house: &House, run: &RunId) -> String {
 }
 
 #[test(start_paused = true)]
-async fn a_secret_in_inputs_and_outputs_is_taken_out_before_it_is_stored() {
-    let house = house().await;
+async fn secret_in_inputs_and_outputs_is_redacted_before_it_is_stored() {
+    let host = host().await;
     let flow = wf("echo")
         .node("echo", "core.identity", json!({}))
         .delay("nap", 1_000)
         .path("echo nap");
-    house.register(flow).await;
+    host.register(flow).await;
     let inputs = json!({"deep": [{"password": SECRET}], "header": format!("x {TOKEN}")});
-    let run = house.create("echo", inputs).await;
-    let text = stored(&house, &run).await;
+    let run = host.create("echo", inputs).await;
+    let text = stored(&host, &run).await;
     assert!(!text.contains(SECRET) && !text.contains(TOKEN), "{text}");
     assert!(text.contains("[REDACTED:db]"));
     // Still in memory, where the run was decided with the secret in it.
-    let shown = house.runtime.observe(&tenant(), &run).await;
+    let shown = host.runtime.observe(&tenant(), &run).await;
     let shown = shown.expect("the store answers").expect("the run exists");
-    assert_eq!(shown.view, house.folded(&run).await.view());
-    assert_eq!(house.ended(&run).await, RunStatus::Completed);
-    let ended = house.runtime.observe(&tenant(), &run).await;
+    assert_eq!(shown.view, host.folded(&run).await.view());
+    assert_eq!(host.ended(&run).await, RunStatus::Completed);
+    let ended = host.runtime.observe(&tenant(), &run).await;
     let ended = ended.expect("the store answers").expect("the run exists");
-    assert_eq!(ended.view, house.folded(&run).await.view());
+    assert_eq!(ended.view, host.folded(&run).await.view());
 }
 
 #[test(start_paused = true)]
 async fn a_secret_reaches_neither_the_outbox_nor_a_child() {
-    let plan = Plan {
+    let plan = TestHostBuilder {
         redactor: Redactor::new([("db", SECRET)].into_iter()),
-        script: Script {
-            trouble: 0,
-            broken: 0,
-            slowest_ms: 60_000,
+        call_faults: CallFaults {
+            retryable_percent: 0,
+            permanent_percent: 0,
+            max_latency_ms: 60_000,
         },
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
-    let house = plan.build().await;
+    let host = plan.build().await;
     let bound = json!({"type": "variable", "variableName": "v"});
     let child = wf("child").variable("v", json!("")).delay("nap", 10);
-    house.register(child).await;
+    host.register(child).await;
     let flow = wf("calls")
         .variable("v", json!(""))
         .http("call", 1)
         .port("body", bound)
         .call("sub", "child", json!({"inputMapping": {"v": "v"}}));
-    house.register(flow).await;
-    let parent = house.create("calls", json!({"v": SECRET})).await;
-    let child = &children(&house.log(&parent).await)[0];
-    let inputs = house.folded(child).await.view().inputs;
+    host.register(flow).await;
+    let parent = host.create("calls", json!({"v": SECRET})).await;
+    let child = &children(&host.log(&parent).await)[0];
+    let inputs = host.folded(child).await.view().inputs;
     assert_eq!(inputs["v"], "[REDACTED:db]");
     let now = Timestamp(i64::MAX);
     let mut entries = Vec::new();
     for class in WorkClass::ALL {
-        let lanes = house.store.due_lanes(lanes_due(class, now)).await;
+        let lanes = host.store.due_lanes(lanes_due(class, now)).await;
         let lanes = lanes.expect("the store answers");
         let request = LeaseRequest {
             owner: "test".to_owned(),
             now,
             until: now,
-            takes: lanes.into_iter().map(|due| (due.lane, 10)).collect(),
+            lane_limits: lanes.into_iter().map(|due| (due.lane, 10)).collect(),
         };
-        entries.extend(house.store.lease(request).await.expect("the store answers"));
+        entries.extend(host.store.lease(request).await.expect("the store answers"));
     }
     assert!(entries.iter().all(|entry| !entry.body.contains(SECRET)));
     let masked = entries.iter().filter(|e| e.body.contains("[REDACTED:db]"));
@@ -119,43 +122,41 @@ async fn names_and_ids_that_look_like_secrets_are_left_alone() {
     let node = NodeId::new("node-of-that-name");
     let effect = logical_invocation_id(&tenant(), &run, &node, 0, "tandem:http");
     let secrets = [("node", node.as_str()), ("effect", effect.as_str())];
-    let plan = Plan {
+    let plan = TestHostBuilder {
         redactor: Redactor::new(secrets.into_iter()),
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
-    let house = plan.build().await;
-    house.register(wf("call").http(node.as_str(), 1)).await;
+    let host = plan.build().await;
+    host.register(wf("call").http(node.as_str(), 1)).await;
     let inputs = json!({"a": node, node.as_str(): {"node": [effect]}});
-    assert_eq!(house.create("call", inputs).await, run);
-    assert_eq!(house.ended(&run).await, RunStatus::Completed);
-    assert_eq!(house.world.performed()[0].effect, effect);
-    let shown = house.folded(&run).await.view();
+    assert_eq!(host.create("call", inputs).await, run);
+    assert_eq!(host.ended(&run).await, RunStatus::Completed);
+    assert_eq!(host.performer.performed()[0].effect, effect);
+    let shown = host.folded(&run).await.view();
     let clean = json!({"a": "[REDACTED:node]", "[REDACTED:node]": {"node": ["[REDACTED:effect]"]}});
     assert_eq!(serde_json::Value::Object(shown.inputs), clean);
 }
 
 #[test(start_paused = true)]
 async fn credentials_in_headers_are_not_in_the_log() {
-    let house = house().await;
+    let host = host().await;
     let config = json!({"url": "http://api.test/", "headers": {"x-key": "hunter2"}});
-    house
-        .register(wf("call").node("call", "vendor.tandem.http", config))
+    host.register(wf("call").node("call", "vendor.tandem.http", config))
         .await;
-    let run = house.create("call", json!({})).await;
-    assert_eq!(house.ended(&run).await, RunStatus::Completed);
-    assert!(!stored(&house, &run).await.contains("hunter2"));
+    let run = host.create("call", json!({})).await;
+    assert_eq!(host.ended(&run).await, RunStatus::Completed);
+    assert!(!stored(&host, &run).await.contains("hunter2"));
 }
 
 #[test(start_paused = true)]
-async fn a_tool_is_called_with_what_is_in_the_log() {
-    let house = house().await;
+async fn tool_is_called_with_the_redacted_arguments_of_the_log() {
+    let host = host().await;
     let config = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": SECRET}});
-    house
-        .register(wf("call").node("call", "core.mcp.toolCall", config))
+    host.register(wf("call").node("call", "core.mcp.toolCall", config))
         .await;
-    let run = house.create("call", json!({})).await;
-    assert_eq!(house.ended(&run).await, RunStatus::Completed);
-    let log = stored(&house, &run).await;
+    let run = host.create("call", json!({})).await;
+    assert_eq!(host.ended(&run).await, RunStatus::Completed);
+    let log = stored(&host, &run).await;
     assert!(
         !log.contains(SECRET) && log.contains("[REDACTED:db]"),
         "{log}"
@@ -163,13 +164,13 @@ async fn a_tool_is_called_with_what_is_in_the_log() {
 }
 
 #[test(start_paused = true)]
-async fn a_secret_in_pieces_is_not_stored_either() {
-    let house = house().await;
+async fn secret_split_into_pieces_is_not_stored() {
+    let host = host().await;
     let (head, tail) = SECRET.split_at(9);
     let put = json!({"action": "put", "key": "k", "valueFrom": "v", "tags": [tail, "crm"]});
     // Not declared, so it may be of any type.
     let flow = wf("pieces").node("w", "vendor.tandem.memory", put);
-    house.register(flow).await;
+    host.register(flow).await;
     // Deep inside, under names that come in another order, and between a value and its tags.
     for v in [
         json!([[{"a": [head]}], {"b": tail}]),
@@ -177,15 +178,15 @@ async fn a_secret_in_pieces_is_not_stored_either() {
         json!(format!("it begins with {head}")),
         json!(SECRET.chars().map(String::from).collect::<Vec<_>>()),
     ] {
-        let run = house.create("pieces", json!({"v": v})).await;
-        assert_eq!(house.ended(&run).await, RunStatus::Completed);
+        let run = host.create("pieces", json!({"v": v})).await;
+        assert_eq!(host.ended(&run).await, RunStatus::Completed);
         let view = MemoryView {
             tenant: tenant(),
             scope: MemoryOrigin::SHARED.to_owned(),
             start: u64::MAX,
             segments: Vec::new(),
         };
-        let rows = house
+        let rows = host
             .store
             .memory_entries(&view, &MemoryQuery::default())
             .await;
@@ -201,10 +202,10 @@ async fn a_secret_in_pieces_is_not_stored_either() {
             .filter(|c| c.is_alphabetic() || *c == '-')
             .collect();
         assert!(!in_one_go.contains(SECRET), "{v}: {text}");
-        let log = stored(&house, &run).await;
+        let log = stored(&host, &run).await;
         assert!(!log.contains(head) || v.is_string(), "{v}: {log}");
-        let folded = house.folded(&run).await.view();
-        let shown = house.runtime.observe(&tenant(), &run).await;
+        let folded = host.folded(&run).await.view();
+        let shown = host.runtime.observe(&tenant(), &run).await;
         let shown = shown.expect("the store answers").expect("the run exists");
         assert_eq!(shown.view, folded, "{v}: the log is what the run knows");
     }
@@ -226,17 +227,17 @@ const HARMLESS: [&str; 3] = [
 ];
 
 #[test(start_paused = true)]
-async fn no_text_makes_creating_deciding_or_calling_fail() {
-    let house = house().await;
+async fn no_text_makes_create_decide_or_call_fail() {
+    let host = host().await;
     let flow = wf("ask")
         .variable("v", json!(""))
         .node("gate", "core.approvalGate", json!({"title": "ok?"}))
         .http("call", 1)
         .port("body", json!({"type": "variable", "variableName": "v"}))
         .path("gate call");
-    house.register(flow).await;
+    host.register(flow).await;
     for text in HIDDEN.into_iter().chain(HARMLESS) {
-        let run = house.create("ask", json!({"v": text, text: text})).await;
+        let run = host.create("ask", json!({"v": text, text: text})).await;
         let value = json!({"action": "accept", "feedback": text, "decisionBy": text});
         let command = Command::ResolveInterrupt {
             node: NodeId::new("gate"),
@@ -244,44 +245,51 @@ async fn no_text_makes_creating_deciding_or_calling_fail() {
             value,
             by: None,
             by_link: true,
-            standing: Standing::default(),
+            decider: DeciderSnapshot::default(),
         };
-        house.submit(&run, command).await.expect("it is decided");
-        assert_eq!(house.ended(&run).await, RunStatus::Completed, "{text:?}");
-        let log = stored(&house, &run).await;
+        host.submit(&run, command).await.expect("it is decided");
+        assert_eq!(host.ended(&run).await, RunStatus::Completed, "{text:?}");
+        let log = stored(&host, &run).await;
         assert!(!log.contains(TOKEN), "{text:?}: {log}");
-        let kept = serde_json::Value::Object(house.folded(&run).await.view().inputs);
+        let stored_value = serde_json::Value::Object(host.folded(&run).await.view().inputs);
         if HARMLESS.contains(&text) {
-            assert_eq!(kept, json!({"v": text, text: text}), "stored as it is");
+            assert_eq!(
+                stored_value,
+                json!({"v": text, text: text}),
+                "stored as it is"
+            );
         } else {
-            assert!(kept.to_string().contains("[REDACTED]"), "{kept}");
+            assert!(
+                stored_value.to_string().contains("[REDACTED]"),
+                "{stored_value}"
+            );
         }
     }
 }
 
 #[test(start_paused = true)]
-async fn a_result_with_a_secret_or_with_escapes_is_taken() {
-    let house = house().await;
+async fn result_with_a_secret_or_escapes_is_accepted() {
+    let host = host().await;
     let flow = wf("pack").node("act", PACK_TYPE, json!({}));
     let flow = flow.port("v", json!({"type": "variable", "variableName": "v"}));
-    house.register(flow.variable("v", json!(""))).await;
+    host.register(flow.variable("v", json!(""))).await;
     for text in HIDDEN.into_iter().chain(HARMLESS) {
-        let run = house.create("pack", json!({"v": text})).await;
-        assert!(house.ended(&run).await.is_terminal(), "{text:?}");
-        let log = stored(&house, &run).await;
+        let run = host.create("pack", json!({"v": text})).await;
+        assert!(host.ended(&run).await.is_terminal(), "{text:?}");
+        let log = stored(&host, &run).await;
         assert!(!log.contains(TOKEN), "{text:?}: {log}");
     }
 }
 
 #[test(start_paused = true)]
-async fn a_refusal_and_the_answer_kept_for_it_quote_no_secret() {
-    let house = house().await;
+async fn refusal_and_its_stored_response_quote_no_secret() {
+    let host = host().await;
     let mut document = wf("typed").noop("n").document();
     document["configurableSchema"] =
         json!({"type": "object", "properties": {"mode": {"enum": ["a", "b"]}}});
     let tenant = tenant();
     let owner = tenant.clone().into();
-    let registered = house
+    let registered = host
         .runtime
         .register(Some(&owner), &document, Permissions::default());
     registered.await.expect("the workflow is sound");
@@ -289,33 +297,43 @@ async fn a_refusal_and_the_answer_kept_for_it_quote_no_secret() {
     let mode = [("mode".to_owned(), json!(format!("_{TOKEN}")))];
     new.request.options.configurable = Some(mode.into_iter().collect());
     let key = IdempotencyKey("typed".to_owned());
-    let answering = Answering {
+    let idempotency = IdempotencyRequest {
         key: key.clone(),
         digest: String::new(),
         render: Arc::new(|answer| match answer {
-            Answer::Refused(refusal) => Some(StoredResponse {
+            CommandOutcome::Refused(refusal) => Some(StoredResponse {
                 status: 400,
                 body: refusal.to_string(),
             }),
             _ => None,
         }),
     };
-    let refused = house.runtime.create_run(new, Some(answering)).await;
+    let refused = host.runtime.create_run(new, Some(idempotency)).await;
     let refused = refused.expect_err("it does not fit").to_string();
     assert!(!refused.contains(TOKEN), "{refused}");
-    let kept = house.store.answered(&key).await.expect("the store answers");
-    let kept = kept.expect("a refusal is kept").response.body;
-    assert!(!kept.contains(TOKEN) && kept.contains("mode"), "{kept}");
+    let stored_value = host
+        .store
+        .idempotency_record(&key)
+        .await
+        .expect("the store answers");
+    let stored_value = stored_value
+        .expect("a refusal is stored_value")
+        .response
+        .body;
+    assert!(
+        !stored_value.contains(TOKEN) && stored_value.contains("mode"),
+        "{stored_value}"
+    );
 }
 
 #[test(start_paused = true)]
-async fn the_name_of_a_scope_is_redacted_wherever_it_goes() {
-    let house = house().await;
-    house.register(wf("nap").delay("nap", 60_000)).await;
+async fn scope_name_is_redacted_everywhere() {
+    let host = host().await;
+    host.register(wf("nap").delay("nap", 60_000)).await;
     let mut new = new_run("nap", json!({}));
     new.request.scope_id = Some(format!("team_{TOKEN}"));
-    let run = house.runtime.create_run(new, None).await.expect("it runs");
-    let text = stored(&house, &run).await;
+    let run = host.runtime.create_run(new, None).await.expect("it runs");
+    let text = stored(&host, &run).await;
     assert!(!text.contains(TOKEN), "{text}");
     assert!(text.contains("scope:team_[REDACTED]"), "{text}");
 }

@@ -6,43 +6,43 @@ use std::time::Duration;
 use tandem_record::{RunId, StreamId};
 use tandem_runtime::Retention;
 use tandem_store::{Audit, ReadLog, StoredRun};
-use tandem_testkit::house::{House, Plan, new_run, tenant};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
 use tandem_testkit::wf;
 use tokio::test;
 
 const HOUR: i64 = 3600 * 1000;
 
-async fn house() -> House {
+async fn host() -> TestHost {
     let hours = |n: i64| (n * HOUR).unsigned_abs();
-    let plan = Plan {
+    let plan = TestHostBuilder {
         retention: Retention {
             default_ms: hours(1),
             tenants: [(tenant(), hours(3))].into(),
             workflows: [("brief".into(), hours(2)), ("long".into(), hours(9))].into(),
         },
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
-    let house = plan.build().await;
+    let host = plan.build().await;
     for name in ["brief", "long", "other"] {
         let flow = wf(name).node("n", "core.noop", json!({}));
-        house.register(flow).await;
+        host.register(flow).await;
     }
-    house
+    host
 }
 
-async fn stored(house: &House, run: &RunId) -> StoredRun {
-    let found = house.runtime.find_run(&tenant(), run).await;
+async fn stored(host: &TestHost, run: &RunId) -> StoredRun {
+    let found = host.runtime.find_run(&tenant(), run).await;
     found.expect("the store answers").expect("its row stays")
 }
 
 #[test(start_paused = true)]
-async fn the_most_specific_rule_decides_when_a_log_goes() {
-    let house = house().await;
+async fn most_specific_retention_rule_applies() {
+    let host = host().await;
     let mut runs = Vec::new();
     // More than are removed at once, so that those kept longer stand in the way of the others.
     for n in 0..200 {
         let workflow = ["long", "brief", "other"][n % 3];
-        let run = house.runtime.create_run(new_run(workflow, json!({})), None);
+        let run = host.runtime.create_run(new_run(workflow, json!({})), None);
         runs.push((workflow, run.await.expect("the run may start")));
     }
     for (hours, gone) in [
@@ -51,30 +51,30 @@ async fn the_most_specific_rule_decides_when_a_log_goes() {
         (1, vec!["brief", "other"]),
         (7, vec!["brief", "long", "other"]),
     ] {
-        let moved = house.runtime.advance_clock(hours * HOUR + 1).await;
+        let moved = host.runtime.advance_clock(hours * HOUR + 1).await;
         moved.expect("it moves");
-        house.elapse(1_000).await;
+        host.elapse(1_000).await;
         for (workflow, run) in &runs {
-            let stored = stored(&house, run).await;
+            let stored = stored(&host, run).await;
             let expected = gone.contains(workflow);
             assert_eq!(
                 stored.tombstone.is_some(),
                 expected,
                 "{workflow} after {hours}"
             );
-            assert_eq!(house.runtime.is_past_retention(&stored), expected);
+            assert_eq!(host.runtime.is_past_retention(&stored), expected);
         }
     }
-    house.runtime.shutdown(Duration::ZERO).await;
+    host.runtime.shutdown(Duration::ZERO).await;
 }
 
 #[test(start_paused = true)]
 async fn the_hash_of_a_removed_log_stays_in_tombstone_and_audit_log() {
-    let house = house().await;
-    let run = house.runtime.create_run(new_run("brief", json!({})), None);
+    let host = host().await;
+    let run = host.runtime.create_run(new_run("brief", json!({})), None);
     let run = run.await.expect("the run may start");
     let stream = StreamId::of_run(&run);
-    let log = house.store.events(&stream, None, usize::MAX);
+    let log = host.store.events(&stream, None, usize::MAX);
     let log = log.await.expect("the store answers").events;
     let mut hash = Sha256::new();
     for event in &log {
@@ -84,21 +84,21 @@ async fn the_hash_of_a_removed_log_stays_in_tombstone_and_audit_log() {
     let hex: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
     let expected = json!({"events": log.len(), "sha256": hex});
 
-    let moved = house.runtime.advance_clock(3 * HOUR).await;
+    let moved = host.runtime.advance_clock(3 * HOUR).await;
     moved.expect("it moves");
-    house.elapse(1_000).await;
-    let tombstone = stored(&house, &run).await.tombstone.expect("it is old");
+    host.elapse(1_000).await;
+    let tombstone = stored(&host, &run).await.tombstone.expect("it is old");
     let tombstone: Value = serde_json::from_str(&tombstone).expect("it is JSON");
     assert_eq!(tombstone["log"], expected);
-    let entries = house.store.audit_entries(0, 1000).await;
+    let entries = host.store.audit_entries(0, 1000).await;
     let entries = entries.expect("the store answers");
-    let told: Vec<Value> = entries
+    let entries_of_run: Vec<Value> = entries
         .iter()
         .map(|row| serde_json::from_slice(&row.body).expect("it is JSON"))
         .filter(|entry: &Value| entry["action"] == "run.purge")
         .collect();
-    assert_eq!(told.len(), 1, "once");
-    assert_eq!(told[0]["target"], run.as_str());
-    assert_eq!(told[0]["details"]["log"], expected);
-    house.runtime.shutdown(Duration::ZERO).await;
+    assert_eq!(entries_of_run.len(), 1, "once");
+    assert_eq!(entries_of_run[0]["target"], run.as_str());
+    assert_eq!(entries_of_run[0]["details"]["log"], expected);
+    host.runtime.shutdown(Duration::ZERO).await;
 }

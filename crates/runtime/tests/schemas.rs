@@ -7,11 +7,11 @@ use tandem_engine::definition_hash;
 use tandem_record::{RunStatus, Timestamp, WorkflowId};
 use tandem_runtime::{Permissions, RegisterError};
 use tandem_store::{Commit, DefinitionRecord, Log, RegistryChange};
-use tandem_testkit::house::{House, tenant};
-use tandem_testkit::{Flow, wf};
+use tandem_testkit::test_host::{TestHost, tenant};
+use tandem_testkit::{WorkflowBuilder, wf};
 
 /// Writes its input `value` to a channel with this schema, after a while.
-fn writes(schema: Value, default: Value) -> Flow {
+fn writes(schema: Value, default: Value) -> WorkflowBuilder {
     wf("writes")
         .variable("value", default)
         .channel("c", json!({"reducer": "replace", "schema": schema}))
@@ -25,7 +25,7 @@ fn writes(schema: Value, default: Value) -> Flow {
 }
 
 /// What a release without limits would have stored.
-async fn stored_before(house: &House, document: &Value) {
+async fn stored_before(host: &TestHost, document: &Value) {
     let change = RegistryChange::Register {
         owner: Some(tenant().into()),
         definition: DefinitionRecord {
@@ -39,35 +39,32 @@ async fn stored_before(house: &House, document: &Value) {
         registry: vec![change],
         ..Commit::default()
     };
-    house.store.commit(commit).await.expect("stored");
+    host.store.commit(commit).await.expect("stored");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_of_an_earlier_release_still_runs_and_fails_closed_at_its_schema() {
-    let house = House::new().await;
+async fn document_of_earlier_release_runs_and_fails_closed_on_invalid_schema() {
+    let host = TestHost::new().await;
     let document = writes(json!({"pattern": "(?=x|(a|a)*b)^(a|aa)+$"}), json!("")).document();
     let (tenant, permissions) = (tenant().into(), Permissions::default());
-    let today = house
-        .runtime
-        .register(Some(&tenant), &document, permissions);
+    let today = host.runtime.register(Some(&tenant), &document, permissions);
     let Err(RegisterError::Invalid(problems)) = today.await else {
         panic!("today it is refused");
     };
     assert_eq!(problems[0].path, "/channels/c/schema/pattern");
-    stored_before(&house, &document).await;
-    let run = house
+    stored_before(&host, &document).await;
+    let run = host
         .create("writes", json!({"value": "a".repeat(400_000)}))
         .await;
-    assert_eq!(house.ended(&run).await, RunStatus::Failed);
-    let folded = house.folded(&run).await;
+    assert_eq!(host.ended(&run).await, RunStatus::Failed);
+    let folded = host.folded(&run).await;
     assert_eq!(folded.error().expect("it failed").code, "schema_refused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn decisions_off_the_serving_threads_lead_to_the_same_facts() {
-    let house = House::new().await;
-    house
-        .register(writes(json!({"items": {"type": "integer"}}), json!([])))
+async fn offloaded_decisions_produce_the_same_events() {
+    let host = TestHost::new().await;
+    host.register(writes(json!({"items": {"type": "integer"}}), json!([])))
         .await;
     // Enough for a decision that is not made on a serving thread.
     for (value, status) in [
@@ -75,7 +72,7 @@ async fn decisions_off_the_serving_threads_lead_to_the_same_facts() {
         (json!(vec!["x"; 50_000]), RunStatus::Failed),
         (json!([1]), RunStatus::Completed),
     ] {
-        let run = house.create("writes", json!({"value": value})).await;
-        assert_eq!(house.ended(&run).await, status);
+        let run = host.create("writes", json!({"value": value})).await;
+        assert_eq!(host.ended(&run).await, status);
     }
 }

@@ -4,36 +4,35 @@ use serde_json::json;
 use std::time::Duration;
 use tandem_record::RunStatus;
 use tandem_store::{Outbox, ReadRuns};
-use tandem_testkit::house::{House, Plan, tenant};
-use tandem_testkit::{Script, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, tenant};
+use tandem_testkit::{CallFaults, wf};
 use tokio::test;
 
-async fn house(slowest_ms: u64) -> House {
-    let plan = Plan {
-        script: Script {
-            trouble: 0,
-            broken: 0,
-            slowest_ms,
+async fn host(max_latency_ms: u64) -> TestHost {
+    let plan = TestHostBuilder {
+        call_faults: CallFaults {
+            retryable_percent: 0,
+            permanent_percent: 0,
+            max_latency_ms,
         },
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
-    let house = plan.build().await;
-    house
-        .register(wf("call").http("call", 1).noop("after").path("call after"))
+    let host = plan.build().await;
+    host.register(wf("call").http("call", 1).noop("after").path("call after"))
         .await;
-    house
+    host
 }
 
 #[test(start_paused = true)]
-async fn what_is_under_way_is_finished_and_recorded() {
-    let house = house(2_000).await;
+async fn shutdown_finishes_and_records_running_effects() {
+    let host = host(2_000).await;
     let mut runs = Vec::new();
     for _ in 0..10 {
-        runs.push(house.create("call", json!({})).await);
+        runs.push(host.create("call", json!({})).await);
     }
-    house.elapse(1).await;
-    house.runtime.shutdown(Duration::from_secs(10)).await;
-    let left = house.store.reopen();
+    host.elapse(1).await;
+    host.runtime.shutdown(Duration::from_secs(10)).await;
+    let left = host.store.reopen();
     for run in &runs {
         let stored = left.run(&tenant(), run).await.expect("the store answers");
         assert_eq!(
@@ -45,12 +44,12 @@ async fn what_is_under_way_is_finished_and_recorded() {
 }
 
 #[test(start_paused = true)]
-async fn what_takes_too_long_is_left_to_the_next_process() {
-    let house = house(600_000).await;
-    let run = house.create("call", json!({})).await;
-    house.elapse(1).await;
-    house.runtime.shutdown(Duration::from_millis(10)).await;
-    let left = house.store.reopen();
+async fn shutdown_leaves_slow_effects_to_the_next_process() {
+    let host = host(600_000).await;
+    let run = host.create("call", json!({})).await;
+    host.elapse(1).await;
+    host.runtime.shutdown(Duration::from_millis(10)).await;
+    let left = host.store.reopen();
     let stored = left.run(&tenant(), &run).await.expect("the store answers");
     assert_eq!(
         stored.expect("the run exists").row.status,
@@ -60,9 +59,9 @@ async fn what_takes_too_long_is_left_to_the_next_process() {
 }
 
 #[test(start_paused = true)]
-async fn a_closed_house_says_so() {
-    let house = house(0).await;
-    house.runtime.shutdown(Duration::ZERO).await;
-    let refused = house.create_with("call", json!({}), None).await;
+async fn commands_after_shutdown_fail() {
+    let host = host(0).await;
+    host.runtime.shutdown(Duration::ZERO).await;
+    let refused = host.create_with("call", json!({}), None).await;
     assert!(refused.is_err());
 }

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 use tandem_record::{Seq, TenantId, Timestamp, Webhook, WebhookId};
-use tandem_runtime::{DeliveryRow, DeliveryState, MAX_WEBHOOKS, Standing, WebhookError, standing};
+use tandem_runtime::{
+    DeliveryRow, DeliveryState, MAX_WEBHOOKS, WebhookError, WebhookStatus, webhook_status,
+};
 use tandem_store::Outbox as _;
-use tandem_testkit::house::{House, Plan, new_run, tenant};
-use tandem_testkit::{Mishap, ScriptedCourier, Target, wf};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
+use tandem_testkit::{InjectedFault, ScriptedWebhookSender, TargetBehavior, wf};
 use tokio::test;
 
 const MINUTE: u64 = 60_000;
@@ -26,69 +28,72 @@ fn hook(id: &str, events: &[&str]) -> Webhook {
     }
 }
 
-async fn with_hook(id: &str) -> (House, WebhookId) {
-    let house = House::new().await;
-    let id = subscribe(&house, hook(id, &["run.completed"])).await;
-    house.register(wf("flow").noop("a")).await;
-    (house, id)
+async fn with_hook(id: &str) -> (TestHost, WebhookId) {
+    let host = TestHost::new().await;
+    let id = subscribe(&host, hook(id, &["run.completed"])).await;
+    host.register(wf("flow").noop("a")).await;
+    (host, id)
 }
 
-async fn subscribe(house: &House, hook: Webhook) -> WebhookId {
-    let registered = house.runtime.register_webhook(&hook, None).await;
+async fn subscribe(host: &TestHost, hook: Webhook) -> WebhookId {
+    let registered = host.runtime.register_webhook(&hook, None).await;
     registered.expect("there is room");
     hook.id
 }
 
-async fn log(house: &House, id: &WebhookId) -> Vec<DeliveryRow> {
-    let listed = house.runtime.webhook_deliveries(id, None, 1000).await;
+async fn log(host: &TestHost, id: &WebhookId) -> Vec<DeliveryRow> {
+    let listed = host.runtime.webhook_deliveries(id, None, 1000).await;
     let mut rows = listed.expect("the store answers").rows;
     rows.reverse();
     rows
 }
 
-async fn standing_of(house: &House, id: &WebhookId) -> Standing {
-    let found = house.runtime.webhook(&tenant(), None, id).await;
+async fn status_of(host: &TestHost, id: &WebhookId) -> WebhookStatus {
+    let found = host.runtime.webhook(&tenant(), None, id).await;
     let found = found.expect("the store answers").expect("it is registered");
-    standing(&found.health, house.runtime.clock().now())
+    webhook_status(&found.health, host.runtime.clock().now())
 }
 
 /// Moves the clock past an open circuit and lets what is due happen.
-async fn leap(house: &House) {
+async fn advance_one_hour(host: &TestHost) {
     let ms = i64::try_from(HOUR + HOUR / 4).expect("it fits");
-    house.runtime.advance_clock(ms).await.expect("it moves");
-    house.elapse(50).await;
+    host.runtime.advance_clock(ms).await.expect("it moves");
+    host.elapse(50).await;
 }
 
-fn now(house: &House) -> Timestamp {
-    house.runtime.clock().now()
+fn now(host: &TestHost) -> Timestamp {
+    host.runtime.clock().now()
 }
 
 #[test(start_paused = true)]
-async fn a_subscription_hears_what_it_asked_for_in_order() {
-    let house = House::new().await;
+async fn subscription_receives_chosen_events_in_order() {
+    let host = TestHost::new().await;
     let all = ["run.started", "node.completed", "run.completed"];
-    let everything = subscribe(&house, hook("wh-all", &all)).await;
-    let ends = subscribe(&house, hook("wh-ends", &["run.completed"])).await;
-    house.register(wf("flow").noop("a").noop("b")).await;
-    let run = house.create("flow", json!({})).await;
-    house.elapse(10).await;
-    let heard = house.courier.taken(&everything);
-    let sequences: Vec<u64> = heard.iter().map(|parcel| parcel.seq.0).collect();
+    let everything = subscribe(&host, hook("wh-all", &all)).await;
+    let ends = subscribe(&host, hook("wh-ends", &["run.completed"])).await;
+    host.register(wf("flow").noop("a").noop("b")).await;
+    let run = host.create("flow", json!({})).await;
+    host.elapse(10).await;
+    let delivered = host.webhook_sender.accepted(&everything);
+    let sequences: Vec<u64> = delivered.iter().map(|attempt| attempt.seq.0).collect();
     assert!(sequences.is_sorted(), "{sequences:?}");
-    assert_eq!(heard.len(), 4, "a start, two nodes, an end");
-    let last = house.log(&run).await.last().expect("it ended").seq;
-    let heard = house.courier.taken(&ends);
-    assert_eq!((heard.len(), heard[0].seq), (1, last));
-    assert_eq!(heard[0].parcel, format!("wh-ends:{}", run.event_id(last)));
-    let rows = log(&house, &ends).await;
+    assert_eq!(delivered.len(), 4, "a start, two nodes, an end");
+    let last = host.log(&run).await.last().expect("it ended").seq;
+    let delivered = host.webhook_sender.accepted(&ends);
+    assert_eq!((delivered.len(), delivered[0].seq), (1, last));
+    assert_eq!(
+        delivered[0].delivery_id,
+        format!("wh-ends:{}", run.event_id(last))
+    );
+    let rows = log(&host, &ends).await;
     assert_eq!(rows[0].progress.state, DeliveryState::Delivered);
     assert_eq!(rows[0].progress.outcome.as_deref(), Some("answered 200"));
-    assert_eq!(house.store.depth().await.expect("it answers"), 0);
+    assert_eq!(host.store.depth().await.expect("it answers"), 0);
 }
 
 #[test(start_paused = true)]
-async fn tenants_workspaces_and_tags_keep_events_apart() {
-    let house = House::new().await;
+async fn events_are_filtered_by_tenant_workspace_and_tags() {
+    let host = TestHost::new().await;
     let mut foreign = hook("wh-foreign", &["run.completed"]);
     foreign.tenant = "other".into();
     let mut elsewhere = hook("wh-elsewhere", &["run.completed"]);
@@ -96,271 +101,273 @@ async fn tenants_workspaces_and_tags_keep_events_apart() {
     let mut tagged = hook("wh-tagged", &["run.completed"]);
     tagged.tags = vec!["red".to_owned(), "blue".to_owned()];
     for hook in [foreign, elsewhere, tagged] {
-        subscribe(&house, hook).await;
+        subscribe(&host, hook).await;
     }
-    house.register(wf("flow").noop("a")).await;
-    house.create("flow", json!({})).await;
+    host.register(wf("flow").noop("a")).await;
+    host.create("flow", json!({})).await;
     let mut blue = new_run("flow", json!({}));
     blue.request.options.tags = Some(vec!["blue".to_owned()]);
     blue.request.owner.workspace = Some("w1".into());
-    let blue = house
+    let blue = host
         .runtime
         .create_run(blue, None)
         .await
         .expect("it may start");
-    house.elapse(10).await;
-    let heard = house.courier.carried();
-    assert_eq!(heard.len(), 1, "{heard:?}");
+    host.elapse(10).await;
+    let delivered = host.webhook_sender.attempts();
+    assert_eq!(delivered.len(), 1, "{delivered:?}");
     assert_eq!(
-        (heard[0].webhook.as_str(), &heard[0].run),
+        (delivered[0].webhook.as_str(), &delivered[0].run),
         ("wh-tagged", &blue)
     );
 }
 
 #[test(start_paused = true)]
-async fn an_hour_of_errors_delays_and_loses_nothing() {
-    let (house, id) = with_hook("wh-1").await;
-    let well_at = now(&house).plus_ms(HOUR);
-    house.courier.set(&id, Target::DownUntil(well_at));
-    let mut runs = vec![house.create("flow", json!({})).await];
-    house.elapse(30 * MINUTE).await;
-    assert_eq!(standing_of(&house, &id).await, Standing::Paused);
-    let tried = house.courier.carried().len();
+async fn deliveries_are_delayed_and_not_lost_while_a_target_is_down() {
+    let (host, id) = with_hook("wh-1").await;
+    let well_at = now(&host).plus_ms(HOUR);
+    host.webhook_sender
+        .set(&id, TargetBehavior::DownUntil(well_at));
+    let mut runs = vec![host.create("flow", json!({})).await];
+    host.elapse(30 * MINUTE).await;
+    assert_eq!(status_of(&host, &id).await, WebhookStatus::Paused);
+    let tried = host.webhook_sender.attempts().len();
     assert_eq!(tried, 4, "then the circuit is open");
     for _ in 0..20 {
-        runs.push(house.create("flow", json!({})).await);
+        runs.push(host.create("flow", json!({})).await);
     }
-    house.elapse(10 * MINUTE).await;
+    host.elapse(10 * MINUTE).await;
     assert_eq!(
-        house.courier.carried().len(),
+        host.webhook_sender.attempts().len(),
         tried,
         "nobody knocks meanwhile"
     );
-    house.elapse(HOUR).await;
-    let heard: Vec<_> = house
-        .courier
-        .taken(&id)
+    host.elapse(HOUR).await;
+    let delivered: Vec<_> = host
+        .webhook_sender
+        .accepted(&id)
         .into_iter()
         .map(|p| p.run)
         .collect();
-    assert_eq!(heard, runs, "each once, in order");
-    assert_eq!(standing_of(&house, &id).await, Standing::Active);
-    assert_eq!(log(&house, &id).await[0].progress.attempts, 5);
+    assert_eq!(delivered, runs, "each once, in order");
+    assert_eq!(status_of(&host, &id).await, WebhookStatus::Active);
+    assert_eq!(log(&host, &id).await[0].progress.attempts, 5);
 }
 
 #[test(start_paused = true)]
-async fn a_target_that_hangs_is_in_nobodys_way() {
-    let house = Plan {
+async fn hanging_target_does_not_block_other_targets() {
+    let host = TestHostBuilder {
         max_effects: 8,
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
-    let house = house.build().await;
-    let stuck = subscribe(&house, hook("wh-stuck", &["run.completed"])).await;
-    let well = subscribe(&house, hook("wh-well", &["run.completed"])).await;
-    house.courier.set(&stuck, Target::Hangs);
-    house.register(wf("call").http("a", 1)).await;
+    let host = host.build().await;
+    let stuck = subscribe(&host, hook("wh-stuck", &["run.completed"])).await;
+    let well = subscribe(&host, hook("wh-well", &["run.completed"])).await;
+    host.webhook_sender.set(&stuck, TargetBehavior::Hangs);
+    host.register(wf("call").http("a", 1)).await;
     let mut runs = Vec::new();
     for _ in 0..100 {
-        runs.push(house.create("call", json!({})).await);
+        runs.push(host.create("call", json!({})).await);
     }
-    house.elapse(1_000).await;
-    assert_eq!(house.courier.taken(&well).len(), 100);
-    assert!(house.courier.taken(&stuck).is_empty());
-    let waiting = log(&house, &stuck).await;
+    host.elapse(1_000).await;
+    assert_eq!(host.webhook_sender.accepted(&well).len(), 100);
+    assert!(host.webhook_sender.accepted(&stuck).is_empty());
+    let waiting = log(&host, &stuck).await;
     assert_eq!(waiting.len(), 100, "all of it is kept");
 }
 
 #[test(start_paused = true)]
-async fn targets_of_one_tenant_that_hang_leave_workers_to_another_tenant() {
-    let house = Plan {
+async fn hanging_targets_of_one_tenant_leave_workers_to_other_tenants() {
+    let host = TestHostBuilder {
         max_effects: 32,
-        ..Plan::default()
+        ..TestHostBuilder::default()
     };
-    let house = house.build().await;
+    let host = host.build().await;
     let document = wf("flow").noop("a").document();
     let permissions = tandem_runtime::Permissions::default();
-    let registered = house.runtime.register(None, &document, permissions).await;
+    let registered = host.runtime.register(None, &document, permissions).await;
     registered.expect("the workflow is sound");
     for n in 0..MAX_WEBHOOKS {
         let hook = Webhook {
             url: format!("https://host-{n}.example.com/in"),
             ..hook(&format!("wh-{n}"), &["run.completed"])
         };
-        let id = subscribe(&house, hook).await;
-        house.courier.set(&id, Target::Hangs);
+        let id = subscribe(&host, hook).await;
+        host.webhook_sender.set(&id, TargetBehavior::Hangs);
     }
     let other = TenantId::new("other");
     let theirs = Webhook {
         tenant: other.clone(),
         ..hook("wh-theirs", &["run.completed"])
     };
-    let theirs = subscribe(&house, theirs).await;
-    house.create("flow", json!({})).await;
-    house.elapse(10).await;
+    let theirs = subscribe(&host, theirs).await;
+    host.create("flow", json!({})).await;
+    host.elapse(10).await;
     let mut new = new_run("flow", json!({}));
     new.request.owner.tenant = other;
-    let created = house.runtime.create_run(new, None).await;
+    let created = host.runtime.create_run(new, None).await;
     created.expect("the run may start");
-    house.elapse(500).await;
-    assert_eq!(house.courier.taken(&theirs).len(), 1);
+    host.elapse(500).await;
+    assert_eq!(host.webhook_sender.accepted(&theirs).len(), 1);
 }
 
 #[test(start_paused = true)]
-async fn nothing_follows_a_deletion() {
-    let (house, id) = with_hook("wh-1").await;
-    house.courier.set(&id, Target::Hangs);
-    house.create("flow", json!({})).await;
-    house.elapse(10).await;
-    let found = house.runtime.webhook(&tenant(), None, &id).await;
+async fn deleted_webhook_receives_nothing() {
+    let (host, id) = with_hook("wh-1").await;
+    host.webhook_sender.set(&id, TargetBehavior::Hangs);
+    host.create("flow", json!({})).await;
+    host.elapse(10).await;
+    let found = host.runtime.webhook(&tenant(), None, &id).await;
     let found = found.expect("the store answers").expect("it is registered");
-    let deleted = house.runtime.delete_webhook(&found.webhook, None).await;
+    let deleted = host.runtime.delete_webhook(&found.webhook, None).await;
     deleted.expect("it was there");
-    house.create("flow", json!({})).await;
-    house.elapse(2 * HOUR).await;
+    host.create("flow", json!({})).await;
+    host.elapse(2 * HOUR).await;
     assert!(
-        house.courier.carried().is_empty(),
+        host.webhook_sender.attempts().is_empty(),
         "not even the one under way"
     );
-    assert_eq!(house.store.depth().await.expect("it answers"), 0);
-    let again = house.runtime.delete_webhook(&found.webhook, None).await;
+    assert_eq!(host.store.depth().await.expect("it answers"), 0);
+    let again = host.runtime.delete_webhook(&found.webhook, None).await;
     assert!(matches!(again, Err(WebhookError::NotFound)));
 }
 
 #[test(start_paused = true)]
-async fn a_death_after_the_delivery_repeats_it_under_the_same_id() {
-    let (house, id) = with_hook("wh-1").await;
-    house.faults.next([Mishap::None, Mishap::CrashesBefore]);
-    house.create("flow", json!({})).await;
-    house.faults.crashed().await;
-    let next = Plan {
-        store: house.store.reopen(),
-        courier: house.courier.clone(),
-        ..Plan::default()
+async fn crash_after_delivery_repeats_it_under_the_same_id() {
+    let (host, id) = with_hook("wh-1").await;
+    host.faults
+        .next([InjectedFault::None, InjectedFault::CrashesBefore]);
+    host.create("flow", json!({})).await;
+    host.faults.crashed().await;
+    let next = TestHostBuilder {
+        store: host.store.reopen(),
+        webhook_sender: host.webhook_sender.clone(),
+        ..TestHostBuilder::default()
     };
     let next = next.build().await;
     next.elapse(10).await;
-    let heard = next.courier.taken(&id);
-    assert_eq!(heard.len(), 2, "at least once");
-    assert_eq!(heard[0].parcel, heard[1].parcel);
+    let delivered = next.webhook_sender.accepted(&id);
+    assert_eq!(delivered.len(), 2, "at least once");
+    assert_eq!(delivered[0].delivery_id, delivered[1].delivery_id);
     let rows = log(&next, &id).await;
     assert_eq!(rows[0].progress.state, DeliveryState::Delivered);
 }
 
 #[test(start_paused = true)]
-async fn a_death_before_the_delivery_loses_nothing() {
-    let (house, id) = with_hook("wh-1").await;
-    house.courier.set(&id, Target::Hangs);
-    house.create("flow", json!({})).await;
-    house.elapse(10).await;
-    house.runtime.shutdown(std::time::Duration::ZERO).await;
-    let next = Plan {
-        store: house.store.reopen(),
-        courier: std::sync::Arc::new(ScriptedCourier::default()),
-        ..Plan::default()
+async fn crash_before_delivery_loses_nothing() {
+    let (host, id) = with_hook("wh-1").await;
+    host.webhook_sender.set(&id, TargetBehavior::Hangs);
+    host.create("flow", json!({})).await;
+    host.elapse(10).await;
+    host.runtime.shutdown(std::time::Duration::ZERO).await;
+    let next = TestHostBuilder {
+        store: host.store.reopen(),
+        webhook_sender: std::sync::Arc::new(ScriptedWebhookSender::default()),
+        ..TestHostBuilder::default()
     };
     let next = next.build().await;
     next.elapse(HOUR).await;
-    assert_eq!(next.courier.taken(&id).len(), 1);
+    assert_eq!(next.webhook_sender.accepted(&id).len(), 1);
 }
 
 #[test(start_paused = true)]
-async fn a_record_the_store_did_not_take_is_no_reason_to_deliver_again() {
-    for mishap in [Mishap::FailsBefore, Mishap::FailsAfter] {
-        let (house, id) = with_hook("wh-1").await;
-        house.faults.next([Mishap::None, mishap, mishap]);
-        house.create("flow", json!({})).await;
-        house.elapse(MINUTE).await;
-        assert_eq!(house.courier.carried().len(), 1, "{mishap:?}");
+async fn failed_record_of_a_delivery_does_not_repeat_the_delivery() {
+    for fault in [InjectedFault::FailsBefore, InjectedFault::FailsAfter] {
+        let (host, id) = with_hook("wh-1").await;
+        host.faults.next([InjectedFault::None, fault, fault]);
+        host.create("flow", json!({})).await;
+        host.elapse(MINUTE).await;
+        assert_eq!(host.webhook_sender.attempts().len(), 1, "{fault:?}");
         assert_eq!(
-            log(&house, &id).await[0].progress.state,
+            log(&host, &id).await[0].progress.state,
             DeliveryState::Delivered
         );
     }
 }
 
 #[test(start_paused = true)]
-async fn what_comes_in_while_the_work_is_put_away_is_not_left_behind() {
-    let (house, id) = with_hook("wh-1").await;
+async fn delivery_added_while_the_outbox_entry_is_removed_is_still_sent() {
+    let (host, id) = with_hook("wh-1").await;
     // The run, the record of its delivery, and the end of the work, which takes its time.
-    let slow = Mishap::SlowBefore(50);
-    house.faults.next([Mishap::None, Mishap::None, slow]);
-    house.create("flow", json!({})).await;
-    house.elapse(10).await;
-    assert_eq!(house.courier.taken(&id).len(), 1);
-    house.create("flow", json!({})).await;
-    house.elapse(100).await;
-    assert_eq!(house.courier.taken(&id).len(), 2);
+    let slow = InjectedFault::SlowBefore(50);
+    host.faults
+        .next([InjectedFault::None, InjectedFault::None, slow]);
+    host.create("flow", json!({})).await;
+    host.elapse(10).await;
+    assert_eq!(host.webhook_sender.accepted(&id).len(), 1);
+    host.create("flow", json!({})).await;
+    host.elapse(100).await;
+    assert_eq!(host.webhook_sender.accepted(&id).len(), 2);
 }
 
 #[test(start_paused = true)]
-async fn one_event_nobody_takes_ends_as_a_dead_letter_and_stops_no_other() {
-    let house = House::new().await;
-    let id = subscribe(&house, hook("wh-1", &["run.started", "run.completed"])).await;
-    house.courier.set(&id, Target::Poisoned(Seq(0)));
-    house.register(wf("flow").noop("a")).await;
-    house.create("flow", json!({})).await;
-    house.elapse(MINUTE).await;
+async fn rejected_event_becomes_a_dead_letter_and_does_not_block_others() {
+    let host = TestHost::new().await;
+    let id = subscribe(&host, hook("wh-1", &["run.started", "run.completed"])).await;
+    host.webhook_sender
+        .set(&id, TargetBehavior::Poisoned(Seq(0)));
+    host.register(wf("flow").noop("a")).await;
+    host.create("flow", json!({})).await;
+    host.elapse(MINUTE).await;
     for _ in 0..24 {
-        leap(&house).await;
+        advance_one_hour(&host).await;
     }
-    let rows = log(&house, &id).await;
+    let rows = log(&host, &id).await;
     assert_eq!(rows[0].progress.state, DeliveryState::Dead);
     assert_eq!(rows[0].progress.attempts, 24);
     assert_eq!(rows[0].progress.outcome.as_deref(), Some("answered 500"));
     assert_eq!(rows[1].progress.state, DeliveryState::Delivered);
-    let found = house.runtime.webhook(&tenant(), None, &id).await;
+    let found = host.runtime.webhook(&tenant(), None, &id).await;
     let found = found.expect("the store answers").expect("it is registered");
-    house.courier.set(&id, Target::Well);
-    house
-        .runtime
+    host.webhook_sender.set(&id, TargetBehavior::Healthy);
+    host.runtime
         .redeliver(&found, 1, None)
         .await
         .expect("it is in the log");
-    house.elapse(2 * HOUR).await;
+    host.elapse(2 * HOUR).await;
     assert_eq!(
-        log(&house, &id).await[0].progress.state,
+        log(&host, &id).await[0].progress.state,
         DeliveryState::Delivered
     );
 }
 
 #[test(start_paused = true)]
-async fn a_target_that_is_gone_for_days_ends_the_subscription() {
-    let (house, id) = with_hook("wh-1").await;
-    house
-        .courier
-        .set(&id, Target::DownUntil(Timestamp(i64::MAX)));
+async fn target_down_for_days_fails_the_subscription() {
+    let (host, id) = with_hook("wh-1").await;
+    host.webhook_sender
+        .set(&id, TargetBehavior::DownUntil(Timestamp(i64::MAX)));
     for _ in 0..110 {
-        house.create("flow", json!({})).await;
-        leap(&house).await;
+        host.create("flow", json!({})).await;
+        advance_one_hour(&host).await;
     }
-    assert_eq!(standing_of(&house, &id).await, Standing::Failed);
-    let tried = house.courier.carried().len();
+    assert_eq!(status_of(&host, &id).await, WebhookStatus::Failed);
+    let tried = host.webhook_sender.attempts().len();
     assert!((100..200).contains(&tried), "{tried}");
-    house.create("flow", json!({})).await;
-    leap(&house).await;
-    assert_eq!(house.courier.carried().len(), tried);
-    let rows = log(&house, &id).await;
+    host.create("flow", json!({})).await;
+    advance_one_hour(&host).await;
+    assert_eq!(host.webhook_sender.attempts().len(), tried);
+    let rows = log(&host, &id).await;
     assert!(
         rows.iter()
             .all(|row| row.progress.state == DeliveryState::Dead)
     );
-    assert_eq!(house.store.depth().await.expect("it answers"), 0);
-    let found = house.runtime.webhook(&tenant(), None, &id).await;
+    assert_eq!(host.store.depth().await.expect("it answers"), 0);
+    let found = host.runtime.webhook(&tenant(), None, &id).await;
     let found = found.expect("the store answers").expect("it is registered");
-    let again = house.runtime.redeliver(&found, 1, None).await;
+    let again = host.runtime.redeliver(&found, 1, None).await;
     assert!(matches!(again, Err(WebhookError::Failed)));
 }
 
 #[test(start_paused = true)]
-async fn a_tenant_has_only_so_many() {
-    let house = House::new().await;
+async fn webhooks_per_tenant_are_limited() {
+    let host = TestHost::new().await;
     for i in 0..MAX_WEBHOOKS {
-        subscribe(&house, hook(&format!("wh-{i}"), &["run.completed"])).await;
+        subscribe(&host, hook(&format!("wh-{i}"), &["run.completed"])).await;
     }
     let one_more = hook("wh-more", &["run.completed"]);
-    let refused = house.runtime.register_webhook(&one_more, None).await;
+    let refused = host.runtime.register_webhook(&one_more, None).await;
     assert!(matches!(refused, Err(WebhookError::TooMany)));
     let mut other = one_more;
     other.tenant = "other".into();
-    subscribe(&house, other).await;
+    subscribe(&host, other).await;
 }

@@ -11,7 +11,7 @@ use crate::limits::{
     MAX_WORK,
 };
 use crate::measure::Shape;
-use crate::refused::Refused;
+use crate::refusal::SchemaRefusal;
 
 /// Work for a value, for a byte, and for everything below. Then schemas applied inside each other
 /// down to this depth.
@@ -106,7 +106,7 @@ pub(crate) struct Estimate {
 }
 
 impl Costs {
-    pub(crate) fn of(graph: &Graph) -> Result<Self, Refused> {
+    pub(crate) fn of(graph: &Graph) -> Result<Self, SchemaRefusal> {
         let order = in_place_order(&graph.parts)?;
         let mut costs = Self {
             fits: Vec::new(),
@@ -139,7 +139,7 @@ impl Costs {
         Ok(costs)
     }
 
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), SchemaRefusal> {
         let levels = if self.ends {
             self.fits.len()
         } else {
@@ -150,7 +150,7 @@ impl Costs {
             let message = "checking a single value would take too much work: combinators or \
                            references are nested so that the work multiplies; use fewer \
                            alternatives inside each other";
-            return Err(Refused::new("", message));
+            return Err(SchemaRefusal::new("", message));
         }
         Ok(())
     }
@@ -275,7 +275,7 @@ fn children(part: &Part, depth: usize, work: impl Fn(usize) -> Work) -> ByKind {
 
 /// Parts in an order in which each comes after those it applies in place. There is none if a part
 /// applies itself to the same value.
-fn in_place_order(parts: &[Part]) -> Result<Vec<usize>, Refused> {
+fn in_place_order(parts: &[Part]) -> Result<Vec<usize>, SchemaRefusal> {
     let mut visit = Visit {
         parts,
         marks: vec![Mark::New; parts.len()],
@@ -301,7 +301,7 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    fn part(&mut self, index: usize, chain: usize) -> Result<(), Refused> {
+    fn part(&mut self, index: usize, chain: usize) -> Result<(), SchemaRefusal> {
         let part = &self.parts[index];
         match self.marks[index] {
             Mark::Done => return Ok(()),
@@ -309,7 +309,7 @@ impl Visit<'_> {
             Mark::Open => {
                 let message = "the schema refers to itself without going down into the value; a \
                                recursive reference belongs under \"properties\" or \"items\"";
-                return Err(Refused::new(&part.at, message));
+                return Err(SchemaRefusal::new(&part.at, message));
             }
         }
         if chain >= MAX_CHAIN {
@@ -317,7 +317,7 @@ impl Visit<'_> {
                 "more than {MAX_CHAIN} schemas apply to the same value inside each other; use fewer \
                  references and combinators"
             );
-            return Err(Refused::new(&part.at, message));
+            return Err(SchemaRefusal::new(&part.at, message));
         }
         self.marks[index] = Mark::Open;
         for (target, _) in &part.in_place {

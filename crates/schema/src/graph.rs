@@ -5,7 +5,7 @@
 
 use crate::limits::{Budget, KEYWORD, MAX_SCHEMA_DEPTH};
 use crate::pattern;
-use crate::refused::Refused;
+use crate::refusal::SchemaRefusal;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,13 +49,13 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    pub(crate) fn read(schema: &Value, budget: &mut Budget) -> Result<Self, Refused> {
+    pub(crate) fn read(schema: &Value, budget: &mut Budget) -> Result<Self, SchemaRefusal> {
         budget.take_schema_bytes(size(schema, 0)?)?;
         let mut reader = Reader {
             root: schema,
             base: base(schema),
             anchors: HashMap::new(),
-            known: HashMap::new(),
+            part_by_address: HashMap::new(),
             waiting: Vec::new(),
             patterns: BTreeMap::new(),
             graph: Self {
@@ -76,10 +76,10 @@ impl Graph {
 }
 
 /// About as many bytes as the schema has as text.
-fn size(value: &Value, depth: usize) -> Result<usize, Refused> {
+fn size(value: &Value, depth: usize) -> Result<usize, SchemaRefusal> {
     if depth > MAX_SCHEMA_DEPTH {
         let message = format!("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels");
-        return Err(Refused::new("", message));
+        return Err(SchemaRefusal::new("", message));
     }
     Ok(match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 6,
@@ -135,7 +135,7 @@ struct Reader<'a, 'b> {
     base: Option<&'a str>,
     anchors: HashMap<&'a str, Vec<&'a Value>>,
     /// Parts by the address of their schema.
-    known: HashMap<*const Value, usize>,
+    part_by_address: HashMap<*const Value, usize>,
     waiting: Vec<(usize, &'a Value)>,
     /// Parts that use each pattern: on text, and on names of members.
     patterns: BTreeMap<&'a str, Uses>,
@@ -151,14 +151,14 @@ struct Uses {
 
 impl<'a> Reader<'a, '_> {
     /// The part of a schema, read later if it is new.
-    fn part(&mut self, schema: &'a Value, at: String) -> Result<usize, Refused> {
+    fn part(&mut self, schema: &'a Value, at: String) -> Result<usize, SchemaRefusal> {
         let address = std::ptr::from_ref(schema);
-        if let Some(known) = self.known.get(&address) {
+        if let Some(known) = self.part_by_address.get(&address) {
             return Ok(*known);
         }
         self.budget.take_subschema(&at)?;
         let index = self.graph.parts.len();
-        self.known.insert(address, index);
+        self.part_by_address.insert(address, index);
         self.graph.parts.push(Part {
             at,
             value_work: KEYWORD,
@@ -168,7 +168,7 @@ impl<'a> Reader<'a, '_> {
         Ok(index)
     }
 
-    fn read(&mut self, index: usize, schema: &'a Value) -> Result<(), Refused> {
+    fn read(&mut self, index: usize, schema: &'a Value) -> Result<(), SchemaRefusal> {
         let Some(keywords) = schema.as_object() else {
             return Ok(());
         };
@@ -187,7 +187,7 @@ impl<'a> Reader<'a, '_> {
         index: usize,
         keywords: &Map<String, Value>,
         at: &str,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SchemaRefusal> {
         let id = keywords.get("$id").or_else(|| {
             let old = self.root.get("$schema").and_then(Value::as_str);
             old.filter(|draft| draft.contains("draft-04"))?;
@@ -197,7 +197,7 @@ impl<'a> Reader<'a, '_> {
         if index > 0 && id.is_some_and(|id| !id.starts_with('#')) {
             let message = "a schema inside another has no identifier of its own here; remove \
                            \"$id\" and refer to it as \"#/$defs/…\"";
-            return Err(Refused::new(at, message));
+            return Err(SchemaRefusal::new(at, message));
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl<'a> Reader<'a, '_> {
         keyword: &str,
         value: &'a Value,
         at: String,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SchemaRefusal> {
         let part = &mut self.graph.parts[index];
         part.value_work = part.value_work.saturating_add(KEYWORD);
         match keyword {
@@ -310,7 +310,7 @@ impl<'a> Reader<'a, '_> {
         value: &'a Value,
         at: &str,
         how: InPlace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SchemaRefusal> {
         for (i, schema) in value.as_array().into_iter().flatten().enumerate() {
             self.in_place(index, schema, below(at, &i.to_string()), how)?;
         }
@@ -323,13 +323,18 @@ impl<'a> Reader<'a, '_> {
         schema: &'a Value,
         at: String,
         how: InPlace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SchemaRefusal> {
         let target = self.part(schema, at)?;
         self.graph.parts[index].in_place.push((target, how));
         Ok(())
     }
 
-    fn reference(&mut self, index: usize, value: &'a Value, at: String) -> Result<(), Refused> {
+    fn reference(
+        &mut self,
+        index: usize,
+        value: &'a Value,
+        at: String,
+    ) -> Result<(), SchemaRefusal> {
         let Some(reference) = value.as_str() else {
             return Ok(());
         };
@@ -349,7 +354,7 @@ impl<'a> Reader<'a, '_> {
                 "{reference:?} is not found in this schema; references lead to a place of the same \
                  schema, for example \"#/$defs/…\""
             );
-            return Err(Refused::new(at, message));
+            return Err(SchemaRefusal::new(at, message));
         }
         for target in targets {
             self.in_place(index, target, at.clone(), InPlace::Plain)?;
@@ -358,7 +363,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Patterns are compiled last: a schema with too many of them is refused before that.
-    fn measure_patterns(&mut self) -> Result<(), Refused> {
+    fn measure_patterns(&mut self) -> Result<(), SchemaRefusal> {
         for (text, uses) in &self.patterns {
             let user = uses.on_text.first().or(uses.on_names.first());
             let at = user.map_or("", |index| self.graph.parts[*index].at.as_str());

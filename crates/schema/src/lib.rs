@@ -19,7 +19,7 @@ mod limits;
 mod measure;
 mod meter;
 mod pattern;
-mod refused;
+mod refusal;
 mod schema;
 
 pub use jsonschema::ValidationError;
@@ -27,8 +27,8 @@ pub use jsonschema::error::ValidationErrorKind;
 pub use limits::{Budget, MAX_PATTERNS, MAX_WORK};
 pub use meter::Meter;
 pub use pattern::Pattern;
-pub use refused::Refused;
-pub use schema::{Failure, Schema, brief};
+pub use refusal::SchemaRefusal;
+pub use schema::{Schema, ValidationFailure, short_message};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! How large a schema may be, and what its evaluation may cost.
 
-use crate::refused::Refused;
+use crate::refusal::SchemaRefusal;
 
 /// Work of one evaluation. About a second in an optimised build at worst.
 pub const MAX_WORK: u64 = 1_000_000_000;
@@ -64,26 +64,30 @@ impl Default for Budget {
 }
 
 impl Budget {
-    pub(crate) fn take_schema_bytes(&mut self, bytes: usize) -> Result<(), Refused> {
+    pub(crate) fn take_schema_bytes(&mut self, bytes: usize) -> Result<(), SchemaRefusal> {
         let message = format!("the schemas of one document have at most {MAX_SCHEMA_BYTES} bytes");
         take(&mut self.schema_bytes, bytes, "", message)
     }
 
-    pub(crate) fn take_subschema(&mut self, at: &str) -> Result<(), Refused> {
+    pub(crate) fn take_subschema(&mut self, at: &str) -> Result<(), SchemaRefusal> {
         let message = format!("the schemas of one document have at most {MAX_SUBSCHEMAS} parts");
         take(&mut self.subschemas, 1, at, message)
     }
 
-    pub(crate) fn take_pattern(&mut self, at: &str) -> Result<(), Refused> {
+    pub(crate) fn take_pattern(&mut self, at: &str) -> Result<(), SchemaRefusal> {
         if self.patterns_too_large {
-            return Err(Refused::new(at, too_large_patterns()));
+            return Err(SchemaRefusal::new(at, too_large_patterns()));
         }
         let message =
             format!("one document has at most {MAX_PATTERNS} patterns; leave out or merge some");
         take(&mut self.patterns, 1, at, message)
     }
 
-    pub(crate) fn take_pattern_bytes(&mut self, bytes: usize, at: &str) -> Result<(), Refused> {
+    pub(crate) fn take_pattern_bytes(
+        &mut self,
+        bytes: usize,
+        at: &str,
+    ) -> Result<(), SchemaRefusal> {
         let taken = take(&mut self.pattern_bytes, bytes, at, too_large_patterns());
         self.patterns_too_large |= taken.is_err();
         taken
@@ -97,12 +101,12 @@ fn too_large_patterns() -> String {
     )
 }
 
-fn take(left: &mut usize, wanted: usize, at: &str, message: String) -> Result<(), Refused> {
-    match left.checked_sub(wanted) {
+fn take(left: &mut usize, amount: usize, at: &str, message: String) -> Result<(), SchemaRefusal> {
+    match left.checked_sub(amount) {
         Some(rest) => {
             *left = rest;
             Ok(())
         }
-        None => Err(Refused::new(at, message)),
+        None => Err(SchemaRefusal::new(at, message)),
     }
 }

@@ -14,7 +14,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub fn up_to(allowed: u64) -> Self {
+    pub fn with_limit(allowed: u64) -> Self {
         Self {
             allowed,
             spent: AtomicU64::new(0),
@@ -25,7 +25,7 @@ impl Meter {
 
     /// Lets every evaluation through. Each is still bounded by itself.
     pub fn unlimited() -> Self {
-        Self::up_to(u64::MAX)
+        Self::with_limit(u64::MAX)
     }
 
     /// Work of the evaluations that were let through.
@@ -48,7 +48,7 @@ impl Meter {
     }
 
     /// Only one thread uses a meter; it is shared because the state around it is.
-    pub(crate) fn admits(&self, work: u64) -> bool {
+    pub(crate) fn try_spend(&self, work: u64) -> bool {
         let spent = self.spent().saturating_add(work);
         if spent > self.allowed {
             self.exceeded.store(true, Ordering::Relaxed);

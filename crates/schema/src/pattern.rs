@@ -5,8 +5,8 @@ use crate::limits::{
     PATTERN_STEP,
 };
 use crate::meter::Meter;
-use crate::refused::Refused;
-use crate::schema::Failure;
+use crate::refusal::SchemaRefusal;
+use crate::schema::ValidationFailure;
 use regex::{Regex, RegexBuilder};
 use regex_automata::nfa::thompson::{Compiler, NFA};
 
@@ -20,26 +20,26 @@ pub(crate) struct PatternCost {
 
 /// Compiles a pattern to learn what it costs. Nothing of it is kept: the validator compiles it again
 /// in its own way, under the same size limit.
-pub(crate) fn check(pattern: &str, at: &str) -> Result<PatternCost, Refused> {
+pub(crate) fn check(pattern: &str, at: &str) -> Result<PatternCost, SchemaRefusal> {
     let shown = shorten(pattern);
     if pattern.len() > MAX_PATTERN_TEXT {
         let message = format!("the pattern {shown:?} has more than {MAX_PATTERN_TEXT} bytes");
-        return Err(Refused::new(at, message));
+        return Err(SchemaRefusal::new(at, message));
     }
     if let Some(what) = not_linear(pattern) {
         let message = format!(
             "the pattern {shown:?} uses {what}, which cannot be matched in linear time; write it \
              without, for example as several schemas under \"allOf\" or \"not\""
         );
-        return Err(Refused::new(at, message));
+        return Err(SchemaRefusal::new(at, message));
     }
     let unusable = || {
         let message = format!("the pattern {shown:?} is not a regular expression of this host");
-        Refused::new(at, message)
+        SchemaRefusal::new(at, message)
     };
     let translated = jsonschema_regex::to_rust_regex(pattern).map_err(|()| unusable())?;
     measure(&translated).map_err(|message| match message {
-        Some(message) => Refused::new(at, message),
+        Some(message) => SchemaRefusal::new(at, message),
         None => unusable(),
     })
 }
@@ -75,11 +75,11 @@ pub struct Pattern {
 
 impl Pattern {
     /// Without a budget for a document that was accepted before there was one.
-    pub fn compile(pattern: &str, mut budget: Option<&mut Budget>) -> Result<Self, Refused> {
+    pub fn compile(pattern: &str, mut budget: Option<&mut Budget>) -> Result<Self, SchemaRefusal> {
         if let Some(budget) = &mut budget {
             budget.take_pattern("")?;
         }
-        let unusable = |why: String| Refused::new("", format!("not a usable pattern: {why}"));
+        let unusable = |why: String| SchemaRefusal::new("", format!("not a usable pattern: {why}"));
         let cost = measure(pattern).map_err(|why| {
             let syntax = || Regex::new(pattern).err().map(|error| error.to_string());
             unusable(why.or_else(syntax).unwrap_or_default())
@@ -104,15 +104,15 @@ impl Pattern {
         4 * self.bytes + PATTERN_CACHE_BYTES / 8
     }
 
-    pub fn matches(&self, text: &str, meter: &Meter) -> Result<bool, Failure<()>> {
+    pub fn matches(&self, text: &str, meter: &Meter) -> Result<bool, ValidationFailure<()>> {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         let work = self.work.saturating_mul(bytes);
         if work > MAX_WORK {
             meter.refuse();
-            return Err(Failure::TooMuchWork);
+            return Err(ValidationFailure::TooMuchWork);
         }
-        if !meter.admits(work) {
-            return Err(Failure::PutOff);
+        if !meter.try_spend(work) {
+            return Err(ValidationFailure::Deferred);
         }
         Ok(self.regex.is_match(text))
     }

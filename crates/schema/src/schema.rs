@@ -5,7 +5,7 @@ use crate::graph::Graph;
 use crate::limits::{Budget, MAX_BACKWARD_BYTES, MAX_WORK, PATTERN_CACHE_BYTES};
 use crate::measure::Shape;
 use crate::meter::Meter;
-use crate::refused::Refused;
+use crate::refusal::SchemaRefusal;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use std::fmt::{self, Write};
@@ -26,29 +26,29 @@ enum Form {
         own: bool,
     },
     /// Accepted by an earlier version of the host. No value fits.
-    Refused(Refused),
+    Refused(SchemaRefusal),
 }
 
 /// Why a value does not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure<T> {
+pub enum ValidationFailure<T> {
     Errors(Vec<T>),
     /// It does not fit, and saying where would take too much work.
     Unlisted,
     /// Checking it would take too much work. It was not checked.
     TooMuchWork,
     /// The schema itself is not accepted any more.
-    SchemaRefused(Refused),
+    SchemaRefused(SchemaRefusal),
     /// There is not enough time left where this was asked; the [`Meter`] tells. Not an answer.
-    PutOff,
+    Deferred,
 }
 
-impl<T> Failure<T> {
+impl<T> ValidationFailure<T> {
     /// The code of a failure that says nothing about the value.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Errors(_) | Self::Unlisted => None,
-            Self::TooMuchWork | Self::PutOff => Some("schema_work_exceeded"),
+            Self::TooMuchWork | Self::Deferred => Some("schema_work_exceeded"),
             Self::SchemaRefused(_) => Some("schema_refused"),
         }
     }
@@ -57,7 +57,7 @@ impl<T> Failure<T> {
     pub fn message(&self) -> String {
         match self {
             Self::Errors(_) | Self::Unlisted => "does not fit the schema".to_owned(),
-            Self::TooMuchWork | Self::PutOff => {
+            Self::TooMuchWork | Self::Deferred => {
                 "is too large or nested too deep to be checked against its schema".to_owned()
             }
             Self::SchemaRefused(why) => format!(
@@ -70,7 +70,7 @@ impl<T> Failure<T> {
 
 impl Schema {
     /// Compiles a schema within what its document may use.
-    pub fn compile(document: &Value, budget: &mut Budget) -> Result<Self, Refused> {
+    pub fn compile(document: &Value, budget: &mut Budget) -> Result<Self, SchemaRefusal> {
         let graph = Graph::read(document, budget)?;
         let costs = Costs::of(&graph)?;
         let patterns = PatternOptions::regex()
@@ -81,8 +81,8 @@ impl Schema {
             .with_pattern_options(patterns)
             .build(document)
             .map_err(|error| {
-                let message = format!("not a usable JSON Schema: {}", brief(&error));
-                Refused::new(error.instance_path().as_str(), message)
+                let message = format!("not a usable JSON Schema: {}", short_message(&error));
+                SchemaRefusal::new(error.instance_path().as_str(), message)
             })?;
         Ok(Self {
             weight: weight(&graph),
@@ -98,7 +98,7 @@ impl Schema {
     ///
     /// # Panics
     /// If it does not compile within the limits.
-    pub fn own(document: &Value) -> Self {
+    pub fn builtin(document: &Value) -> Self {
         let mut schema = Self::compile(document, &mut Budget::default())
             .unwrap_or_else(|why| panic!("a schema of the host compiles: {why} at {:?}", why.at));
         if let Form::Usable { own, .. } = &mut schema.form {
@@ -108,7 +108,7 @@ impl Schema {
     }
 
     /// Stands for a schema that was accepted once and is not any more.
-    pub fn refused(why: Refused) -> Self {
+    pub fn refused(why: SchemaRefusal) -> Self {
         Self {
             form: Form::Refused(why),
             weight: 0,
@@ -121,7 +121,7 @@ impl Schema {
     }
 
     /// Whether a value fits.
-    pub fn fits(&self, value: &Value, meter: &Meter) -> Result<bool, Failure<()>> {
+    pub fn fits(&self, value: &Value, meter: &Meter) -> Result<bool, ValidationFailure<()>> {
         let (validator, _, _) = self.admitted(value, meter)?;
         Ok(validator.is_valid(value))
     }
@@ -133,7 +133,7 @@ impl Schema {
         meter: &Meter,
         max: usize,
         describe: impl Fn(&ValidationError<'_>) -> T,
-    ) -> Result<(), Failure<T>> {
+    ) -> Result<(), ValidationFailure<T>> {
         let (validator, estimate, one_by_one) = self.admitted(value, meter)?;
         if validator.is_valid(value) {
             return Ok(());
@@ -141,12 +141,14 @@ impl Schema {
         // The crate collects all errors before it hands out the first.
         if estimate.errors.is_some() {
             let errors = validator.iter_errors(value).take(max);
-            return Err(Failure::Errors(errors.map(|e| describe(&e)).collect()));
+            return Err(ValidationFailure::Errors(
+                errors.map(|e| describe(&e)).collect(),
+            ));
         }
         if one_by_one && let Err(first) = validator.validate(value) {
-            return Err(Failure::Errors(vec![describe(&first)]));
+            return Err(ValidationFailure::Errors(vec![describe(&first)]));
         }
-        Err(Failure::Unlisted)
+        Err(ValidationFailure::Unlisted)
     }
 
     /// What evaluates the value, if it may be evaluated at all and here.
@@ -154,23 +156,25 @@ impl Schema {
         &self,
         value: &Value,
         meter: &Meter,
-    ) -> Result<(&Validator, Estimate, bool), Failure<T>> {
+    ) -> Result<(&Validator, Estimate, bool), ValidationFailure<T>> {
         let (validator, costs, own) = match &self.form {
             Form::Usable {
                 validator,
                 costs,
                 own,
             } => (validator, costs, *own),
-            Form::Refused(why) => return Err(Failure::SchemaRefused(why.clone())),
+            Form::Refused(why) => return Err(ValidationFailure::SchemaRefused(why.clone())),
         };
-        let shape = Shape::of(value).ok_or(Failure::TooMuchWork)?;
-        let estimate = costs.estimate(&shape).ok_or(Failure::TooMuchWork)?;
+        let shape = Shape::of(value).ok_or(ValidationFailure::TooMuchWork)?;
+        let estimate = costs
+            .estimate(&shape)
+            .ok_or(ValidationFailure::TooMuchWork)?;
         if estimate.fits > MAX_WORK && !own {
-            return Err(Failure::TooMuchWork);
+            return Err(ValidationFailure::TooMuchWork);
         }
         let all = estimate.fits.saturating_add(estimate.errors.unwrap_or(0));
-        if !meter.admits(all) {
-            return Err(Failure::PutOff);
+        if !meter.try_spend(all) {
+            return Err(ValidationFailure::Deferred);
         }
         Ok((validator, estimate, own || costs.tries_nothing))
     }
@@ -194,7 +198,7 @@ impl fmt::Debug for Schema {
 }
 
 /// What an error says. Messages quote the value at fault; a large one is not written out.
-pub fn brief(error: &ValidationError<'_>) -> String {
+pub fn short_message(error: &ValidationError<'_>) -> String {
     let mut text = Limited {
         text: String::new(),
         left: MAX_MESSAGE,

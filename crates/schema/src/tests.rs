@@ -3,22 +3,23 @@
 mod estimate;
 mod stack;
 
-use crate::{Budget, Failure, MAX_PATTERNS, Meter, Refused, Schema, brief};
+use crate::{Budget, MAX_PATTERNS, Meter, Schema, SchemaRefusal, ValidationFailure, short_message};
 use serde_json::{Value, json};
 
-fn compile(schema: &Value) -> Result<Schema, Refused> {
+fn compile(schema: &Value) -> Result<Schema, SchemaRefusal> {
     Schema::compile(schema, &mut Budget::default())
 }
 
-fn refused(schema: &Value) -> Refused {
+fn refused(schema: &Value) -> SchemaRefusal {
     compile(schema).expect_err("refused")
 }
 
 fn errors(schema: &Schema, value: &Value) -> Vec<String> {
-    let describe = |e: &crate::ValidationError<'_>| format!("{}: {}", e.instance_path(), brief(e));
+    let describe =
+        |e: &crate::ValidationError<'_>| format!("{}: {}", e.instance_path(), short_message(e));
     match schema.check(value, &Meter::unlimited(), 50, describe) {
         Ok(()) => Vec::new(),
-        Err(Failure::Errors(errors)) => errors,
+        Err(ValidationFailure::Errors(errors)) => errors,
         Err(other) => vec![format!("{other:?}")],
     }
 }
@@ -102,7 +103,7 @@ fn the_patterns_of_a_document_are_counted_together() {
 }
 
 #[test]
-fn many_heavy_patterns_are_refused_before_they_take_long() {
+fn many_large_patterns_are_refused_before_compiling_all() {
     let heavy = |i: usize| json!({"pattern": format!(r"^(\p{{L}}{{1,40}}){i}$")});
     let all: Vec<Value> = (0..1_500).map(heavy).collect();
     let why = refused(&json!({ "anyOf": all }));
@@ -142,7 +143,7 @@ fn nested_unevaluated_properties_that_multiply_are_refused() {
 }
 
 #[test]
-fn references_that_stay_at_the_same_value_are_refused() {
+fn reference_cycles_at_the_same_value_are_refused() {
     for schema in [
         json!({"$ref": "#"}),
         json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}},
@@ -201,7 +202,7 @@ fn long_chains_and_deep_documents_are_refused() {
 }
 
 #[test]
-fn recursive_schemas_that_go_down_keep_working() {
+fn recursive_schemas_that_descend_into_the_value_are_accepted() {
     let tree = json!({
         "type": "object", "required": ["name"],
         "properties": {"name": {"type": "string"}, "children": {"items": {"$ref": "#"}}},
@@ -291,7 +292,7 @@ fn long_text_against_a_costly_pattern_is_refused_without_matching() {
 }
 
 #[test]
-fn values_nested_deeper_than_json_is_read_are_refused() {
+fn values_nested_deeper_than_the_json_limit_are_refused() {
     let schema = compile(&json!({"type": "array"})).expect("compiles");
     let deep = (0..200).fold(json!([]), |v, _| json!([v]));
     assert_eq!(errors(&schema, &deep), ["TooMuchWork"]);
@@ -310,15 +311,15 @@ fn errors_are_not_collected_when_they_would_be_too_many() {
 }
 
 #[test]
-fn a_message_about_a_large_value_is_short() {
+fn error_message_for_a_large_value_is_truncated() {
     let schema = compile(&json!({"type": "integer"})).expect("compiles");
-    let told = errors(&schema, &json!("ä".repeat(100_000)));
-    assert!(told[0].chars().count() < 320, "{}", told[0].len());
-    assert!(told[0].ends_with('…'));
+    let messages = errors(&schema, &json!("ä".repeat(100_000)));
+    assert!(messages[0].chars().count() < 320, "{}", messages[0].len());
+    assert!(messages[0].ends_with('…'));
 }
 
 #[test]
-fn a_refused_schema_lets_nothing_through_and_says_why() {
+fn refused_schema_rejects_every_value_with_its_reason() {
     let why = refused(&json!({"pattern": "(?=x)"}));
     let schema = Schema::refused(why);
     let failed = schema
@@ -333,13 +334,13 @@ fn a_refused_schema_lets_nothing_through_and_says_why() {
 }
 
 #[test]
-fn a_meter_puts_off_what_does_not_fit_and_remembers_it() {
+fn meter_defers_work_over_its_limit_and_reports_exceeded() {
     let schema = compile(&json!({"items": {"type": "integer"}})).expect("compiles");
-    let meter = Meter::up_to(10_000);
+    let meter = Meter::with_limit(10_000);
     assert_eq!(schema.fits(&json!([1]), &meter), Ok(true));
     assert!(!meter.exceeded());
     let many = Value::from(vec![1; 1_000]);
-    assert_eq!(schema.fits(&many, &meter), Err(Failure::PutOff));
+    assert_eq!(schema.fits(&many, &meter), Err(ValidationFailure::Deferred));
     assert!(meter.exceeded());
     assert_eq!(schema.fits(&many, &Meter::unlimited()), Ok(true));
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_record::{DefinitionHash, RunId, RunStatus, StreamId, TenantId, Timestamp, WorkflowId};
-use tandem_store::{Append, Commit, Log, NewEvent, ReadLog, ReadRuns, RunRow, Upkeep};
+use tandem_store::{Append, Commit, Log, Maintenance, NewEvent, ReadLog, ReadRuns, RunRow};
 use tandem_store_sqlite::{Options, SqliteStore};
 
 const CALLERS: usize = 64;

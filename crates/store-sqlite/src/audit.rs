@@ -2,7 +2,7 @@
 //! refuses every other change.
 
 use crate::SqliteStore;
-use crate::often::Often;
+use crate::statement_cache::StatementCache;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::InterruptId;
@@ -20,18 +20,22 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Gives each draft its place at the end of the chain.
-    pub(crate) fn append(&mut self, often: &mut Often<'_>, drafts: &[AuditDraft]) -> Result<()> {
+    pub(crate) fn append(
+        &mut self,
+        statements: &mut StatementCache<'_>,
+        drafts: &[AuditDraft],
+    ) -> Result<()> {
         if drafts.is_empty() {
             return Ok(());
         }
         let mut end = match self.end {
             Some(end) => end,
-            None => head(often.connection())?,
+            None => head(statements.connection())?,
         };
-        let insert = often.get("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
+        let insert = statements.get("INSERT INTO audit (seq, body) VALUES (?1, ?2)")?;
         for draft in drafts {
             let seq = end.map_or(0, |head| head.seq) + 1;
-            let (body, hash) = draft.placed(seq, end.map(|head| head.hash));
+            let (body, hash) = draft.encode_at(seq, end.map(|head| head.hash));
             insert.execute(params![place(seq), body])?;
             end = Some(AuditHead { seq, hash });
         }
@@ -41,7 +45,7 @@ impl Chain {
     }
 
     /// Before the transaction commits.
-    pub(crate) fn keep_end(&mut self, connection: &Connection) -> Result<()> {
+    pub(crate) fn save_head(&mut self, connection: &Connection) -> Result<()> {
         let end = self.end.flatten();
         let Some(end) = end.filter(|_| std::mem::take(&mut self.grown)) else {
             return Ok(());
@@ -165,13 +169,12 @@ impl Audit for SqliteStore {
 
     async fn put_checkpoint(&self, new: Checkpoint, after: u64) -> Result<bool, Fault> {
         self.writer
-            .amend(move |ledger| {
-                let last = last_checkpoint(ledger.connection, u64::MAX)?;
+            .write_internal(move |tx| {
+                let last = last_checkpoint(tx.connection, u64::MAX)?;
                 if last.map_or(0, |c| c.at_sequence) != after {
                     return Ok(false);
                 }
-                ledger
-                    .connection
+                tx.connection
                     .prepare_cached(
                         "INSERT INTO audit_checkpoints (at_sequence, id, merkle_root, signature)
                          VALUES (?1, ?2, ?3, ?4)",

@@ -26,37 +26,37 @@ const HARD: usize = 16_000;
 const REST: usize = 500;
 
 pub(crate) struct Checkpointer {
-    bell: SyncSender<()>,
+    wake: SyncSender<()>,
     thread: JoinHandle<()>,
     /// Pages in the WAL after the last commit.
     pages: Arc<AtomicUsize>,
     /// How many of them the thread had moved when it last did.
     moved: Arc<AtomicUsize>,
-    /// What `pages` was when the bell last rang.
-    rung_at: usize,
+    /// What `pages` was when the wake last rang.
+    pages_at_wake: usize,
 }
 
 impl Checkpointer {
     pub(crate) fn start(path: &Path) -> Result<Self, Fault> {
-        let connection = connection::join(path)?;
+        let connection = connection::open_read_write(path)?;
         // One place: ringing while a ring waits adds nothing.
-        let (bell, rings) = sync_channel(1);
+        let (wake, wakeups) = sync_channel(1);
         let moved = Arc::<AtomicUsize>::default();
-        let tell = Arc::clone(&moved);
+        let moved_by_thread = Arc::clone(&moved);
         let thread = std::thread::Builder::new()
             .name("sqlite-checkpoint".into())
             .spawn(move || {
-                for () in rings {
-                    tell.store(passive(&connection), Ordering::Relaxed);
+                for () in wakeups {
+                    moved_by_thread.store(passive(&connection), Ordering::Relaxed);
                 }
             })
             .expect("the system can start a thread");
         Ok(Self {
-            bell,
+            wake,
             thread,
             pages: Arc::default(),
             moved,
-            rung_at: 0,
+            pages_at_wake: 0,
         })
     }
 
@@ -71,24 +71,24 @@ impl Checkpointer {
 
     pub(crate) fn after_commit(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if pages < self.rung_at {
+        if pages < self.pages_at_wake {
             // The WAL started over.
-            self.rung_at = 0;
+            self.pages_at_wake = 0;
             self.moved.store(0, Ordering::Relaxed);
         }
         let rest = pages.saturating_sub(self.moved.load(Ordering::Relaxed));
         if pages >= HARD && (rest <= REST || pages >= 2 * HARD) {
             passive(writer);
         }
-        if pages >= self.rung_at + SOFT {
-            self.rung_at = pages;
-            let _ = self.bell.try_send(());
+        if pages >= self.pages_at_wake + SOFT {
+            self.pages_at_wake = pages;
+            let _ = self.wake.try_send(());
         }
     }
 
     /// Moves everything and closes the writer's connection.
     pub(crate) fn finish(self, writer: Connection) {
-        drop(self.bell);
+        drop(self.wake);
         let _ = self.thread.join();
         // What cannot be moved now stays in the WAL and is found there by the next process.
         let _ = checkpoint(&writer, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -101,7 +101,7 @@ impl Checkpointer {
 /// That process may have ended because an fsync failed. What it wrote can then still be read, because the
 /// system has it in memory, but may never reach the disk. A commit added behind it would be lost with it
 /// when the power goes. Moving writes all of it again, to another file, and syncs that.
-pub(crate) fn move_leftovers(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn checkpoint_leftover_wal(connection: &Connection) -> rusqlite::Result<()> {
     checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
 }
 

@@ -2,10 +2,10 @@
 //! so a refusal leaves no trace without a savepoint.
 
 use crate::compression::CompressedTexts;
-use crate::events::{self, Place};
-use crate::often::Often;
+use crate::events::{self, StreamHead};
 use crate::queue::Source;
-use crate::writer::{Ledger, Stop};
+use crate::statement_cache::StatementCache;
+use crate::writer::{JobError, WriteTransaction};
 use crate::{
     SqliteStore, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
     webhooks,
@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
 use tandem_record::Seq;
-use tandem_store::{Commit, Conflict, Error, Guard, Log};
+use tandem_store::{Commit, CommitGuard, Conflict, Error, Log};
 
 #[async_trait]
 impl Log for SqliteStore {
@@ -28,10 +28,10 @@ impl Log for SqliteStore {
         };
         let written = self
             .writer
-            .write(from, move |ledger| {
-                let places = validate(ledger, &commit)?;
-                let written = write(&mut ledger.often, &commit, &compressed, &places)?;
-                ledger.chain.append(&mut ledger.often, &commit.audit)?;
+            .write(from, move |tx| {
+                let heads = validate(tx, &commit)?;
+                let written = write(&mut tx.statements, &commit, &compressed, &heads)?;
+                tx.chain.append(&mut tx.statements, &commit.audit)?;
                 Ok(written)
             })
             .await?;
@@ -46,24 +46,24 @@ impl Log for SqliteStore {
 }
 
 /// Where each append goes, or why the commit cannot be made.
-fn validate(ledger: &mut Ledger<'_>, commit: &Commit) -> Result<Vec<Place>, Stop> {
+fn validate(tx: &mut WriteTransaction<'_>, commit: &Commit) -> Result<Vec<StreamHead>, JobError> {
     for guard in &commit.guards {
-        check_guard(ledger.connection, guard)?;
+        check_guard(tx.connection, guard)?;
     }
     if let Some(record) = &commit.idempotency
-        && idempotency::is_used(ledger.connection, &record.key)?
+        && idempotency::is_used(tx.connection, &record.key)?
     {
         return Err(Conflict::KeyUsed.into());
     }
-    let mut places: Vec<Place> = Vec::with_capacity(commit.appends.len());
+    let mut heads: Vec<StreamHead> = Vec::with_capacity(commit.appends.len());
     for append in &commit.appends {
         // A later append of the same commit stands on the earlier one.
-        let earlier = commit.appends[..places.len()]
+        let earlier = commit.appends[..heads.len()]
             .iter()
             .rposition(|earlier| earlier.stream == append.stream);
         let found = match earlier {
-            Some(index) => Some(places[index].after(&commit.appends[index])),
-            None => events::find_again(&mut ledger.often, &append.stream)?,
+            Some(index) => Some(heads[index].after(&commit.appends[index])),
+            None => events::find_cached(&mut tx.statements, &append.stream)?,
         };
         let actual = found.and_then(|place| place.head);
         if actual != append.after {
@@ -74,55 +74,55 @@ fn validate(ledger: &mut Ledger<'_>, commit: &Commit) -> Result<Vec<Place>, Stop
             }
             .into());
         }
-        let place = found.unwrap_or_else(|| Place {
-            stream_no: ledger.number_stream(),
+        let place = found.unwrap_or_else(|| StreamHead {
+            stream_no: tx.number_stream(),
             head: None::<Seq>,
         });
         events::check(place, append)?;
-        places.push(place);
+        heads.push(place);
     }
-    Ok(places)
+    Ok(heads)
 }
 
-fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
+fn check_guard(connection: &Connection, guard: &CommitGuard) -> Result<(), JobError> {
     match guard {
-        Guard::HoldsLease { effect, owner } => {
+        CommitGuard::HoldsLease { effect, owner } => {
             if !outbox::is_leased_to(connection, effect, owner)? {
                 return Err(
                     Conflict::Guard(format!("effect {effect} is not leased to {owner}")).into(),
                 );
             }
         }
-        Guard::ScopeFree { owner, scope } => {
+        CommitGuard::ScopeFree { owner, scope } => {
             if let Some(run) = runs::live_in_scope(connection, owner, scope)? {
                 return Err(Conflict::Guard(format!("scope {scope} is taken by run {run}")).into());
             }
         }
-        Guard::NoDeliveryBefore { webhook, due } => {
+        CommitGuard::NoDeliveryBefore { webhook, due } => {
             let next = webhooks::next(connection, webhook)?;
             if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
                 let message = format!("webhook {webhook} has a delivery to make");
                 return Err(Conflict::Guard(message).into());
             }
         }
-        Guard::Means {
+        CommitGuard::RegisteredAs {
             owner,
             workflow,
             hash,
         } => {
-            if definitions::meaning(connection, owner.as_ref(), workflow)? != *hash {
+            if definitions::registered_hash(connection, owner.as_ref(), workflow)? != *hash {
                 let message = format!("workflow {workflow} means something else");
                 return Err(Conflict::Guard(message).into());
             }
         }
-        Guard::Remembered {
+        CommitGuard::MemoryKeysPresent {
             tenant,
             scope,
             memory_ref,
             keys,
         } => {
             if !memory::are_present(connection, tenant, scope, memory_ref, keys)? {
-                return Err(Conflict::MemoryMoved.into());
+                return Err(Conflict::MemoryKeysMissing.into());
             }
         }
     }
@@ -131,18 +131,18 @@ fn check_guard(connection: &Connection, guard: &Guard) -> Result<(), Stop> {
 
 /// The last place taken in the memory journal, if any was.
 fn write(
-    often: &mut Often<'_>,
+    statements: &mut StatementCache<'_>,
     commit: &Commit,
     compressed: &CompressedTexts,
-    places: &[Place],
+    heads: &[StreamHead],
 ) -> rusqlite::Result<Option<u64>> {
-    for (index, (append, place)) in commit.appends.iter().zip(places).enumerate() {
-        events::append(often, *place, append, index, compressed)?;
+    for (index, (append, place)) in commit.appends.iter().zip(heads).enumerate() {
+        events::append(statements, *place, append, index, compressed)?;
         if let Some(row) = &append.run {
-            runs::project(often, row)?;
+            runs::project(statements, row)?;
         }
     }
-    let connection = often.connection();
+    let connection = statements.connection();
     for change in &commit.timers {
         timers::change(connection, change)?;
     }

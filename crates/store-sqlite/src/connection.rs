@@ -25,7 +25,7 @@ pub(crate) fn create(path: &Path) -> Result<Connection, Fault> {
 }
 
 /// For the checkpointer.
-pub(crate) fn join(path: &Path) -> Result<Connection, Fault> {
+pub(crate) fn open_read_write(path: &Path) -> Result<Connection, Fault> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection
         .pragma_update(None, "synchronous", "FULL")

@@ -6,7 +6,7 @@
 
 use crate::connection;
 use crate::fault;
-use crate::lock::{Lock, has_one_name};
+use crate::lock::{Lock, check_no_hard_links};
 use crate::migrations::{CURRENT, Header};
 use crate::{marker, private};
 use rusqlite::backup::{Backup, StepResult};
@@ -23,7 +23,7 @@ const WAITS: u32 = 500;
 const WAIT: Duration = Duration::from_millis(10);
 
 /// Called with what was done of how much, in bytes.
-pub type Watcher<'a> = dyn FnMut(u64, u64) + 'a;
+pub type ProgressCallback<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Copies the database `from` to the file `to` and gives its size. `replace` permits taking the
 /// place of a file. Faults: `target_exists`, `locked` (a server uses what would be replaced), and those of
@@ -32,53 +32,57 @@ pub fn backup(
     from: &Path,
     to: &Path,
     replace: bool,
-    watch: &mut Watcher<'_>,
+    on_progress: &mut ProgressCallback<'_>,
 ) -> Result<u64, Fault> {
     if to.exists() && !replace {
-        return Err(exists(to));
+        return Err(target_exists(to));
     }
     // What was made by a server has a lock beside it; a backup has none, and gets none.
     let _lock = match Lock::path(to).exists() {
         true => Some(Lock::take(to)?),
         false => None,
     };
-    copy(from, to, watch)
+    copy(from, to, on_progress)
 }
 
 /// The other way: makes the database `to` of a backup. A file that holds anything is not touched.
-pub fn restore(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<u64, Fault> {
+pub fn restore(
+    from: &Path,
+    to: &Path,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<u64, Fault> {
     let _lock = Lock::take(to)?;
     if fs::metadata(to).is_ok_and(|file| file.len() > 0) {
-        return Err(exists(to));
+        return Err(target_exists(to));
     }
-    copy(from, to, watch)
+    copy(from, to, on_progress)
 }
 
-fn copy(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<u64, Fault> {
-    let source = visit(from)?;
+fn copy(from: &Path, to: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<u64, Fault> {
+    let source = open_for_reading(from)?;
     let same = fs::canonicalize(from).ok() == fs::canonicalize(to).ok();
     if same && to.exists() {
         let message = format!("{} would be copied onto itself", to.display());
         return Err(Fault::permanent("target_exists", message));
     }
-    let part = Part::begin(to)?;
+    let part = PartialFile::begin(to)?;
     let described = |error| fault::describe(&part.path, error);
     let mut copy = Connection::open(&part.path).map_err(described)?;
-    fill(&source, &mut copy, watch).map_err(described)?;
+    fill(&source, &mut copy, on_progress).map_err(described)?;
     check(&copy, &part.path)?;
     copy.close().map_err(|(_, error)| described(error))?;
     part.finish(to)
 }
 
 /// Opens somebody's database to read it, beside whoever writes it. It must be one of ours.
-pub(crate) fn visit(path: &Path) -> Result<Connection, Fault> {
+pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, Fault> {
     if !path.exists() {
         let message = format!("{}: there is no such file", path.display());
         return Err(Fault::permanent("io", message));
     }
-    has_one_name(path)?;
+    check_no_hard_links(path)?;
     // Whoever may write also tidies up when it is the last to close.
-    let connection = connection::join(path)
+    let connection = connection::open_read_write(path)
         .or_else(|_| connection::read_only(path, &crate::Options::default()))?;
     let described = |error| fault::describe(path, error);
     let header = Header::read(&connection).map_err(described)?;
@@ -93,8 +97,8 @@ pub(crate) fn visit(path: &Path) -> Result<Connection, Fault> {
 }
 
 /// The same for whoever knows the tables of this release alone.
-pub(crate) fn visit_current(path: &Path) -> Result<Connection, Fault> {
-    let connection = visit(path)?;
+pub(crate) fn open_current_for_reading(path: &Path) -> Result<Connection, Fault> {
+    let connection = open_for_reading(path)?;
     let header = Header::read(&connection).map_err(|error| fault::describe(path, error))?;
     if header.version == CURRENT {
         return Ok(connection);
@@ -110,7 +114,11 @@ pub(crate) fn visit_current(path: &Path) -> Result<Connection, Fault> {
 
 /// One read transaction around all steps: without it a backup would start over with every commit
 /// of the server.
-fn fill(source: &Connection, copy: &mut Connection, watch: &mut Watcher<'_>) -> Result<()> {
+fn fill(
+    source: &Connection,
+    copy: &mut Connection,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<()> {
     let view = source.unchecked_transaction()?;
     let page: i64 = view.pragma_query_value(None, "page_size", |row| row.get(0))?;
     view.query_row("SELECT count(*) FROM streams", (), |_| Ok(()))?;
@@ -132,7 +140,7 @@ fn fill(source: &Connection, copy: &mut Connection, watch: &mut Watcher<'_>) -> 
         let progress = backup.progress();
         let bytes = |pages: i32| u64::from(pages.unsigned_abs()) * page.unsigned_abs();
         let done = progress.pagecount - progress.remaining;
-        watch(bytes(done), bytes(progress.pagecount));
+        on_progress(bytes(done), bytes(progress.pagecount));
     }
 }
 
@@ -151,22 +159,22 @@ fn check(copy: &Connection, path: &Path) -> Result<(), Fault> {
     }
 }
 
-fn exists(path: &Path) -> Fault {
+fn target_exists(path: &Path) -> Fault {
     let message = format!("{} exists and is not replaced", path.display());
     Fault::permanent("target_exists", message)
 }
 
 /// A file on its way to its name, which only its owner may read. Taken away again unless it gets
 /// there.
-pub struct Part {
+pub struct PartialFile {
     path: PathBuf,
 }
 
-impl Part {
+impl PartialFile {
     /// Readable by its owner only, from the first byte on.
     pub fn begin(target: &Path) -> Result<Self, Fault> {
         let part = Self {
-            path: with(target, ".part"),
+            path: with_suffix(target, ".part"),
         };
         part.clear();
         let mut options = OpenOptions::new();
@@ -174,7 +182,7 @@ impl Part {
         private::set_mode(&mut options);
         match options.open(&part.path) {
             Ok(_) => Ok(part),
-            Err(error) => Err(trouble(&part.path, &error)),
+            Err(error) => Err(io_fault(&part.path, &error)),
         }
     }
 
@@ -189,35 +197,35 @@ impl Part {
             file.sync_all()?;
             // Left by what is replaced, and no part of what replaces it.
             for ending in ["-wal", "-shm", marker::ENDING] {
-                let _ = fs::remove_file(with(target, ending));
+                let _ = fs::remove_file(with_suffix(target, ending));
             }
             fs::rename(&self.path, target)?;
             let directory = target.parent().filter(|dir| !dir.as_os_str().is_empty());
             File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
             Ok(file.metadata()?.len())
         };
-        moved().map_err(|error| trouble(target, &error))
+        moved().map_err(|error| io_fault(target, &error))
     }
 
     fn clear(&self) {
         for ending in ["", "-wal", "-shm", "-journal"] {
-            let _ = fs::remove_file(with(&self.path, ending));
+            let _ = fs::remove_file(with_suffix(&self.path, ending));
         }
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-fn with(path: &Path, ending: &str) -> PathBuf {
+fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-pub(crate) fn trouble(path: &Path, error: &std::io::Error) -> Fault {
+pub(crate) fn io_fault(path: &Path, error: &std::io::Error) -> Fault {
     Fault::permanent("io", format!("{}: {error}", path.display()))
 }

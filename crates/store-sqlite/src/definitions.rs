@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_record::{DefinitionHash, Partition, TenantId, Timestamp, WorkflowId};
-use tandem_store::{Fault, ReadDefinitions, Registered, RegistryChange};
+use tandem_store::{Fault, ReadDefinitions, RegisteredWorkflow, RegistryChange};
 
 pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result<()> {
     match change {
@@ -21,7 +21,7 @@ pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result
                     "INSERT OR IGNORE INTO definitions (hash, document) VALUES (?1, ?2)",
                 )?
                 .execute([definition.hash.as_str(), &definition.document])?;
-            forget(connection, owner.as_ref(), &definition.workflow)?;
+            unregister(connection, owner.as_ref(), &definition.workflow)?;
             connection
                 .prepare_cached(
                     "INSERT INTO registry (tenant, workspace, workflow, hash, registered_at)
@@ -37,7 +37,7 @@ pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result
                 .map(drop)
         }
         RegistryChange::Unregister { owner, workflow } => {
-            forget(connection, owner.as_ref(), workflow)
+            unregister(connection, owner.as_ref(), workflow)
         }
     }
 }
@@ -47,12 +47,12 @@ fn workspace(owner: Option<&Partition>) -> Option<&str> {
 }
 
 /// The document a workspace or a tenant itself, or everybody, has under an id.
-pub(crate) fn meaning(
+pub(crate) fn registered_hash(
     connection: &Connection,
     owner: Option<&Partition>,
     workflow: &WorkflowId,
 ) -> Result<Option<DefinitionHash>> {
-    let found = of(connection, owner, workflow)?;
+    let found = registered_for(connection, owner, workflow)?;
     Ok(found.map(|registered| registered.hash))
 }
 
@@ -69,7 +69,11 @@ macro_rules! where_owned {
     };
 }
 
-fn forget(connection: &Connection, owner: Option<&Partition>, workflow: &WorkflowId) -> Result<()> {
+fn unregister(
+    connection: &Connection,
+    owner: Option<&Partition>,
+    workflow: &WorkflowId,
+) -> Result<()> {
     let id = workflow.as_str();
     match owner.map(|owner| (owner.tenant.as_str(), workspace(Some(owner)))) {
         None => connection
@@ -93,8 +97,8 @@ macro_rules! select {
     };
 }
 
-fn from_row(row: &Row<'_>) -> Result<Registered> {
-    Ok(Registered {
+fn from_row(row: &Row<'_>) -> Result<RegisteredWorkflow> {
+    Ok(RegisteredWorkflow {
         workflow: WorkflowId::new(row.get_ref(0)?.as_str()?),
         hash: DefinitionHash::new(row.get_ref(1)?.as_str()?),
         document: row.get_ref(2)?.as_str()?.into(),
@@ -105,11 +109,11 @@ fn from_row(row: &Row<'_>) -> Result<Registered> {
 }
 
 /// What is registered for this owner itself.
-fn of(
+fn registered_for(
     connection: &Connection,
     owner: Option<&Partition>,
     workflow: &WorkflowId,
-) -> Result<Option<Registered>> {
+) -> Result<Option<RegisteredWorkflow>> {
     let id = workflow.as_str();
     match owner.map(|owner| (owner.tenant.as_str(), workspace(Some(owner)))) {
         None => connection
@@ -129,22 +133,22 @@ fn find(
     connection: &Connection,
     owner: &Partition,
     workflow: &WorkflowId,
-) -> Result<Option<Registered>> {
+) -> Result<Option<RegisteredWorkflow>> {
     if owner.workspace.is_some()
-        && let Some(found) = of(connection, Some(owner), workflow)?
+        && let Some(found) = registered_for(connection, Some(owner), workflow)?
     {
         return Ok(Some(found));
     }
     let tenant = Partition::from(owner.tenant.clone());
-    match of(connection, Some(&tenant), workflow)? {
+    match registered_for(connection, Some(&tenant), workflow)? {
         Some(found) => Ok(Some(found)),
-        None => of(connection, None, workflow),
+        None => registered_for(connection, None, workflow),
     }
 }
 
 /// What is shared comes first, then what is of the tenant: the nearer document takes the place of
 /// the farther.
-fn list(connection: &Connection, owner: &Partition) -> Result<Vec<Registered>> {
+fn list(connection: &Connection, owner: &Partition) -> Result<Vec<RegisteredWorkflow>> {
     let mut select = connection.prepare_cached(concat!(
         select!(),
         " WHERE tenant IS NULL OR (tenant = ?1 AND (workspace IS NULL OR workspace = ?2))
@@ -162,7 +166,10 @@ fn list(connection: &Connection, owner: &Partition) -> Result<Vec<Registered>> {
     Ok(visible.into_values().collect())
 }
 
-fn list_of_workspaces(connection: &Connection, tenant: &TenantId) -> Result<Vec<Registered>> {
+fn list_registered_in_workspaces(
+    connection: &Connection,
+    tenant: &TenantId,
+) -> Result<Vec<RegisteredWorkflow>> {
     connection
         .prepare_cached(concat!(
             select!(),
@@ -190,24 +197,27 @@ impl ReadDefinitions for SqliteStore {
         &self,
         owner: &Partition,
         workflow: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault> {
+    ) -> Result<Option<RegisteredWorkflow>, Fault> {
         let (owner, workflow) = (owner.clone(), workflow.clone());
         self.readers
             .read(move |connection| find(connection, &owner, &workflow))
             .await
     }
 
-    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         let owner = owner.clone();
         self.readers
             .read(move |connection| list(connection, &owner))
             .await
     }
 
-    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered_in_workspaces(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Vec<RegisteredWorkflow>, Fault> {
         let tenant = tenant.clone();
         self.readers
-            .read(move |connection| list_of_workspaces(connection, &tenant))
+            .read(move |connection| list_registered_in_workspaces(connection, &tenant))
             .await
     }
 }

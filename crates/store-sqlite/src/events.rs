@@ -8,7 +8,7 @@
 
 use crate::SqliteStore;
 use crate::compression::{self, CompressedTexts, StoredText};
-use crate::often::Often;
+use crate::statement_cache::StatementCache;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use tandem_record::{Seq, StreamId, Timestamp};
@@ -17,7 +17,7 @@ use tandem_store::{
 };
 
 /// Between the bodies of a row. JSON escapes control characters, so no body has it.
-const PARTING: char = '\u{1e}';
+const SEPARATOR: char = '\u{1e}';
 
 /// Bits of a place that hold the sequence: 16 million events a stream.
 pub(crate) const SEQ_BITS: u32 = 24;
@@ -28,13 +28,13 @@ const ROW_BYTES: usize = 3_000;
 
 /// Where an append begins.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct StreamHead {
     pub(crate) stream_no: i64,
     /// `None` for a stream about to begin.
     pub(crate) head: Option<Seq>,
 }
 
-impl Place {
+impl StreamHead {
     /// Where the next append of the same stream begins.
     pub(crate) fn after(self, append: &Append) -> Self {
         let length = self.first() + append.events.len() as u64;
@@ -51,18 +51,21 @@ impl Place {
 
 const FIND: &str = "SELECT stream_no, head FROM streams WHERE stream = ?1";
 
-pub(crate) fn find(connection: &Connection, stream: &StreamId) -> Result<Option<Place>> {
+pub(crate) fn find(connection: &Connection, stream: &StreamId) -> Result<Option<StreamHead>> {
     let mut find = connection.prepare_cached(FIND)?;
-    found(&mut find, stream)
+    query_head(&mut find, stream)
 }
 
-pub(crate) fn find_again(often: &mut Often<'_>, stream: &StreamId) -> Result<Option<Place>> {
-    found(often.get(FIND)?, stream)
+pub(crate) fn find_cached(
+    statements: &mut StatementCache<'_>,
+    stream: &StreamId,
+) -> Result<Option<StreamHead>> {
+    query_head(statements.get(FIND)?, stream)
 }
 
-fn found(find: &mut Statement<'_>, stream: &StreamId) -> Result<Option<Place>> {
+fn query_head(find: &mut Statement<'_>, stream: &StreamId) -> Result<Option<StreamHead>> {
     find.query_row([stream.as_str()], |row| {
-        Ok(Place {
+        Ok(StreamHead {
             stream_no: row.get(0)?,
             head: Some(seq(row.get(1)?)),
         })
@@ -88,7 +91,7 @@ fn places(stream_no: i64) -> (i64, i64) {
 }
 
 /// Refuses what cannot be stored so that it can be read again.
-pub(crate) fn check(place: Place, append: &Append) -> Result<(), Fault> {
+pub(crate) fn check(place: StreamHead, append: &Append) -> Result<(), Fault> {
     let stream = &append.stream;
     if place.first() + append.events.len() as u64 > 1 << SEQ_BITS {
         let message = format!(
@@ -100,7 +103,7 @@ pub(crate) fn check(place: Place, append: &Append) -> Result<(), Fault> {
     if append
         .events
         .iter()
-        .any(|event| event.body.contains(PARTING))
+        .any(|event| event.body.contains(SEPARATOR))
     {
         let message = format!("an event for stream {stream} is not JSON");
         return Err(Fault::permanent("invalid", message));
@@ -109,8 +112,8 @@ pub(crate) fn check(place: Place, append: &Append) -> Result<(), Fault> {
 }
 
 pub(crate) fn append(
-    often: &mut Often<'_>,
-    place: Place,
+    statements: &mut StatementCache<'_>,
+    place: StreamHead,
     append: &Append,
     index: usize,
     compressed: &CompressedTexts,
@@ -118,16 +121,17 @@ pub(crate) fn append(
     if !append.events.is_empty() {
         let head = place.after(append).head.map(|head| head.0 as i64);
         match place.head {
-            None => often
+            None => statements
                 .get("INSERT INTO streams (stream, stream_no, head) VALUES (?1, ?2, ?3)")?
                 .execute(params![append.stream.as_str(), place.stream_no, head])?,
-            Some(_) => often
+            Some(_) => statements
                 .get("UPDATE streams SET head = ?2 WHERE stream = ?1")?
                 .execute(params![append.stream.as_str(), head])?,
         };
-        let insert = often.get("INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)")?;
+        let insert =
+            statements.get("INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)")?;
         let mut stored = 0;
-        for row in together(&append.events) {
+        for row in group_into_rows(&append.events) {
             let first = stored;
             stored += row.len();
             let at = row[0].at.0;
@@ -135,7 +139,7 @@ pub(crate) fn append(
             match (row, compressed.event(index, first)) {
                 ([_], Some(blob)) => insert.execute(params![place, at, blob])?,
                 ([alone], None) => insert.execute(params![place, at, alone.body])?,
-                (several, _) => insert.execute(params![place, at, joined(several)])?,
+                (several, _) => insert.execute(params![place, at, join_bodies(several)])?,
             };
         }
     }
@@ -145,7 +149,7 @@ pub(crate) fn append(
             Some(blob) => blob,
             None => &snapshot.body,
         };
-        often
+        statements
             .connection()
             .prepare_cached(
                 "INSERT OR REPLACE INTO snapshots (stream_no, seq, format, body)
@@ -162,7 +166,7 @@ pub(crate) fn append(
 }
 
 /// The events in the rows they are stored in.
-fn together(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
+fn group_into_rows(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
     let mut bytes = 0;
     events.chunk_by(move |one, next| {
         bytes += one.body.len();
@@ -174,12 +178,12 @@ fn together(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
     })
 }
 
-fn joined(events: &[NewEvent]) -> String {
+fn join_bodies(events: &[NewEvent]) -> String {
     let length = events.iter().map(|event| event.body.len() + 1).sum();
     let mut bodies = String::with_capacity(length);
     for (place, event) in events.iter().enumerate() {
         if place > 0 {
-            bodies.push(PARTING);
+            bodies.push(SEPARATOR);
         }
         bodies.push_str(&event.body);
     }
@@ -189,7 +193,7 @@ fn joined(events: &[NewEvent]) -> String {
 /// Takes away what a stream holds. Its head stays; its number does not, so that a later stream may
 /// have it.
 pub(crate) fn remove(connection: &Connection, stream: &StreamId) -> Result<()> {
-    let Some(Place { stream_no, .. }) = find(connection, stream)? else {
+    let Some(StreamHead { stream_no, .. }) = find(connection, stream)? else {
         return Ok(());
     };
     connection
@@ -234,7 +238,7 @@ pub(crate) fn slice(
     after: Option<Seq>,
     limit: PageLimit,
 ) -> Result<StreamSlice> {
-    let Some(Place { stream_no, head }) = find(connection, stream)? else {
+    let Some(StreamHead { stream_no, head }) = find(connection, stream)? else {
         return Ok(StreamSlice::default());
     };
     let first = after.map_or(0, |after| after.0.saturating_add(1));
@@ -263,7 +267,7 @@ pub(crate) fn read(
     stream_no: i64,
     first: u64,
     last: Seq,
-    mut tell: impl FnMut(StoredEvent) -> bool,
+    mut on_event: impl FnMut(StoredEvent) -> bool,
 ) -> Result<()> {
     // A row is found by its last event, so the first row may begin before what is wanted.
     let mut select = connection.prepare_cached(
@@ -276,15 +280,15 @@ pub(crate) fn read(
         let ends = (ends - place(stream_no, 0)).unsigned_abs();
         let at = Timestamp(row.get(1)?);
         let bodies = compression::text(row.get_ref(2)?)?;
-        let count = bodies.matches(PARTING).count() as u64 + 1;
-        for (seq, body) in ((ends + 1).saturating_sub(count)..).zip(bodies.split(PARTING)) {
-            let wanted = seq >= first;
+        let count = bodies.matches(SEPARATOR).count() as u64 + 1;
+        for (seq, body) in ((ends + 1).saturating_sub(count)..).zip(bodies.split(SEPARATOR)) {
+            let in_range = seq >= first;
             let event = || StoredEvent {
                 seq: Seq(seq),
                 at,
                 body: body.to_owned(),
             };
-            if wanted && !tell(event()) {
+            if in_range && !on_event(event()) {
                 return Ok(());
             }
         }

@@ -31,26 +31,26 @@ pub(crate) fn describe(path: &Path, error: Error) -> Fault {
     }
 }
 
-fn from_code(code: ErrorCode, said: String) -> Fault {
+fn from_code(code: ErrorCode, message: String) -> Fault {
     match code {
         ErrorCode::DiskFull => Fault::retryable(
             "disk_full",
-            format!("no room for the database to grow ({said}); nothing was written"),
+            format!("no room for the database to grow ({message}); nothing was written"),
         ),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Fault::retryable(
             "busy",
-            format!("another program holds the database ({said})"),
+            format!("another program holds the database ({message})"),
         ),
         ErrorCode::TooBig => Fault::permanent(
             "too_large",
-            format!("a row is too long to be stored ({said}); nothing was written"),
+            format!("a row is too long to be stored ({message}); nothing was written"),
         ),
-        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => Fault::retryable("io", said),
+        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => Fault::retryable("io", message),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Fault::permanent(
             "corrupt",
-            format!("the database is damaged ({said}); restore it from a backup"),
+            format!("the database is damaged ({message}); restore it from a backup"),
         ),
-        _ => Fault::permanent("io", said),
+        _ => Fault::permanent("io", message),
     }
 }
 

@@ -59,7 +59,10 @@ fn find(connection: &Connection, key: IdempotencyKey) -> Result<Option<Idempoten
 
 #[async_trait]
 impl ReadIdempotency for SqliteStore {
-    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault> {
+    async fn idempotency_record(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<Option<IdempotencyRecord>, Fault> {
         let key = key.clone();
         self.readers
             .read(move |connection| find(connection, key))

@@ -9,7 +9,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, Result, params};
 use tandem_record::TenantId;
 use tandem_store::{
-    InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
+    InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
     InterruptRow, Page, RunPosition,
 };
 
@@ -17,7 +17,7 @@ use tandem_store::{
 const MAX_NAMES: i64 = 100;
 
 /// The distinct names in a column of one reader's inbox.
-macro_rules! hops {
+macro_rules! distinct_names {
     ($column:literal, $within:literal) => {
         concat!(
             "WITH RECURSIVE named(name) AS (
@@ -46,14 +46,18 @@ macro_rules! hops {
 }
 
 /// What a question keeps from its first row.
-pub(crate) struct Shelved {
+pub(crate) struct InterruptIdentity {
     pub(crate) position: i64,
     pub(crate) tenant: String,
     pub(crate) workspace: Option<String>,
     pub(crate) kind: String,
 }
 
-pub(crate) fn project(connection: &Connection, of: &Shelved, row: &InterruptRow) -> Result<()> {
+pub(crate) fn project(
+    connection: &Connection,
+    of: &InterruptIdentity,
+    row: &InterruptRow,
+) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM inbox WHERE position = ?1")?
         .execute([of.position])?;
@@ -85,14 +89,14 @@ pub(crate) fn project(connection: &Connection, of: &Shelved, row: &InterruptRow)
 }
 
 /// How a page is read in one order.
-struct Reading {
+struct PageQuery {
     index: &'static str,
     rank: &'static str,
     after: &'static str,
     order: &'static str,
 }
 
-impl Reading {
+impl PageQuery {
     fn of(sort: InboxSort) -> Self {
         match sort {
             InboxSort::Newest => Self {
@@ -139,7 +143,7 @@ pub(crate) fn page(
     query: &InboxQuery,
 ) -> Result<InboxPage> {
     let ranked = query.sort != InboxSort::Newest;
-    let start = InboxPlace {
+    let start = InboxCursor {
         rank: i64::MIN,
         position: RunPosition(if ranked { i64::MIN } else { i64::MAX }),
     };
@@ -157,9 +161,9 @@ pub(crate) fn page(
     }
     values.extend([&last.position.0 as &dyn ToSql, &limit]);
     let mut rows = connection
-        .prepare_cached(&Reading::of(query.sort).sql())?
+        .prepare_cached(&PageQuery::of(query.sort).sql())?
         .query_map(values.as_slice(), |row| {
-            let place = InboxPlace {
+            let place = InboxCursor {
                 rank: row.get(COLUMNS + 1)?,
                 position: RunPosition(row.get(COLUMNS)?),
             };
@@ -183,7 +187,9 @@ pub(crate) fn newest(
         kind: filter.kind.clone(),
         group: None,
         sort: InboxSort::Newest,
-        after: page.before.map(|position| InboxPlace { rank: 0, position }),
+        after: page
+            .before
+            .map(|position| InboxCursor { rank: 0, position }),
         limit: page.limit,
     };
     let found = self::page(connection, tenant, &query)?;
@@ -209,8 +215,8 @@ pub(crate) fn choices(
             .collect()
     };
     Ok(InboxChoices {
-        kinds: names(hops!("kind", ""))?,
-        groups: names(hops!("grp", " AND kind = ''"))?,
+        kinds: names(distinct_names!("kind", ""))?,
+        groups: names(distinct_names!("grp", " AND kind = ''"))?,
     })
 }
 
@@ -226,7 +232,7 @@ mod tests {
             connection.execute_batch(script).unwrap();
         }
         for sort in [InboxSort::Newest, InboxSort::Deadline, InboxSort::Priority] {
-            let sql = format!("EXPLAIN QUERY PLAN {}", Reading::of(sort).sql());
+            let sql = format!("EXPLAIN QUERY PLAN {}", PageQuery::of(sort).sql());
             let mut plan = connection.prepare(&sql).unwrap();
             let steps: Vec<String> = plan
                 .raw_query()

@@ -75,15 +75,15 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
         groups,
     ];
     // What identifies a question stays as it was when it was asked.
-    let shelved = upsert.query_row(values, |stored| {
-        Ok(inbox::Shelved {
+    let identity = upsert.query_row(values, |stored| {
+        Ok(inbox::InterruptIdentity {
             position: stored.get(0)?,
             tenant: stored.get(1)?,
             workspace: stored.get(2)?,
             kind: stored.get(3)?,
         })
     })?;
-    inbox::project(connection, &shelved, row)
+    inbox::project(connection, &identity, row)
 }
 
 pub(crate) fn from_row(row: &Row<'_>) -> Result<InterruptRow> {

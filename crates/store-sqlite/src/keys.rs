@@ -2,7 +2,7 @@
 
 use crate::SqliteStore;
 use crate::fault;
-use crate::writer::Stop;
+use crate::writer::JobError;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{Principal, TenantId, Timestamp};
@@ -12,7 +12,7 @@ const SELECT: &str = "SELECT key_id, hash, name, tenant, workspace, principal, s
     created_at, expires_at, revoked_at FROM keys";
 
 fn from_row(row: &Row<'_>) -> Result<KeyRecord> {
-    let words = |column: usize| -> Result<Vec<String>> {
+    let strings = |column: usize| -> Result<Vec<String>> {
         serde_json::from_str(row.get_ref(column)?.as_str()?)
             .map_err(|error| fault::malformed(column, error))
     };
@@ -26,27 +26,31 @@ fn from_row(row: &Row<'_>) -> Result<KeyRecord> {
         tenant: TenantId::new(row.get_ref(3)?.as_str()?),
         workspace: row.get_ref(4)?.as_str_or_null()?.map(Into::into),
         principal: Principal::new(row.get_ref(5)?.as_str()?),
-        scopes: words(6)?,
-        roles: words(7)?,
+        scopes: strings(6)?,
+        roles: strings(7)?,
         created_at: Timestamp(row.get(8)?),
         expires_at: time(9)?,
         revoked_at: time(10)?,
     })
 }
 
-fn put(connection: &Connection, key: &KeyRecord) -> Result<(), Stop> {
-    let twin: Option<String> = connection
+fn put(connection: &Connection, key: &KeyRecord) -> Result<(), JobError> {
+    let duplicate: Option<String> = connection
         .prepare_cached("SELECT key_id FROM keys WHERE hash = ?1 AND key_id <> ?2")?
         .query_row([&key.hash, &key.key_id], |row| row.get(0))
         .optional()?;
-    if let Some(twin) = twin {
+    if let Some(duplicate) = duplicate {
         return Err(Fault::permanent(
             "invalid",
-            format!("the secret of key {} is that of key {twin}", key.key_id),
+            format!(
+                "the secret of key {} is that of key {duplicate}",
+                key.key_id
+            ),
         )
         .into());
     }
-    let words = |words: &[String]| serde_json::to_string(words).expect("words are plain JSON");
+    let strings =
+        |strings: &[String]| serde_json::to_string(strings).expect("words are plain JSON");
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO keys (key_id, hash, name, tenant, workspace, principal, scopes,
@@ -60,8 +64,8 @@ fn put(connection: &Connection, key: &KeyRecord) -> Result<(), Stop> {
             key.tenant.as_str(),
             key.workspace.as_ref().map(AsRef::as_ref),
             key.principal.as_str(),
-            words(&key.scopes),
-            words(&key.roles),
+            strings(&key.scopes),
+            strings(&key.roles),
             key.created_at.0,
             key.expires_at.map(|at| at.0),
             key.revoked_at.map(|at| at.0),
@@ -71,12 +75,12 @@ fn put(connection: &Connection, key: &KeyRecord) -> Result<(), Stop> {
 
 #[async_trait]
 impl Keys for SqliteStore {
-    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
+    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault> {
         self.writer
-            .amend(move |ledger| {
-                put(ledger.connection, &key)?;
-                let told = std::slice::from_ref(&told);
-                Ok(ledger.chain.append(&mut ledger.often, told)?)
+            .write_internal(move |tx| {
+                put(tx.connection, &key)?;
+                let audit = std::slice::from_ref(&audit);
+                Ok(tx.chain.append(&mut tx.statements, audit)?)
             })
             .await
     }
@@ -112,12 +116,12 @@ impl Keys for SqliteStore {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
-        told: AuditDraft,
+        audit: AuditDraft,
     ) -> Result<bool, Fault> {
         let (tenant, key_id) = (tenant.clone(), key_id.to_owned());
         self.writer
-            .amend(move |ledger| {
-                let connection = ledger.connection;
+            .write_internal(move |tx| {
+                let connection = tx.connection;
                 let before: Option<Option<i64>> = connection
                     .prepare_cached(
                         "SELECT revoked_at FROM keys WHERE tenant = ?1 AND key_id = ?2",
@@ -128,8 +132,8 @@ impl Keys for SqliteStore {
                     connection
                         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1")?
                         .execute(params![key_id, at.0])?;
-                    let told = std::slice::from_ref(&told);
-                    ledger.chain.append(&mut ledger.often, told)?;
+                    let audit = std::slice::from_ref(&audit);
+                    tx.chain.append(&mut tx.statements, audit)?;
                 }
                 Ok(before.is_some())
             })

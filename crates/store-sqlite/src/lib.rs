@@ -31,24 +31,24 @@ mod lock;
 mod marker;
 mod memory;
 mod migrations;
-mod often;
 mod options;
 mod outbox;
 mod people;
 mod private;
 mod queue;
 mod readers;
-mod room;
 mod runs;
-mod setbacks;
 mod settings;
+mod statement_cache;
 mod storage;
+mod storage_usage;
 mod timers;
 mod webhooks;
+mod work_failures;
 mod writer;
 
-pub use copy::{Part, Watcher, backup, restore};
-pub use dump::{Counts, Kept, ReadOrigin, Selection, export, import};
+pub use copy::{PartialFile, ProgressCallback, backup, restore};
+pub use dump::{ExportSelection, OriginSource, ReadOrigin, TransferCounts, export, import};
 pub use options::Options;
 pub use storage::{Storage, TableSize, storage};
 
@@ -61,10 +61,10 @@ use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tandem_record::{RunId, StreamId, TenantId, Timestamp};
-use tandem_store::{AuditDraft, Fault, ListedRun, Room, RunPosition, Upkeep};
+use tandem_store::{AuditDraft, Fault, ListedRun, Maintenance, RunPosition, StorageUsage};
 use writer::Writer;
 
-/// An open database. Dropping it finishes what was queued, like [`Upkeep::close`], but without
+/// An open database. Dropping it finishes what was queued, like [`Maintenance::close`], but without
 /// telling when.
 pub struct SqliteStore {
     // Before the writer, so that its connection is the last to close and cleans up the WAL.
@@ -87,18 +87,19 @@ impl SqliteStore {
         let mut lock = Lock::take(path)?;
         let marker = Marker::of(path);
         marker.check_file(path)?;
-        private::create(path).map_err(|error| copy::trouble(path, &error))?;
+        private::create(path).map_err(|error| copy::io_fault(path, &error))?;
         lock.take_database(path)?;
         let mut connection = connection::create(path)?;
         migrations::prepare(&mut connection, path, &options)?;
         // Not before it proved to be ours.
         private::tighten(path);
         connection::set_up_writer(&connection, path, &options)?;
-        checkpoint::move_leftovers(&connection).map_err(|error| fault::describe(path, error))?;
+        checkpoint::checkpoint_leftover_wal(&connection)
+            .map_err(|error| fault::describe(path, error))?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
         let has_people =
-            people::are_there(&connection).map_err(|error| fault::describe(path, error))?;
+            people::has_any(&connection).map_err(|error| fault::describe(path, error))?;
         marker
             .advance(&connection)
             .map_err(|error| fault::describe(path, error))?;
@@ -123,17 +124,17 @@ impl SqliteStore {
     /// after `disk_full`.
     pub async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<(), Fault> {
         self.writer
-            .amend(move |ledger| Ok(connection::cap_size(ledger.connection, max_bytes)?))
+            .write_internal(move |tx| Ok(connection::cap_size(tx.connection, max_bytes)?))
             .await
     }
 }
 
 #[async_trait]
-impl Upkeep for SqliteStore {
+impl Maintenance for SqliteStore {
     async fn ping(&self) -> Result<(), Fault> {
         let written: i64 = self
             .writer
-            .amend(|ledger| Ok(marker::beat(ledger.connection)?))
+            .write_internal(|tx| Ok(marker::bump_heartbeat(tx.connection)?))
             .await?;
         let read: Option<i64> = self
             .readers
@@ -155,46 +156,46 @@ impl Upkeep for SqliteStore {
 
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
         self.writer
-            .amend(move |ledger| Ok(idempotency::expire(ledger.connection, before, limit)?))
+            .write_internal(move |tx| Ok(idempotency::expire(tx.connection, before, limit)?))
             .await
     }
 
-    async fn ended(
+    async fn ended_runs(
         &self,
         after: Option<(Timestamp, RunPosition)>,
         before: Timestamp,
         limit: usize,
     ) -> Result<Vec<ListedRun>, Fault> {
         self.readers
-            .read(move |connection| runs::ended(connection, after, before, limit))
+            .read(move |connection| runs::ended_runs(connection, after, before, limit))
             .await
     }
 
-    async fn bury(
+    async fn purge_run(
         &self,
         run: &RunId,
         tombstone: &str,
-        told: Option<AuditDraft>,
+        audit: Option<AuditDraft>,
     ) -> Result<(), Fault> {
         let (run, tombstone) = (run.clone(), tombstone.to_owned());
         self.writer
-            .amend(move |ledger| {
-                let connection = ledger.connection;
-                if runs::mark_buried(connection, &run, &tombstone)? {
+            .write_internal(move |tx| {
+                let connection = tx.connection;
+                if runs::mark_purged(connection, &run, &tombstone)? {
                     events::remove(connection, &StreamId::of_run(&run))?;
-                    ledger.chain.append(&mut ledger.often, told.as_slice())?;
+                    tx.chain.append(&mut tx.statements, audit.as_slice())?;
                 }
                 Ok(())
             })
             .await
     }
 
-    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
+    async fn storage_usage(&self, tenant: &TenantId) -> Result<StorageUsage, Fault> {
         let tenant = tenant.clone();
         self.readers
             .read(move |connection| {
                 let view = connection.unchecked_transaction()?;
-                room::room(&view, Some(&tenant))
+                storage_usage::storage_usage(&view, Some(&tenant))
             })
             .await
     }

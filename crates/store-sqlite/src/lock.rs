@@ -35,11 +35,11 @@ impl Lock {
         private::set_mode(&mut options);
         let file = options
             .open(&path)
-            .map_err(|error| trouble(&path, &error))?;
+            .map_err(|error| lock_fault(&path, &error))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(held(database, &path)),
-            Err(TryLockError::Error(error)) => return Err(trouble(&path, &error)),
+            Err(TryLockError::WouldBlock) => return Err(already_locked(database, &path)),
+            Err(TryLockError::Error(error)) => return Err(lock_fault(&path, &error)),
         }
         let mut lock = Self {
             _beside: file,
@@ -54,30 +54,30 @@ impl Lock {
     /// Takes the lock on the database file, which exists by now.
     pub(crate) fn take_database(&mut self, database: &Path) -> Result<(), Fault> {
         if self.database.is_none() && cfg!(target_os = "linux") {
-            let file = File::open(database).map_err(|error| trouble(database, &error))?;
+            let file = File::open(database).map_err(|error| lock_fault(database, &error))?;
             let taken = file.try_lock();
             if let Err(error) = taken {
                 // This very process may have it open under its other name: see above on closing.
                 std::mem::forget(file);
                 return Err(match error {
-                    TryLockError::WouldBlock => held(database, database),
-                    TryLockError::Error(error) => trouble(database, &error),
+                    TryLockError::WouldBlock => already_locked(database, database),
+                    TryLockError::Error(error) => lock_fault(database, &error),
                 });
             }
             self.database = Some(file);
         }
-        has_one_name(database)
+        check_no_hard_links(database)
     }
 
     /// Beside the real file, wherever links to it are.
     pub(crate) fn path(database: &Path) -> PathBuf {
-        private::beside(database, ".lock")
+        private::sibling_path(database, ".lock")
     }
 }
 
 /// SQLite finds the write-ahead log by the name it was given. Under another name of the same file it
 /// would miss what is only there, and the two logs would destroy each other's work.
-pub(crate) fn has_one_name(database: &Path) -> Result<(), Fault> {
+pub(crate) fn check_no_hard_links(database: &Path) -> Result<(), Fault> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
@@ -97,7 +97,7 @@ pub(crate) fn has_one_name(database: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn held(database: &Path, lock: &Path) -> Fault {
+fn already_locked(database: &Path, lock: &Path) -> Fault {
     Fault::permanent(
         "locked",
         format!(
@@ -108,7 +108,7 @@ fn held(database: &Path, lock: &Path) -> Fault {
     )
 }
 
-fn trouble(path: &Path, error: &std::io::Error) -> Fault {
+fn lock_fault(path: &Path, error: &std::io::Error) -> Fault {
     Fault::permanent(
         "io",
         format!(

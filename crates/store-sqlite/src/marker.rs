@@ -12,7 +12,7 @@
 
 use crate::fault;
 use crate::private;
-use crate::writer::TickQueue;
+use crate::writer::HeartbeatQueue;
 use rusqlite::Connection;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -39,7 +39,7 @@ pub(crate) struct Marker {
 impl Marker {
     pub(crate) fn of(database: &Path) -> Self {
         Self {
-            path: private::beside(database, ENDING),
+            path: private::sibling_path(database, ENDING),
         }
     }
 
@@ -104,7 +104,7 @@ impl Marker {
 
     /// Moves the counter in a commit of its own and writes the marker.
     pub(crate) fn advance(&self, connection: &Connection) -> rusqlite::Result<()> {
-        self.write(beat(connection)?);
+        self.write(bump_heartbeat(connection)?);
         Ok(())
     }
 
@@ -134,16 +134,16 @@ fn read(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// Moves the counter.
-pub(crate) fn beat(connection: &Connection) -> rusqlite::Result<i64> {
+pub(crate) fn bump_heartbeat(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats")?
         .query_row((), |row| row.get(0))
 }
 
 /// Keeps the marker up with the commits.
-pub(crate) struct MarkerKeeper {
+pub(crate) struct MarkerUpdater {
     marker: Arc<Marker>,
-    bell: SyncSender<()>,
+    wake: SyncSender<()>,
     thread: JoinHandle<()>,
     counts: Arc<Counts>,
 }
@@ -154,7 +154,7 @@ struct Counts {
     run: AtomicU64,
     /// How many of them the marker covers.
     covered: AtomicU64,
-    /// Whether the thread waits for the bell. Most batches find it asleep and need not wake it.
+    /// Whether the thread waits for the wake. Most batches find it asleep and need not wake it.
     listening: AtomicBool,
 }
 
@@ -164,20 +164,20 @@ impl Counts {
     }
 }
 
-impl MarkerKeeper {
-    pub(crate) fn start(marker: Marker, queue: TickQueue) -> Self {
+impl MarkerUpdater {
+    pub(crate) fn start(marker: Marker, queue: HeartbeatQueue) -> Self {
         let marker = Arc::new(marker);
         let counts = Arc::<Counts>::default();
         // One place: ringing while a ring waits adds nothing.
-        let (bell, rings) = sync_channel(1);
-        let (kept, counted) = (Arc::clone(&marker), Arc::clone(&counts));
+        let (wake, wakeups) = sync_channel(1);
+        let (marker_of_thread, counted) = (Arc::clone(&marker), Arc::clone(&counts));
         let thread = std::thread::Builder::new()
             .name("sqlite-marker".into())
-            .spawn(move || keep(&kept, &counted, &queue, &rings))
+            .spawn(move || update_until_closed(&marker_of_thread, &counted, &queue, &wakeups))
             .expect("the system can start a thread");
         Self {
             marker,
-            bell,
+            wake,
             thread,
             counts,
         }
@@ -190,13 +190,13 @@ impl MarkerKeeper {
 
     pub(crate) fn after_batch(&self) {
         if self.counts.listening.swap(false, Ordering::SeqCst) {
-            let _ = self.bell.try_send(());
+            let _ = self.wake.try_send(());
         }
     }
 
     /// Ends the thread and covers what it did not.
     pub(crate) fn finish(self, connection: &Connection) {
-        drop(self.bell);
+        drop(self.wake);
         let _ = self.thread.join();
         if !self.counts.all_covered() {
             // A store that cannot be written keeps its older marker.
@@ -205,16 +205,21 @@ impl MarkerKeeper {
     }
 }
 
-fn keep(marker: &Marker, counts: &Counts, queue: &TickQueue, rings: &Receiver<()>) {
+fn update_until_closed(
+    marker: &Marker,
+    counts: &Counts,
+    queue: &HeartbeatQueue,
+    wakeups: &Receiver<()>,
+) {
     loop {
         counts.listening.store(true, Ordering::SeqCst);
         // Looked at after that, so that no batch falls in between.
-        if counts.all_covered() && rings.recv().is_err() {
+        if counts.all_covered() && wakeups.recv().is_err() {
             return;
         }
         let asleep = Instant::now();
         while let Some(left) = INTERVAL.checked_sub(asleep.elapsed()) {
-            match rings.recv_timeout(left) {
+            match wakeups.recv_timeout(left) {
                 Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -223,7 +228,7 @@ fn keep(marker: &Marker, counts: &Counts, queue: &TickQueue, rings: &Receiver<()
         if counts.all_covered() {
             continue;
         }
-        if let Some(beats) = queue.beat() {
+        if let Some(beats) = queue.bump_heartbeat() {
             marker.write(beats);
             // One more: the beat itself is a job.
             counts.covered.store(run + 1, Ordering::SeqCst);

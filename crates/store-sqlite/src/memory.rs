@@ -108,14 +108,14 @@ fn entries(
         let below = segment.below.map_or(i64::MAX, |seq| seq.0 as i64);
         for (position, row) in of_run(connection, &segment.run, below, query)? {
             let foreign = row.tenant != view.tenant || row.scope != view.scope;
-            let unseen = row.body.is_none() && !segment.forgets;
-            if foreign || unseen {
+            let hidden = row.body.is_none() && !segment.applies_deletions;
+            if foreign || hidden {
                 continue;
             }
             let place = newest.entry((row.memory_ref.clone(), row.key.clone()));
-            let kept = place.or_insert_with(|| (position, row.clone()));
-            if kept.0 < position {
-                *kept = (position, row);
+            let newest_write = place.or_insert_with(|| (position, row.clone()));
+            if newest_write.0 < position {
+                *newest_write = (position, row);
             }
         }
     }
@@ -149,10 +149,13 @@ fn scope_as_of(
         .prepare_cached(sql)?
         .query_map(values.as_slice(), from_row)?
         .collect::<Result<Vec<_>>>()?;
-    Ok(rows.into_iter().filter(|(_, r)| keyed(query, r)).collect())
+    Ok(rows
+        .into_iter()
+        .filter(|(_, r)| matches_key(query, r))
+        .collect())
 }
 
-fn keyed(query: &MemoryQuery, row: &MemoryRow) -> bool {
+fn matches_key(query: &MemoryQuery, row: &MemoryRow) -> bool {
     query.key.as_ref().is_none_or(|key| row.key == *key)
 }
 
@@ -184,7 +187,7 @@ fn of_run(
 
 /// Where the keys stand that a prefix begins, that never expire and were written within a view;
 /// none are looked at when there are too few of them anyway.
-fn lasting(
+fn non_expiring(
     connection: &Connection,
     view: &MemoryView,
     memory_ref: &str,
@@ -215,14 +218,14 @@ fn lasting(
     while let Some(row) = rows.next()? {
         let position: i64 = row.get(0)?;
         let run = RunId::new(row.get_ref(1)?.as_str()?);
-        if view.sees(position.unsigned_abs(), &run, seq(row.get(2)?)) {
+        if view.includes(position.unsigned_abs(), &run, seq(row.get(2)?)) {
             places.push(position);
         }
     }
     Ok(places)
 }
 
-fn at(connection: &Connection, position: i64) -> Result<MemoryRow> {
+fn row_at(connection: &Connection, position: i64) -> Result<MemoryRow> {
     let sql = concat!("SELECT ", columns!(), " FROM memory WHERE position = ?1");
     let row = connection
         .prepare_cached(sql)?
@@ -297,7 +300,7 @@ impl ReadMemory for SqliteStore {
             .await
     }
 
-    async fn memory_lasting(
+    async fn non_expiring_memory(
         &self,
         view: &MemoryView,
         memory_ref: &str,
@@ -309,7 +312,7 @@ impl ReadMemory for SqliteStore {
         let prefix = prefix.to_owned();
         self.readers
             .read(move |connection| {
-                let places = lasting(connection, &view, &memory_ref, &prefix, above)?;
+                let places = non_expiring(connection, &view, &memory_ref, &prefix, above)?;
                 let held = places.len() as u64;
                 if held <= above {
                     return Ok((0, Vec::new()));
@@ -317,7 +320,7 @@ impl ReadMemory for SqliteStore {
                 let rows = places
                     .iter()
                     .take(limit)
-                    .map(|place| at(connection, *place));
+                    .map(|place| row_at(connection, *place));
                 Ok((held, rows.collect::<Result<_>>()?))
             })
             .await

@@ -66,7 +66,7 @@ pub(crate) fn is_leased_to(
 
 fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEntry>> {
     let mut taken = Vec::new();
-    for (lane, limit) in &request.takes {
+    for (lane, limit) in &request.lane_limits {
         let limit = sql_limit(*limit);
         // Read to the end before anything moves in the index that is read.
         let due: Vec<(i64, OutboxEntry)> = connection
@@ -290,10 +290,10 @@ impl Outbox for SqliteStore {
         }
         // A lease that ran out ends, so that its entry waits in its lane like the others.
         self.writer
-            .amend(move |ledger| {
+            .write_internal(move |tx| {
                 let free = "UPDATE outbox SET owner = NULL, leased_until = NULL
                             WHERE owner IS NOT NULL AND leased_until <= ?1";
-                ledger.connection.prepare_cached(free)?.execute([now.0])?;
+                tx.connection.prepare_cached(free)?.execute([now.0])?;
                 Ok(())
             })
             .await?;
@@ -304,7 +304,7 @@ impl Outbox for SqliteStore {
 
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
         self.writer
-            .amend(move |ledger| Ok(lease(ledger.connection, &request)?))
+            .write_internal(move |tx| Ok(lease(tx.connection, &request)?))
             .await
     }
 
@@ -316,9 +316,8 @@ impl Outbox for SqliteStore {
     ) -> Result<(), Fault> {
         let (effect, owner) = (effect.clone(), owner.to_owned());
         self.writer
-            .amend(move |ledger| {
-                ledger
-                    .connection
+            .write_internal(move |tx| {
+                tx.connection
                     .prepare_cached(
                         "UPDATE outbox SET owner = NULL, leased_until = NULL, available_at = ?3
                          WHERE effect = ?1 AND owner = ?2",
@@ -332,8 +331,8 @@ impl Outbox for SqliteStore {
     async fn break_leases(&self, owner: &str) -> Result<u64, Fault> {
         let owner = owner.to_owned();
         self.writer
-            .amend(move |ledger| {
-                let broken = ledger
+            .write_internal(move |tx| {
+                let broken = tx
                     .connection
                     .prepare_cached(
                         "UPDATE outbox SET owner = NULL, leased_until = NULL

@@ -55,7 +55,7 @@ pub(crate) fn change(connection: &Connection, change: &PeopleChange) -> Result<(
     Ok(())
 }
 
-pub(crate) fn are_there(connection: &Connection) -> Result<bool> {
+pub(crate) fn has_any(connection: &Connection) -> Result<bool> {
     connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM groups) OR EXISTS (SELECT 1 FROM delegations)",
         (),

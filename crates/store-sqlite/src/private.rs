@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 const MAX_LINKS: usize = 16;
 
 /// The real path of a database with something added to its name.
-pub(crate) fn beside(database: &Path, ending: &str) -> PathBuf {
-    let mut name = real(database).into_os_string();
+pub(crate) fn sibling_path(database: &Path, ending: &str) -> PathBuf {
+    let mut name = real_path(database).into_os_string();
     name.push(ending);
     name.into()
 }
 
 /// As SQLite finds it: links are followed.
-fn real(path: &Path) -> PathBuf {
+fn real_path(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         if let Ok(real) = fs::canonicalize(&path) {
@@ -61,7 +61,7 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
 /// Takes away what others may do with a store's files, from releases that let them.
 pub(crate) fn tighten(database: &Path) {
     for ending in ["", "-wal", "-shm", ".lock", ".marker"] {
-        let path = beside(database, ending);
+        let path = sibling_path(database, ending);
         match tighten_one(&path) {
             Ok(false) => {}
             Ok(true) => tracing::warn!(

@@ -25,10 +25,10 @@ const JOB_BYTES: usize = 1024;
 
 /// Bytes of one tenant's jobs that may wait; beyond it the tenant's callers wait before they queue.
 /// Room for 2048 jobs of ordinary size, or for eight of a megabyte.
-const ROOM_BYTES: usize = 8 * 1024 * 1024;
+const QUEUE_CAPACITY_BYTES: usize = 8 * 1024 * 1024;
 
 /// Queues kept though nothing waits in them, so that a busy tenant's is not made again and again.
-const KEPT: usize = 64;
+const MAX_IDLE_QUEUES: usize = 64;
 
 /// Whose job it is, and how much it writes.
 #[derive(Default)]
@@ -49,57 +49,57 @@ pub(crate) struct Queue<J> {
 }
 
 struct Inner<J> {
-    lines: HashMap<Option<TenantId>, Line<J>>,
+    queues: HashMap<Option<TenantId>, TenantQueue<J>>,
     /// Lines in which something waits; the first has its turn.
-    turns: VecDeque<Option<TenantId>>,
+    ready: VecDeque<Option<TenantId>>,
     /// The writer waits.
     idle: bool,
     closed: bool,
 }
 
-struct Line<J> {
-    jobs: VecDeque<Waiting<J>>,
+struct TenantQueue<J> {
+    jobs: VecDeque<QueuedJob<J>>,
     credit: usize,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
 }
 
-struct Waiting<J> {
+struct QueuedJob<J> {
     job: J,
     cost: usize,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl<J> Default for Line<J> {
+impl<J> Default for TenantQueue<J> {
     fn default() -> Self {
         Self {
             jobs: VecDeque::new(),
             credit: 0,
-            room: Arc::new(Semaphore::new(ROOM_BYTES)),
+            capacity: Arc::new(Semaphore::new(QUEUE_CAPACITY_BYTES)),
         }
     }
 }
 
 /// Why a job was not queued at once.
-enum Full<J> {
+enum PushError<J> {
     Closed,
-    NoRoom(Arc<Semaphore>, J),
+    NoCapacity(Arc<Semaphore>, J),
 }
 
 fn cost(source: &Source) -> usize {
     source.bytes.saturating_add(JOB_BYTES)
 }
 
-/// One that is larger than all the room waits until there is nothing else.
-fn room_wanted(source: &Source) -> u32 {
-    u32::try_from(cost(source).min(ROOM_BYTES)).unwrap_or(u32::MAX)
+/// One that is larger than all the capacity waits until there is nothing else.
+fn permits_needed(source: &Source) -> u32 {
+    u32::try_from(cost(source).min(QUEUE_CAPACITY_BYTES)).unwrap_or(u32::MAX)
 }
 
 impl<J> Queue<J> {
     pub(crate) fn new() -> Self {
         Self {
             inner: Mutex::new(Inner {
-                lines: HashMap::new(),
-                turns: VecDeque::new(),
+                queues: HashMap::new(),
+                ready: VecDeque::new(),
                 idle: false,
                 closed: false,
             }),
@@ -107,15 +107,18 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Queues a job, once there is room in its tenant's queue.
+    /// Queues a job, once there is capacity in its tenant's queue.
     pub(crate) async fn push(&self, source: Source, job: J) -> Result<(), Closed> {
-        let (cost, wanted) = (cost(&source), room_wanted(&source));
-        let (room, job) = match self.attempt(&source, job) {
+        let (cost, permits) = (cost(&source), permits_needed(&source));
+        let (capacity, job) = match self.attempt(&source, job) {
             Ok(()) => return Ok(()),
-            Err(Full::Closed) => return Err(Closed),
-            Err(Full::NoRoom(room, job)) => (room, job),
+            Err(PushError::Closed) => return Err(Closed),
+            Err(PushError::NoCapacity(capacity, job)) => (capacity, job),
         };
-        let held = room.acquire_many_owned(wanted).await.map_err(|_| Closed)?;
+        let held = capacity
+            .acquire_many_owned(permits)
+            .await
+            .map_err(|_| Closed)?;
         let mut inner = self.lock();
         if inner.closed {
             return Err(Closed);
@@ -124,24 +127,24 @@ impl<J> Queue<J> {
         Ok(())
     }
 
-    /// Queues a job if there is room for it now.
+    /// Queues a job if there is capacity for it now.
     pub(crate) fn try_push(&self, source: Source, job: J) -> Result<(), Closed> {
         self.attempt(&source, job).map_err(|_| Closed)
     }
 
-    fn attempt(&self, source: &Source, job: J) -> Result<(), Full<J>> {
+    fn attempt(&self, source: &Source, job: J) -> Result<(), PushError<J>> {
         let mut inner = self.lock();
         if inner.closed {
-            return Err(Full::Closed);
+            return Err(PushError::Closed);
         }
-        let room = inner.room(&source.tenant);
-        match Arc::clone(&room).try_acquire_many_owned(room_wanted(source)) {
+        let capacity = inner.capacity(&source.tenant);
+        match Arc::clone(&capacity).try_acquire_many_owned(permits_needed(source)) {
             Ok(held) => {
                 self.add(&mut inner, source.tenant.clone(), job, cost(source), held);
                 Ok(())
             }
-            Err(TryAcquireError::Closed) => Err(Full::Closed),
-            Err(TryAcquireError::NoPermits) => Err(Full::NoRoom(room, job)),
+            Err(TryAcquireError::Closed) => Err(PushError::Closed),
+            Err(TryAcquireError::NoPermits) => Err(PushError::NoCapacity(capacity, job)),
         }
     }
 
@@ -151,16 +154,16 @@ impl<J> Queue<J> {
         tenant: Option<TenantId>,
         job: J,
         cost: usize,
-        room: OwnedSemaphorePermit,
+        capacity: OwnedSemaphorePermit,
     ) {
-        let line = inner.lines.entry(tenant.clone()).or_default();
-        line.jobs.push_back(Waiting {
+        let queue = inner.queues.entry(tenant.clone()).or_default();
+        queue.jobs.push_back(QueuedJob {
             job,
             cost,
-            _room: room,
+            _permit: capacity,
         });
-        if line.jobs.len() == 1 {
-            inner.turns.push_back(tenant);
+        if queue.jobs.len() == 1 {
+            inner.ready.push_back(tenant);
         }
         if std::mem::take(&mut inner.idle) {
             self.filled.notify_one();
@@ -171,7 +174,7 @@ impl<J> Queue<J> {
     /// nothing is left.
     pub(crate) fn take(&self, batch: &mut Vec<J>) -> bool {
         let mut inner = self.lock();
-        while inner.turns.is_empty() {
+        while inner.ready.is_empty() {
             if inner.closed {
                 return false;
             }
@@ -189,8 +192,8 @@ impl<J> Queue<J> {
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        for line in inner.lines.values() {
-            line.room.close();
+        for queue in inner.queues.values() {
+            queue.capacity.close();
         }
         drop(inner);
         self.filled.notify_all();
@@ -200,8 +203,8 @@ impl<J> Queue<J> {
     pub(crate) fn abandon(&self) {
         self.close();
         let mut inner = self.lock();
-        inner.lines.clear();
-        inner.turns.clear();
+        inner.queues.clear();
+        inner.ready.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<J>> {
@@ -212,42 +215,43 @@ impl<J> Queue<J> {
 }
 
 impl<J> Inner<J> {
-    fn room(&mut self, tenant: &Option<TenantId>) -> Arc<Semaphore> {
-        if let Some(line) = self.lines.get(tenant) {
-            return Arc::clone(&line.room);
+    fn capacity(&mut self, tenant: &Option<TenantId>) -> Arc<Semaphore> {
+        if let Some(queue) = self.queues.get(tenant) {
+            return Arc::clone(&queue.capacity);
         }
-        if self.lines.len() >= KEPT {
-            // Whoever waits for room holds a clone of it.
-            self.lines
-                .retain(|_, line| !line.jobs.is_empty() || Arc::strong_count(&line.room) > 1);
+        if self.queues.len() >= MAX_IDLE_QUEUES {
+            // Whoever waits for capacity holds a clone of it.
+            self.queues.retain(|_, queue| {
+                !queue.jobs.is_empty() || Arc::strong_count(&queue.capacity) > 1
+            });
         }
-        let line = self.lines.entry(tenant.clone()).or_default();
-        Arc::clone(&line.room)
+        let queue = self.queues.entry(tenant.clone()).or_default();
+        Arc::clone(&queue.capacity)
     }
 
     fn fill(&mut self, batch: &mut Vec<J>) {
         let mut bytes = 0;
         while batch.len() < BATCH && bytes < BATCH_BYTES {
-            let Some(tenant) = self.turns.pop_front() else {
+            let Some(tenant) = self.ready.pop_front() else {
                 return;
             };
-            let alone = self.turns.is_empty();
-            let line = self.lines.get_mut(&tenant).expect("a turn has its line");
-            line.credit = line.credit.saturating_add(QUANTUM);
-            while let Some(first) = line.jobs.front() {
+            let alone = self.ready.is_empty();
+            let queue = self.queues.get_mut(&tenant).expect("a turn has its queue");
+            queue.credit = queue.credit.saturating_add(QUANTUM);
+            while let Some(first) = queue.jobs.front() {
                 let full = batch.len() >= BATCH || bytes >= BATCH_BYTES;
-                if full || (!alone && first.cost > line.credit) {
+                if full || (!alone && first.cost > queue.credit) {
                     break;
                 }
                 bytes += first.cost;
-                line.credit = line.credit.saturating_sub(first.cost);
-                let taken = line.jobs.pop_front().expect("it was just seen");
+                queue.credit = queue.credit.saturating_sub(first.cost);
+                let taken = queue.jobs.pop_front().expect("it was just seen");
                 batch.push(taken.job);
             }
-            if line.jobs.is_empty() {
-                line.credit = 0;
+            if queue.jobs.is_empty() {
+                queue.credit = 0;
             } else {
-                self.turns.push_back(tenant);
+                self.ready.push_back(tenant);
             }
         }
     }

@@ -13,8 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
-    /// One permit for each connection; waiting callers are served in turn.
-    turns: Arc<Semaphore>,
+    /// One permit for each connection; waiting callers are served in permit.
+    permits: Arc<Semaphore>,
     count: u32,
 }
 
@@ -26,7 +26,7 @@ impl Readers {
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             idle: Arc::new(Mutex::new(connections)),
-            turns: Arc::new(Semaphore::new(count)),
+            permits: Arc::new(Semaphore::new(count)),
             count: count as u32,
         })
     }
@@ -36,12 +36,12 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let turn = Arc::clone(&self.turns)
+        let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
             .map_err(|_| fault::closed())?;
-        let lent = Lent::take(&self.idle, turn);
-        match tokio::task::spawn_blocking(move || work(lent.connection())).await {
+        let pooled = PooledConnection::take(&self.idle, permit);
+        match tokio::task::spawn_blocking(move || work(pooled.connection())).await {
             Ok(result) => result.map_err(fault::from_sql),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
             // The runtime is shutting down and does not begin new work.
@@ -52,28 +52,28 @@ impl Readers {
     /// Lets reads that began finish, then closes every connection.
     pub(crate) async fn close(&self) {
         // An error means it was closed before.
-        if let Ok(turns) = self.turns.acquire_many(self.count).await {
-            self.turns.close();
-            turns.forget();
+        if let Ok(permits) = self.permits.acquire_many(self.count).await {
+            self.permits.close();
+            permits.forget();
             lock(&self.idle).clear();
         }
     }
 }
 
 /// A connection on loan, given back even if the work panics or nobody waits for it any more.
-struct Lent {
+struct PooledConnection {
     connection: Option<Connection>,
     idle: Arc<Mutex<Vec<Connection>>>,
     /// Dropped after the connection is back.
-    _turn: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Lent {
-    fn take(idle: &Arc<Mutex<Vec<Connection>>>, turn: OwnedSemaphorePermit) -> Self {
+impl PooledConnection {
+    fn take(idle: &Arc<Mutex<Vec<Connection>>>, permit: OwnedSemaphorePermit) -> Self {
         Self {
-            connection: Some(lock(idle).pop().expect("a turn means an idle connection")),
+            connection: Some(lock(idle).pop().expect("a permit means an idle connection")),
             idle: Arc::clone(idle),
-            _turn: turn,
+            _permit: permit,
         }
     }
 
@@ -82,7 +82,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         lock(&self.idle).extend(self.connection.take());
     }

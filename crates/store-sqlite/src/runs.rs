@@ -4,13 +4,13 @@
 use crate::SqliteStore;
 use crate::events::seq;
 use crate::fault;
-use crate::often::Often;
+use crate::statement_cache::StatementCache;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{DefinitionHash, Partition, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
 use tandem_store::{
-    Fault, ListedRun, Listing, Page, ReadRuns, RunFilter, RunPosition, RunRow, StoredRun,
+    Fault, ListedRun, Page, ReadRuns, RunFilter, RunListing, RunPosition, RunRow, StoredRun,
 };
 
 /// In the order [`from_row`] reads them.
@@ -34,9 +34,9 @@ const FIND: &str = concat!(
      WHERE run_id = ?1"
 );
 
-pub(crate) fn project(often: &mut Often<'_>, row: &RunRow) -> Result<()> {
+pub(crate) fn project(statements: &mut StatementCache<'_>, row: &RunRow) -> Result<()> {
     // A row that stands where it stood is left alone, and so are its indexes.
-    let upsert = often.get(concat!(
+    let upsert = statements.get(concat!(
         "INSERT INTO runs (",
         columns!(),
         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -77,7 +77,7 @@ pub(crate) fn live_in_scope(
 }
 
 /// Must repeat the condition of the index it names, which ends in the position.
-pub(crate) fn ended(
+pub(crate) fn ended_runs(
     connection: &Connection,
     after: Option<(Timestamp, RunPosition)>,
     before: Timestamp,
@@ -105,7 +105,7 @@ pub(crate) fn ended(
 }
 
 /// Whether there was something to bury.
-pub(crate) fn mark_buried(connection: &Connection, run: &RunId, tombstone: &str) -> Result<bool> {
+pub(crate) fn mark_purged(connection: &Connection, run: &RunId, tombstone: &str) -> Result<bool> {
     let changed = connection
         .prepare_cached("UPDATE runs SET tombstone = ?2 WHERE run_id = ?1 AND tombstone IS NULL")?
         .execute([run.as_str(), tombstone])?;
@@ -156,7 +156,7 @@ fn list(
     tenant: &TenantId,
     filter: &RunFilter,
     page: &Page,
-) -> Result<Listing> {
+) -> Result<RunListing> {
     let status = filter.status.map(RunStatus::as_str);
     let before = page.before.map_or(i64::MAX, |before| before.0);
     let conditions: [(&str, &str, Option<&str>); 4] = [
@@ -211,7 +211,7 @@ fn list(
         .collect::<Result<Vec<_>>>()?;
     let more = runs.len() > page.limit;
     runs.truncate(page.limit);
-    Ok(Listing { runs, more })
+    Ok(RunListing { runs, more })
 }
 
 #[async_trait]
@@ -233,7 +233,7 @@ impl ReadRuns for SqliteStore {
         tenant: &TenantId,
         filter: &RunFilter,
         page: &Page,
-    ) -> Result<Listing, Fault> {
+    ) -> Result<RunListing, Fault> {
         let (tenant, filter, page) = (tenant.clone(), filter.clone(), page.clone());
         self.readers
             .read(move |connection| list(connection, &tenant, &filter, &page))

@@ -3,7 +3,7 @@
 use crate::SqliteStore;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result};
-use tandem_store::{Fault, Settings};
+use tandem_store::{Fault, SettingsStore};
 
 fn get(connection: &Connection, name: &str) -> Result<Option<String>> {
     connection
@@ -20,7 +20,7 @@ fn set(connection: &Connection, name: &str, value: &str) -> Result<()> {
 }
 
 #[async_trait]
-impl Settings for SqliteStore {
+impl SettingsStore for SqliteStore {
     async fn get(&self, name: &str) -> Result<Option<String>, Fault> {
         let name = name.to_owned();
         self.readers
@@ -31,18 +31,18 @@ impl Settings for SqliteStore {
     async fn set(&self, name: &str, value: &str) -> Result<(), Fault> {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.writer
-            .amend(move |ledger| Ok(set(ledger.connection, &name, &value)?))
+            .write_internal(move |tx| Ok(set(tx.connection, &name, &value)?))
             .await
     }
 
     async fn set_if_absent(&self, name: &str, value: &str) -> Result<String, Fault> {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.writer
-            .amend(move |ledger| {
-                if let Some(stored) = get(ledger.connection, &name)? {
+            .write_internal(move |tx| {
+                if let Some(stored) = get(tx.connection, &name)? {
                     return Ok(stored);
                 }
-                set(ledger.connection, &name, &value)?;
+                set(tx.connection, &name, &value)?;
                 Ok(value.clone())
             })
             .await

@@ -1,15 +1,15 @@
 //! What takes how much room, at a bounded cost: sizes are exact up to a size of the file, rows and runs are
 //! counted up to a number, and what was left out is said.
 
-use crate::copy::visit_current;
+use crate::copy::open_current_for_reading;
 use crate::fault;
-use crate::room::room;
+use crate::storage_usage::storage_usage;
 use rusqlite::{Connection, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tandem_record::{TenantId, Timestamp, WorkflowId};
-use tandem_store::{Fault, Room};
+use tandem_store::{Fault, StorageUsage};
 
 /// Sizes of tables are read from every page; larger files would take minutes.
 const SIZED_UP_TO: u64 = 2 << 30;
@@ -30,7 +30,7 @@ pub struct Storage {
     pub tables: Vec<TableSize>,
     /// Over all tenants.
     #[serde(flatten)]
-    pub room: Room,
+    pub usage: StorageUsage,
     /// When the next log is removed, by the rules in force.
     pub next_purge_at: Option<Timestamp>,
 }
@@ -45,13 +45,13 @@ pub struct TableSize {
     pub bytes: Option<u64>,
 }
 
-/// Looks at the database beside whoever uses it. `kept_ms` says how long runs of a tenant and a
+/// Looks at the database beside whoever uses it. `retention_ms` says how long runs of a tenant and a
 /// workflow are kept once they ended.
 pub fn storage(
     path: &Path,
-    kept_ms: &dyn Fn(&TenantId, &WorkflowId) -> u64,
+    retention_ms: &dyn Fn(&TenantId, &WorkflowId) -> u64,
 ) -> Result<Storage, Fault> {
-    let connection = visit_current(path)?;
+    let connection = open_current_for_reading(path)?;
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
@@ -63,8 +63,8 @@ pub fn storage(
             wal_bytes,
             free_bytes: free(&view)?,
             tables: tables(&view, file_bytes <= SIZED_UP_TO)?,
-            room: room(&view, None)?,
-            next_purge_at: next_purge(&view, kept_ms)?,
+            usage: storage_usage(&view, None)?,
+            next_purge_at: next_purge(&view, retention_ms)?,
         })
     };
     look().map_err(|error| fault::describe(path, error))
@@ -112,13 +112,13 @@ fn tables(view: &Connection, sized: bool) -> Result<Vec<TableSize>> {
 
 fn next_purge(
     view: &Connection,
-    kept_ms: &dyn Fn(&TenantId, &WorkflowId) -> u64,
+    retention_ms: &dyn Fn(&TenantId, &WorkflowId) -> u64,
 ) -> Result<Option<Timestamp>> {
     let far = Timestamp(i64::MAX);
-    let ended = crate::runs::ended(view, None, far, OLDEST)?;
+    let ended = crate::runs::ended_runs(view, None, far, OLDEST)?;
     let purged = ended.iter().filter_map(|run| {
-        let kept = kept_ms(&run.row.tenant, &run.row.workflow_id);
-        Some(run.row.ended_at?.plus_ms(kept))
+        let retention = retention_ms(&run.row.tenant, &run.row.workflow_id);
+        Some(run.row.ended_at?.plus_ms(retention))
     });
     Ok(purged.min())
 }

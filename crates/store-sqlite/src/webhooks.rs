@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{RunId, Seq, TenantId, Timestamp, WebhookId};
 use tandem_store::{
-    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Fault, Progress, ReadWebhooks,
-    StoredWebhook, WebhookChange,
+    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState, Fault,
+    ReadWebhooks, StoredWebhook, WebhookChange,
 };
 
 pub(crate) fn change(connection: &Connection, change: &WebhookChange) -> Result<()> {
@@ -100,21 +100,21 @@ fn deliver(
             event_type,
             at.0,
         ])?;
-    push_out(connection, webhook, number - signed(DELIVERIES_KEPT))
+    trim_log(connection, webhook, number - signed(DELIVERY_LOG_LIMIT))
 }
 
 /// Forgets the log up to `last`, one row at a time as it grows; pending ones are counted.
-fn push_out(connection: &Connection, webhook: &WebhookId, last: i64) -> Result<()> {
+fn trim_log(connection: &Connection, webhook: &WebhookId, last: i64) -> Result<()> {
     if last <= 0 {
         return Ok(());
     }
     let mut forget = connection.prepare_cached(
         "DELETE FROM webhook_deliveries WHERE webhook = ?1 AND number <= ?2 RETURNING due",
     )?;
-    let pushed_out: Vec<Option<i64>> = forget
+    let removed: Vec<Option<i64>> = forget
         .query_map(params![webhook.as_str(), last], |row| row.get(0))?
         .collect::<Result<_>>()?;
-    let dropped = pushed_out.iter().flatten().count();
+    let dropped = removed.iter().flatten().count();
     if dropped > 0 {
         connection
             .prepare_cached("UPDATE webhooks SET dropped = dropped + ?2 WHERE webhook = ?1")?
@@ -177,7 +177,7 @@ fn delivery(row: &Row<'_>) -> Result<DeliveryRow> {
         seq: Seq(row.get::<_, i64>(3)?.unsigned_abs()),
         event_type: row.get(4)?,
         created_at: Timestamp(row.get(5)?),
-        progress: Progress {
+        progress: DeliveryProgress {
             state,
             attempts: row.get(8)?,
             last_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),

@@ -12,9 +12,9 @@ use crate::checkpoint::Checkpointer;
 use crate::events;
 use crate::fault;
 use crate::lock::Lock;
-use crate::marker::{self, Marker, MarkerKeeper};
-use crate::often::Often;
+use crate::marker::{self, Marker, MarkerUpdater};
 use crate::queue::{BATCH, Queue, Source};
+use crate::statement_cache::StatementCache;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,7 +22,7 @@ use tandem_store::{Conflict, Error, Fault};
 use tokio::sync::{oneshot, watch};
 
 /// What the writer knows from one transaction to the next.
-struct Book {
+struct WriterState {
     connection: Connection,
     /// For the next new stream. A number lost to a rollback is not missed.
     next_stream_no: i64,
@@ -31,14 +31,14 @@ struct Book {
 }
 
 /// What jobs work on: the transaction under way.
-pub(crate) struct Ledger<'a> {
+pub(crate) struct WriteTransaction<'a> {
     pub(crate) connection: &'a Connection,
-    pub(crate) often: Often<'a>,
+    pub(crate) statements: StatementCache<'a>,
     pub(crate) chain: &'a mut Chain,
     next_stream_no: &'a mut i64,
 }
 
-impl Ledger<'_> {
+impl WriteTransaction<'_> {
     pub(crate) fn number_stream(&mut self) -> i64 {
         let number = *self.next_stream_no;
         *self.next_stream_no += 1;
@@ -47,26 +47,26 @@ impl Ledger<'_> {
 }
 
 /// Why a job did not do what it was asked.
-pub(crate) enum Stop {
+pub(crate) enum JobError {
     /// It saw that it must not, before writing anything.
     Refused(Error),
     /// The database did not let it, perhaps half-way.
     Failed(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for JobError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Conflict> for Stop {
+impl From<Conflict> for JobError {
     fn from(conflict: Conflict) -> Self {
         Self::Refused(conflict.into())
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for JobError {
     fn from(fault: Fault) -> Self {
         Self::Refused(fault.into())
     }
@@ -75,7 +75,7 @@ impl From<Fault> for Stop {
 /// Work with its answer's address, the types erased.
 trait Job: Send {
     /// Does the work and keeps the outcome. `Err` asks for a rollback.
-    fn attempt(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()>;
+    fn attempt(&mut self, tx: &mut WriteTransaction<'_>) -> rusqlite::Result<()>;
     /// Tells the caller: the kept outcome, or why it could not be made durable.
     fn answer(self: Box<Self>, durable: Result<(), Fault>);
 }
@@ -89,13 +89,13 @@ struct Task<T, F> {
 impl<T, F> Job for Task<T, F>
 where
     T: Send,
-    F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send,
+    F: FnMut(&mut WriteTransaction<'_>) -> Result<T, JobError> + Send,
 {
-    fn attempt(&mut self, ledger: &mut Ledger<'_>) -> rusqlite::Result<()> {
-        self.outcome = Some(match (self.work)(ledger) {
+    fn attempt(&mut self, tx: &mut WriteTransaction<'_>) -> rusqlite::Result<()> {
+        self.outcome = Some(match (self.work)(tx) {
             Ok(value) => Ok(value),
-            Err(Stop::Refused(error)) => Err(error),
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(JobError::Refused(error)) => Err(error),
+            Err(JobError::Failed(error)) => return Err(error),
         });
         Ok(())
     }
@@ -125,25 +125,25 @@ impl Writer {
         lock: Lock,
     ) -> rusqlite::Result<Self> {
         checkpointer.watch(&mut connection)?;
-        let mut book = Book {
+        let mut state = WriterState {
             next_stream_no: events::last_stream_no(&connection)? + 1,
             chain: Chain::default(),
             connection,
         };
         let queue = Arc::new(Queue::new());
-        let waiting = Abandoning(Arc::clone(&queue));
+        let waiting = AbandonOnDrop(Arc::clone(&queue));
         let (alive, ended) = watch::channel(());
-        let keeper = MarkerKeeper::start(marker, TickQueue(Arc::clone(&queue)));
+        let marker_updater = MarkerUpdater::start(marker, HeartbeatQueue(Arc::clone(&queue)));
         let work = move || {
             let mut batch = Vec::with_capacity(BATCH);
             while waiting.0.take(&mut batch) {
-                keeper.before_batch(batch.len());
-                settle(&mut book, &mut batch);
-                checkpointer.after_commit(&book.connection);
-                keeper.after_batch();
+                marker_updater.before_batch(batch.len());
+                run_batch(&mut state, &mut batch);
+                checkpointer.after_commit(&state.connection);
+                marker_updater.after_batch();
             }
-            keeper.finish(&book.connection);
-            checkpointer.finish(book.connection);
+            marker_updater.finish(&state.connection);
+            checkpointer.finish(state.connection);
             drop(lock);
             drop(alive);
         };
@@ -162,7 +162,7 @@ impl Writer {
     pub(crate) async fn write<T, F>(&self, from: Source, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send + 'static,
+        F: FnMut(&mut WriteTransaction<'_>) -> Result<T, JobError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let task = Task {
@@ -176,10 +176,10 @@ impl Writer {
     }
 
     /// The same for the host's own small work, which cannot conflict.
-    pub(crate) async fn amend<T, F>(&self, work: F) -> Result<T, Fault>
+    pub(crate) async fn write_internal<T, F>(&self, work: F) -> Result<T, Fault>
     where
         T: Send + 'static,
-        F: FnMut(&mut Ledger<'_>) -> Result<T, Stop> + Send + 'static,
+        F: FnMut(&mut WriteTransaction<'_>) -> Result<T, JobError> + Send + 'static,
     {
         self.write(Source::default(), work)
             .await
@@ -208,14 +208,14 @@ impl Drop for Writer {
 }
 
 /// Asks the writer for a beat.
-pub(crate) struct TickQueue(Arc<Queue<Box<dyn Job>>>);
+pub(crate) struct HeartbeatQueue(Arc<Queue<Box<dyn Job>>>);
 
-impl TickQueue {
+impl HeartbeatQueue {
     /// Moves the counter in the next batch; its value once that is durable.
-    pub(crate) fn beat(&self) -> Option<i64> {
+    pub(crate) fn bump_heartbeat(&self) -> Option<i64> {
         let (reply, answer) = oneshot::channel();
         let task = Task {
-            work: |ledger: &mut Ledger<'_>| Ok(marker::beat(ledger.connection)?),
+            work: |tx: &mut WriteTransaction<'_>| Ok(marker::bump_heartbeat(tx.connection)?),
             outcome: None,
             reply,
         };
@@ -225,68 +225,68 @@ impl TickQueue {
 }
 
 /// However the thread ends, nobody waits for it.
-struct Abandoning(Arc<Queue<Box<dyn Job>>>);
+struct AbandonOnDrop(Arc<Queue<Box<dyn Job>>>);
 
-impl Drop for Abandoning {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
 /// Makes the batch durable and answers every job in it.
-fn settle(book: &mut Book, batch: &mut Vec<Box<dyn Job>>) {
-    match attempt(book, batch) {
+fn run_batch(state: &mut WriterState, batch: &mut Vec<Box<dyn Job>>) {
+    match attempt(state, batch) {
         Ok(()) => {
             for job in batch.drain(..) {
                 job.answer(Ok(()));
             }
         }
         // Somebody else has the file: running each job would wait for each.
-        Err(Trouble::Begin(error)) => {
+        Err(BatchError::Begin(error)) => {
             let fault = fault::from_sql(error);
             for job in batch.drain(..) {
                 job.answer(Err(fault.clone()));
             }
         }
-        Err(Trouble::Work(_)) => {
+        Err(BatchError::Work(_)) => {
             for mut job in batch.drain(..) {
-                let result = attempt(book, std::slice::from_mut(&mut job));
-                job.answer(result.map_err(|trouble| match trouble {
-                    Trouble::Begin(error) | Trouble::Work(error) => fault::from_sql(error),
+                let result = attempt(state, std::slice::from_mut(&mut job));
+                job.answer(result.map_err(|error| match error {
+                    BatchError::Begin(error) | BatchError::Work(error) => fault::from_sql(error),
                 }));
             }
         }
     }
 }
 
-enum Trouble {
+enum BatchError {
     Begin(rusqlite::Error),
     Work(rusqlite::Error),
 }
 
 /// All jobs in one transaction, or none of them.
-fn attempt(book: &mut Book, jobs: &mut [Box<dyn Job>]) -> Result<(), Trouble> {
-    let connection = &book.connection;
-    run(connection, "BEGIN IMMEDIATE").map_err(Trouble::Begin)?;
-    let mut ledger = Ledger {
+fn attempt(state: &mut WriterState, jobs: &mut [Box<dyn Job>]) -> Result<(), BatchError> {
+    let connection = &state.connection;
+    run(connection, "BEGIN IMMEDIATE").map_err(BatchError::Begin)?;
+    let mut tx = WriteTransaction {
         connection,
-        often: Often::new(connection),
-        chain: &mut book.chain,
-        next_stream_no: &mut book.next_stream_no,
+        statements: StatementCache::new(connection),
+        chain: &mut state.chain,
+        next_stream_no: &mut state.next_stream_no,
     };
     let done = jobs
         .iter_mut()
-        .try_for_each(|job| job.attempt(&mut ledger))
-        .and_then(|()| ledger.chain.keep_end(connection))
+        .try_for_each(|job| job.attempt(&mut tx))
+        .and_then(|()| tx.chain.save_head(connection))
         .and_then(|()| run(connection, "COMMIT"));
     if done.is_err() {
-        *ledger.chain = Chain::default();
+        *tx.chain = Chain::default();
         // Some errors, a full disk among them, have ended the transaction already.
         if !connection.is_autocommit() {
             let _ = run(connection, "ROLLBACK");
         }
     }
-    done.map_err(Trouble::Work)
+    done.map_err(BatchError::Work)
 }
 
 fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {

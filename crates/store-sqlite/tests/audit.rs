@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_record::{Actor, Object, TenantId};
-use tandem_store::audit::{AuditKey, DECISION, Notary, Verdict};
+use tandem_store::audit::{AuditKey, AuditSigner, AuditVerification, DECISION};
 use tandem_store::battery::sample::{NOW, must};
 use tandem_store::{Audit, AuditDraft, Commit, Store};
 use tandem_store_sqlite::{Options, SqliteStore};
@@ -13,12 +13,12 @@ fn open(path: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(path, Options::default()).expect("the database opens"))
 }
 
-fn notary(store: &Arc<dyn Store>) -> Notary {
+fn audit_signer(store: &Arc<dyn Store>) -> AuditSigner {
     let store: Arc<dyn Audit> = Arc::<dyn Store>::clone(store);
-    Notary::new(store, AuditKey::from_seed(&[7; 32]))
+    AuditSigner::new(store, AuditKey::from_seed(&[7; 32]))
 }
 
-async fn tell(store: &Arc<dyn Store>, count: usize) {
+async fn append_entries(store: &Arc<dyn Store>, count: usize) {
     let tenant = TenantId::new("t1");
     for n in 0..count {
         let target = format!("int-{n}");
@@ -41,19 +41,19 @@ async fn tell(store: &Arc<dyn Store>, count: usize) {
 /// Entries 1 to 4 under a seal, 5 and 6 not yet.
 async fn fill(path: &Path) {
     let store = open(path);
-    tell(&store, 4).await;
-    notary(&store).seal_all().await.expect("a sound log");
-    tell(&store, 2).await;
+    append_entries(&store, 4).await;
+    audit_signer(&store).seal_all().await.expect("a sound log");
+    append_entries(&store, 2).await;
     store.close().await;
 }
 
 /// What a check finds after somebody with the file in hand ran `sql`.
-async fn after(sql: &str) -> Verdict {
+async fn after(sql: &str) -> AuditVerification {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     fill(&path).await;
-    let burglar = Connection::open(&path).unwrap();
-    let triggers: Vec<String> = burglar
+    let attacker = Connection::open(&path).unwrap();
+    let triggers: Vec<String> = attacker
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
         .unwrap()
         .query_map((), |row| row.get(0))
@@ -61,20 +61,20 @@ async fn after(sql: &str) -> Verdict {
         .collect::<Result<_, _>>()
         .unwrap();
     for trigger in triggers {
-        burglar
+        attacker
             .execute(&format!("DROP TRIGGER {trigger}"), ())
             .unwrap();
     }
-    burglar.execute_batch(sql).expect(sql);
-    burglar.close().unwrap();
+    attacker.execute_batch(sql).expect(sql);
+    attacker.close().unwrap();
     let store = open(&path);
-    let verdict = notary(&store).verify(0, u64::MAX).await.unwrap();
+    let verification = audit_signer(&store).verify(0, u64::MAX).await.unwrap();
     store.close().await;
-    verdict
+    verification
 }
 
 #[tokio::test]
-async fn changes_behind_the_back_are_found() {
+async fn direct_database_changes_are_detected() {
     assert!(after("").await.is_valid());
     let replace = |seq: u64| {
         format!("UPDATE audit SET body = replace(body, 'host', 'h0st') WHERE seq = {seq}")
@@ -98,17 +98,17 @@ async fn changes_behind_the_back_are_found() {
         ("UPDATE audit_checkpoints SET signature = ''".into(), None),
         ("UPDATE audit_checkpoints SET at_sequence = 3".into(), None),
     ] {
-        let verdict = after(&sql).await;
-        assert!(!verdict.is_valid(), "{sql}");
+        let verification = after(&sql).await;
+        assert!(!verification.is_valid(), "{sql}");
         if let Some(seq) = broken_at {
-            assert_eq!(verdict.breaks[0].at_seq, seq, "{sql}");
+            assert_eq!(verification.breaks[0].at_seq, seq, "{sql}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_rewritten_chain_is_found_by_its_seal() {
-    // The burglar knows the rules and writes a chain of its own with the same length.
+async fn rewritten_chain_fails_its_checkpoint() {
+    // The attacker knows the rules and writes a chain of its own with the same length.
     let directory = tempfile::tempdir().unwrap();
     let forged = directory.path().join("forged.db");
     let store = open(&forged);
@@ -128,13 +128,13 @@ async fn a_rewritten_chain_is_found_by_its_seal() {
          INSERT INTO main.audit_head SELECT * FROM forged.audit_head",
         forged.display()
     );
-    let verdict = after(&sql).await;
-    assert_eq!(verdict.breaks, [], "its links are in order");
-    assert!(!verdict.checkpoints_valid && !verdict.is_valid());
+    let verification = after(&sql).await;
+    assert_eq!(verification.breaks, [], "its links are in order");
+    assert!(!verification.checkpoints_valid && !verification.is_valid());
 }
 
 #[tokio::test]
-async fn the_schema_lets_the_log_only_grow() {
+async fn schema_rejects_changes_to_the_audit_log() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     fill(&path).await;
@@ -152,17 +152,17 @@ async fn the_schema_lets_the_log_only_grow() {
 }
 
 #[tokio::test]
-async fn what_is_broken_is_not_sealed() {
+async fn broken_chain_is_not_sealed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     fill(&path).await;
-    let burglar = Connection::open(&path).unwrap();
+    let attacker = Connection::open(&path).unwrap();
     let change = "DROP TRIGGER audit_is_not_changed;
                   UPDATE audit SET body = replace(body, 'host', 'h0st') WHERE seq = 6";
-    burglar.execute_batch(change).unwrap();
-    burglar.close().unwrap();
+    attacker.execute_batch(change).unwrap();
+    attacker.close().unwrap();
     let store = open(&path);
-    notary(&store)
+    audit_signer(&store)
         .seal_all()
         .await
         .expect_err("entry 6 is not what it was");
@@ -171,7 +171,7 @@ async fn what_is_broken_is_not_sealed() {
 }
 
 #[tokio::test]
-async fn a_database_from_before_the_log_gets_one() {
+async fn database_without_audit_log_is_migrated() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     let old = Connection::open(&path).unwrap();

@@ -1,15 +1,15 @@
 //! Every promise of storage, kept by SQLite.
 
 use std::sync::Arc;
-use tandem_store::battery::Fresh;
+use tandem_store::battery::FreshStore;
 use tandem_store_sqlite::{Options, SqliteStore};
 
-async fn open() -> Fresh {
+async fn open() -> FreshStore {
     let directory = tempfile::tempdir().expect("there is a temporary directory");
     let store = SqliteStore::open(directory.path().join("tandem.db"), Options::default());
-    Fresh {
+    FreshStore {
         store: Arc::new(store.expect("a new database opens")),
-        keep: Box::new(directory),
+        resources: Box::new(directory),
     }
 }
 

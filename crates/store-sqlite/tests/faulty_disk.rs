@@ -28,7 +28,7 @@ const DIRECTORY: &str = "TANDEM_TEST_DIRECTORY";
 const COMMITS: &str = "TANDEM_TEST_COMMITS";
 const SEEDS: &str = "TANDEM_DISK_SEEDS";
 /// Processes that use the disk of one seed, one after the other.
-const LIVES: u64 = 3;
+const RESTARTS: u64 = 3;
 /// Moments of each seed at which the power goes.
 const CUTS: usize = 8;
 
@@ -143,7 +143,7 @@ fn compiled(into: &Path) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failing_disk_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
+async fn failing_disk_loses_no_acknowledged_commit_and_leaves_none_partial() {
     let tools = tempfile::tempdir().unwrap();
     let disk = compiled(tools.path());
     let mut acknowledged = 0;
@@ -163,15 +163,19 @@ async fn one_disk(seed: u64, disk: &Path, place: &Path) -> u64 {
     cuts.push(journal.len());
     for (number, cut) in cuts.into_iter().enumerate() {
         let after = place.join(format!("after-{number}"));
-        let told = journal.power_goes(cut, &mut rng, &after);
+        let acknowledged_before = journal.write_disk_after_power_cut(cut, &mut rng, &after);
         let about = format!("seed {seed}, power gone after {cut} of {}", journal.len());
-        still_there(&after, told).await.expect(&about);
+        check_commits(&after, acknowledged_before)
+            .await
+            .expect(&about);
         std::fs::remove_dir_all(&after).unwrap();
     }
-    let told = journal.acknowledged(journal.len());
+    let acknowledged_before = journal.acknowledged(journal.len());
     let about = format!("seed {seed}, no power cut");
-    still_there(&directory, told).await.expect(&about);
-    told
+    check_commits(&directory, acknowledged_before)
+        .await
+        .expect(&about);
+    acknowledged_before
 }
 
 /// Several processes use one disk, one after the other.
@@ -179,8 +183,8 @@ fn used_disk(seed: u64, rng: &mut Rng, disk: &Path, directory: &Path) -> Journal
     let written = directory.with_extension("journal");
     std::fs::create_dir(directory).unwrap();
     let per_mille = [0, 3, 10, 40][rng.below(4)];
-    for life in 0..LIVES {
-        // Every third life ends on a disk that syncs nothing any more.
+    for restart in 0..RESTARTS {
+        // Every third restart ends on a disk that syncs nothing any more.
         let good_syncs = [usize::MAX, usize::MAX, 5 + rng.below(20)][rng.below(3)];
         let victim = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "victim", "--nocapture"])
@@ -189,30 +193,35 @@ fn used_disk(seed: u64, rng: &mut Rng, disk: &Path, directory: &Path) -> Journal
             .env("LD_PRELOAD", disk)
             .env("FAULT_DIR", directory)
             .env("FAULT_JOURNAL", &written)
-            .env("FAULT_SEED", (seed * LIVES + life).to_string())
+            .env("FAULT_SEED", (seed * RESTARTS + restart).to_string())
             .env("FAULT_PER_MILLE", per_mille.to_string())
             .env("FAULT_GOOD_SYNCS", good_syncs.to_string())
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&victim.stderr);
-        assert!(victim.status.success(), "seed {seed}, life {life}: {said}");
+        assert!(
+            victim.status.success(),
+            "seed {seed}, restart {restart}: {said}"
+        );
     }
     Journal::read(&written)
 }
 
 /// The store opens, holds at least as many commits as were acknowledged and nothing in part, and takes
 /// another one.
-async fn still_there(directory: &Path, told: u64) -> Result<(), String> {
+async fn check_commits(directory: &Path, acknowledged_before: u64) -> Result<(), String> {
     let opened = SqliteStore::open(directory.join("tandem.db"), Options::default());
     let store: Arc<dyn Store> = match opened {
         Ok(store) => Arc::new(store),
         // A file that never became a database may be refused, in words.
-        Err(fault) if told == 0 && !fault.message.is_empty() => return Ok(()),
+        Err(fault) if acknowledged_before == 0 && !fault.message.is_empty() => return Ok(()),
         Err(fault) => return Err(fault.to_string()),
     };
     let held = commits_in(&store).await?;
-    if held < told {
-        return Err(format!("{told} were acknowledged, {held} are there"));
+    if held < acknowledged_before {
+        return Err(format!(
+            "{acknowledged_before} were acknowledged, {held} are there"
+        ));
     }
     let next = store.commit(numbered(held)).await;
     next.map_err(|error| error.to_string())?;
@@ -225,7 +234,7 @@ async fn still_there(directory: &Path, told: u64) -> Result<(), String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_only_claims_to_sync_is_found_out() {
+async fn disk_without_real_sync_is_detected_by_this_test() {
     let place = tempfile::tempdir().unwrap();
     let disk = compiled(place.path());
     // A seed whose processes meet no other fault.
@@ -236,9 +245,10 @@ async fn a_disk_that_only_claims_to_sync_is_found_out() {
     let mut lost = 0;
     for number in 0..CUTS {
         let after = place.path().join(format!("after-{number}"));
-        let told = journal.power_goes(journal.len(), &mut rng, &after);
-        assert!(told > 0, "nothing was acknowledged");
-        lost += usize::from(still_there(&after, told).await.is_err());
+        let acknowledged_before =
+            journal.write_disk_after_power_cut(journal.len(), &mut rng, &after);
+        assert!(acknowledged_before > 0, "nothing was acknowledged");
+        lost += usize::from(check_commits(&after, acknowledged_before).await.is_err());
     }
     assert!(lost > 0, "a disk without syncs lost nothing");
 }

@@ -40,7 +40,7 @@ fn is_full(result: Result<(), Error>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fails_without_loss_and_recovers() {
+async fn full_disk_fails_commits_without_loss_and_recovers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     let sqlite = capped(&path, CAP);
@@ -77,7 +77,7 @@ async fn fails_without_loss_and_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_does_not_fit_fails_alone() {
+async fn oversized_commit_fails_alone_in_its_batch() {
     let directory = tempfile::tempdir().unwrap();
     let sqlite = capped(&directory.path().join("tandem.db"), CAP);
     let store: Arc<dyn Store> = sqlite.clone();

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_store::battery::sample::{must, row, started};
-use tandem_store::{Fault, Store, Upkeep};
+use tandem_store::{Fault, Maintenance, Store};
 use tandem_store_sqlite::{Options, SqliteStore};
 
 fn refused(path: &Path) -> Fault {
@@ -50,7 +50,7 @@ async fn one_process_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_left_alone() {
+async fn newer_schema_is_not_changed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     filled(&path).await;
@@ -67,7 +67,7 @@ async fn a_newer_schema_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_foreign_database_is_left_alone() {
+async fn foreign_database_is_not_changed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notes.db");
     let connection = Connection::open(&path).unwrap();
@@ -83,7 +83,7 @@ async fn a_foreign_database_is_left_alone() {
 }
 
 #[tokio::test]
-async fn garbage_is_no_database() {
+async fn non_sqlite_file_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     std::fs::write(&path, "this is a letter to a friend\n".repeat(500)).unwrap();
@@ -91,7 +91,7 @@ async fn garbage_is_no_database() {
 }
 
 #[tokio::test]
-async fn a_truncated_file_is_damaged() {
+async fn truncated_file_is_reported_corrupt() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     filled(&path).await;
@@ -101,7 +101,7 @@ async fn a_truncated_file_is_damaged() {
 }
 
 #[tokio::test]
-async fn an_overwritten_page_is_found() {
+async fn overwritten_page_is_detected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     filled(&path).await;
@@ -113,7 +113,7 @@ async fn an_overwritten_page_is_found() {
 }
 
 #[test]
-fn a_missing_directory_is_told() {
+fn missing_directory_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("absent/tandem.db");
     is(&refused(&path), "io", &path);

@@ -64,7 +64,7 @@ async fn fill(store: &Arc<dyn Store>) {
         owner: "before".into(),
         now: NOW,
         until: later(60),
-        takes: vec![(tandem_store::battery::sample::lane(), 1)],
+        lane_limits: vec![(tandem_store::battery::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
 }
@@ -77,12 +77,15 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(run.unwrap().row, row("t1", "r1"));
     assert_eq!(store.next_timer().await.unwrap(), Some(later(5)));
     assert_eq!(store.next_due().await.unwrap(), Some(later(60)), "leased");
-    let answered = store.answered(&IdempotencyKey("k1".into())).await.unwrap();
+    let answered = store
+        .idempotency_record(&IdempotencyKey("k1".into()))
+        .await
+        .unwrap();
     assert_eq!(answered, Some(answer()));
-    let meaning = store
+    let registered = store
         .registered(&TenantId::new("t1").into(), &"flow".into())
         .await;
-    assert_eq!(meaning.unwrap().unwrap().hash.as_str(), "d1");
+    assert_eq!(registered.unwrap().unwrap().hash.as_str(), "d1");
     assert_eq!(store.get("name").await.unwrap().as_deref(), Some("value"));
     assert_eq!(store.break_leases("after").await.unwrap(), 1);
     let effect = EffectId::new("e1");
@@ -95,7 +98,7 @@ async fn check(store: &Arc<dyn Store>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_and_opening_keeps_everything() {
+async fn closing_and_reopening_retains_everything() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     let store = open(&path);
@@ -107,7 +110,7 @@ async fn closing_and_opening_keeps_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dropping_and_opening_keeps_everything() {
+async fn dropping_and_reopening_retains_everything() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     let store = open(&path);
@@ -158,7 +161,7 @@ async fn closing_finishes_what_was_queued() {
 /// The files as a power cut would leave them: the database first, which only a checkpoint changes
 /// (and this stays below one), then the WAL, which only grows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_made_while_committing_has_what_was_confirmed() {
+async fn copy_taken_while_committing_has_all_confirmed_commits() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     let store = open(&path);
@@ -231,7 +234,7 @@ fn of_version(version: usize, path: &std::path::Path, rows: &str) {
 }
 
 #[tokio::test]
-async fn an_inbox_of_the_first_release_is_taken_over() {
+async fn inbox_of_first_release_is_migrated() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     of_version(
@@ -266,7 +269,7 @@ async fn an_inbox_of_the_first_release_is_taken_over() {
 }
 
 #[tokio::test]
-async fn memory_of_before_is_counted_as_it_stands() {
+async fn older_memory_is_counted_after_migration() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     of_version(
@@ -292,14 +295,14 @@ async fn memory_of_before_is_counted_as_it_stands() {
         segments: Vec::new(),
     };
     let (held, rows) = store
-        .memory_lasting(&view, "notes", "mem-", 0, 9)
+        .non_expiring_memory(&view, "notes", "mem-", 0, 9)
         .await
         .unwrap();
     assert_eq!((held, rows[0].run.as_str()), (1, "r2"), "its newest write");
 }
 
 #[tokio::test]
-async fn workspaces_of_before_get_memory_of_their_own_and_workflows_stay_the_tenants() {
+async fn migration_gives_workspaces_their_memory_and_leaves_workflows_to_tenants() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     let run = |position: i64, id: &str, workspace: &str, scope: &str, tombstone: &str| {
@@ -344,8 +347,8 @@ async fn workspaces_of_before_get_memory_of_their_own_and_workflows_stay_the_ten
         let count = store.memory_count(&tenant, scope, "notes", Timestamp(5), 10);
         assert_eq!(count.await.unwrap(), 1, "{scope} is counted as it stands");
     }
-    let buried = store.run(&tenant, &"r2".into()).await.unwrap().unwrap();
-    let left = buried.tombstone.unwrap();
+    let purged = store.run(&tenant, &"r2".into()).await.unwrap().unwrap();
+    let left = purged.tombstone.unwrap();
     assert!(
         left.contains(r#""scope":"workspace:blue/scope:s""#),
         "{left}"
@@ -366,7 +369,7 @@ async fn workspaces_of_before_get_memory_of_their_own_and_workflows_stay_the_ten
 }
 
 #[tokio::test]
-async fn a_log_of_one_row_an_event_is_taken_over() {
+async fn log_with_one_row_per_event_is_migrated() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     of_version(
@@ -398,7 +401,7 @@ async fn a_log_of_one_row_an_event_is_taken_over() {
 }
 
 #[tokio::test]
-async fn what_would_be_read_differently_is_not_stored() {
+async fn bodies_that_would_not_round_trip_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory.path().join("tandem.db"));
     let stream = StreamId::new("run:a");
@@ -410,7 +413,7 @@ async fn what_would_be_read_differently_is_not_stored() {
 }
 
 #[tokio::test]
-async fn effects_and_timers_of_before_lanes_are_taken_over() {
+async fn effects_and_timers_without_lanes_are_migrated() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
     of_version(
@@ -435,7 +438,7 @@ async fn effects_and_timers_of_before_lanes_are_taken_over() {
                 owner: "me".into(),
                 now: NOW,
                 until: later(60),
-                takes: vec![(lane.clone(), due)],
+                lane_limits: vec![(lane.clone(), due)],
             };
             for entry in store.lease(request).await.unwrap() {
                 found.push((class, lane.tenant.to_string(), entry.effect.to_string()));

@@ -24,7 +24,7 @@ pub struct Commit {
     pub outbox: Vec<OutboxChange>,
     pub idempotency: Option<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
-    pub guards: Vec<Guard>,
+    pub guards: Vec<CommitGuard>,
     /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
     /// later ones change `deadline`, `closed` and `body` only.
     pub interrupts: Vec<InterruptRow>,
@@ -98,7 +98,7 @@ impl Commit {
 
 /// Conditions checked inside the transaction, before anything is written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Guard {
+pub enum CommitGuard {
     /// The outbox still holds this entry, leased to `owner`: the result about to be recorded was
     /// not recorded before, and nobody else took over.
     HoldsLease { effect: EffectId, owner: String },
@@ -112,13 +112,13 @@ pub enum Guard {
     },
     /// The id means this document to the owner itself (`None`: to all), or has no meaning there: who
     /// registers knows whether they were the first.
-    Means {
+    RegisteredAs {
         owner: Option<Partition>,
         workflow: WorkflowId,
         hash: Option<DefinitionHash>,
     },
     /// These keys are in the scope, for everyone who begins now.
-    Remembered {
+    MemoryKeysPresent {
         tenant: TenantId,
         scope: String,
         memory_ref: String,

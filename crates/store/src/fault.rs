@@ -26,7 +26,7 @@ pub enum Conflict {
     KeyUsed,
     /// Entries of memory the commit is about are not there any more.
     #[error("entries of memory are gone")]
-    MemoryMoved,
+    MemoryKeysMissing,
     /// A guard on the outbox, the scope or the registry did not hold.
     #[error("guard failed: {0}")]
     Guard(String),
@@ -56,7 +56,7 @@ impl Fault {
     }
 
     /// Whether the store as a whole is in trouble, so that what failed is not to blame for it.
-    pub fn is_of_the_store(&self) -> bool {
+    pub fn is_store_wide(&self) -> bool {
         self.retryable && matches!(self.code, "disk_full" | "busy" | "io" | "locked")
             || self.code == "closed"
     }

@@ -28,19 +28,19 @@ pub struct KeyRecord {
 pub trait Keys: Send + Sync {
     /// A key with the same id is replaced. A secret belongs to one key: the hash of another key is
     /// refused as `invalid`. The audit log tells it in the same transaction.
-    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault>;
+    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault>;
     /// By the hash of the presented secret. Revoked and expired keys are returned too: the caller
     /// tells them apart.
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault>;
     /// Oldest first; `None` lists every tenant's keys.
     async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault>;
     /// `false` when there is no such key in the tenant. Revoking twice keeps the first time, and
-    /// only the first is told.
+    /// only the first is audit.
     async fn revoke_key(
         &self,
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
-        told: AuditDraft,
+        audit: AuditDraft,
     ) -> Result<bool, Fault>;
 }

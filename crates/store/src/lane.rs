@@ -66,7 +66,7 @@ pub struct DueLane {
 }
 
 /// Turns a sorted list of names into the order of a circle that begins after `after`.
-pub(crate) fn in_a_circle<T: Ord>(mut sorted: Vec<T>, after: Option<&T>) -> Vec<T> {
+pub(crate) fn rotate_after<T: Ord>(mut sorted: Vec<T>, after: Option<&T>) -> Vec<T> {
     if let Some(after) = after {
         let first = sorted.partition_point(|name| name <= after);
         sorted.rotate_left(first);

@@ -18,16 +18,16 @@ mod keys;
 mod lane;
 mod people;
 mod read;
-mod room;
-mod setback;
+mod storage_usage;
 mod webhooks;
+mod work_failure;
 
 pub mod battery;
 pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
+    Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
     MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
     SnapshotRecord, StoredResponse, TimerChange,
 };
@@ -36,19 +36,20 @@ pub use keys::{KeyRecord, Keys};
 pub use lane::{DueLane, Lane, LaneQuery, WorkClass};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
-    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, Listing, MemoryQuery,
-    MemorySegment, MemoryView, Page, PageLimit, Registered, RunFilter, RunPosition, StoredEvent,
-    StoredRun, StreamSlice,
+    DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, MemoryQuery, MemorySegment,
+    MemoryView, Page, PageLimit, RegisteredWorkflow, RunFilter, RunListing, RunPosition,
+    StoredEvent, StoredRun, StreamSlice,
 };
-pub use room::{
-    ROOM_NAMED, ROOM_RUNS, ROOM_WRITES, Room, RunCounts, RunSize, ScopeSize, WorkflowSize,
+pub use storage_usage::{
+    RunCounts, RunSize, ScopeSize, StorageUsage, USAGE_MAX_RUNS, USAGE_MAX_WRITES, USAGE_TOP_COUNT,
+    WorkflowSize,
 };
-pub use setback::{ParkedWork, Setback, Setbacks};
 pub use webhooks::{
-    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
-    StoredWebhook, WebhookChange,
+    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState,
+    ReadWebhooks, StoredWebhook, WebhookChange,
 };
+pub use work_failure::{ParkedWork, WorkFailure, WorkFailures};
 
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ pub trait ReadRuns: Send + Sync {
         tenant: &TenantId,
         filter: &RunFilter,
         page: &Page,
-    ) -> Result<Listing, Fault>;
+    ) -> Result<RunListing, Fault>;
 
     /// A live run of the partition with this scope, for duplicate suppression.
     async fn live_run_in_scope(
@@ -154,7 +155,7 @@ pub trait ReadInterrupts: Send + Sync {
 /// Reads of the memory journal.
 #[async_trait]
 pub trait ReadMemory: Send + Sync {
-    /// The place of the newest write; 0 when there is none. What a caller was told is written is
+    /// The place of the newest write; 0 when there is none. What a caller was audit is written is
     /// never beyond it.
     async fn memory_position(&self) -> Result<u64, Fault>;
 
@@ -182,7 +183,7 @@ pub trait ReadMemory: Send + Sync {
     /// Keys under a name that begin with a prefix, never expire, are in the scope for everyone and
     /// were written within the view. How many, and the oldest `limit` writes; nothing unless
     /// there are more than `above`.
-    async fn memory_lasting(
+    async fn non_expiring_memory(
         &self,
         view: &MemoryView,
         memory_ref: &str,
@@ -207,13 +208,16 @@ pub trait ReadDefinitions: Send + Sync {
         &self,
         owner: &Partition,
         workflow: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault>;
+    ) -> Result<Option<RegisteredWorkflow>, Fault>;
 
     /// Every id that means something to `owner`, ascending, with what it means.
-    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault>;
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault>;
 
     /// Documents of the tenant's workspaces, by workspace and id.
-    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault>;
+    async fn list_registered_in_workspaces(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Vec<RegisteredWorkflow>, Fault>;
 }
 
 /// The audit log. Grown by commits, and by changes of keys; sealed by checkpoints. Nothing in it
@@ -286,21 +290,24 @@ pub trait Outbox: Send + Sync {
 /// Answers to earlier requests.
 #[async_trait]
 pub trait ReadIdempotency: Send + Sync {
-    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault>;
+    async fn idempotency_record(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<Option<IdempotencyRecord>, Fault>;
 }
 
 /// Small host-wide settings that must survive a restart (signing keys, the test clock's offset).
 #[async_trait]
-pub trait Settings: Send + Sync {
+pub trait SettingsStore: Send + Sync {
     async fn get(&self, name: &str) -> Result<Option<String>, Fault>;
     async fn set(&self, name: &str, value: &str) -> Result<(), Fault>;
     /// Writes only when absent; returns the value that is stored afterwards.
     async fn set_if_absent(&self, name: &str, value: &str) -> Result<String, Fault>;
 }
 
-/// Upkeep: what may be forgotten, and whether the store works at all.
+/// Maintenance: what may be forgotten, and whether the store works at all.
 #[async_trait]
-pub trait Upkeep: Send + Sync {
+pub trait Maintenance: Send + Sync {
     /// A cheap write-and-read, for readiness.
     async fn ping(&self) -> Result<(), Fault>;
 
@@ -309,7 +316,7 @@ pub trait Upkeep: Send + Sync {
 
     /// Runs that ended before `before` and still have their log, longest ended first, those that
     /// ended at one time in order of creation; from the one after the place given.
-    async fn ended(
+    async fn ended_runs(
         &self,
         after: Option<(Timestamp, RunPosition)>,
         before: Timestamp,
@@ -319,15 +326,15 @@ pub trait Upkeep: Send + Sync {
     /// Removes a run's log and its snapshot and leaves its row with `tombstone`. Its sequence
     /// stays taken, and what it wrote into memory stays. The audit log tells it in the same
     /// transaction. Repeated, or without such a run, it does nothing.
-    async fn bury(
+    async fn purge_run(
         &self,
         run: &RunId,
         tombstone: &str,
-        told: Option<AuditDraft>,
+        audit: Option<AuditDraft>,
     ) -> Result<(), Fault>;
 
     /// What of a tenant takes how much room. The cost is bounded, whatever there is.
-    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault>;
+    async fn storage_usage(&self, tenant: &TenantId) -> Result<StorageUsage, Fault>;
 
     /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
     /// Later calls get a fault with code `closed`.
@@ -344,14 +351,14 @@ pub trait Store:
     + ReadDefinitions
     + ReadTimers
     + Outbox
-    + Setbacks
+    + WorkFailures
     + ReadIdempotency
     + Audit
-    + Settings
+    + SettingsStore
     + Keys
     + ReadPeople
     + ReadWebhooks
-    + Upkeep
+    + Maintenance
 {
 }
 
@@ -364,13 +371,13 @@ impl<T> Store for T where
         + ReadDefinitions
         + ReadTimers
         + Outbox
-        + Setbacks
+        + WorkFailures
         + ReadIdempotency
         + Audit
-        + Settings
+        + SettingsStore
         + Keys
         + ReadPeople
         + ReadWebhooks
-        + Upkeep
+        + Maintenance
 {
 }

@@ -13,10 +13,10 @@ mod journal;
 mod outbox;
 mod people;
 mod reads;
-mod room;
-mod setbacks;
 mod state;
+mod storage_usage;
 mod webhooks;
+mod work_failures;
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ mod tests;
 use crate::commit::{Commit, NewEvent, SnapshotRecord};
 use crate::fault::{Error, Fault};
 use crate::read::{ListedRun, PageLimit, RunPosition, StoredEvent, StreamSlice};
-use crate::{AuditDraft, Log, ReadLog, Room, Upkeep};
+use crate::{AuditDraft, Log, Maintenance, ReadLog, StorageUsage};
 use async_trait::async_trait;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +119,7 @@ impl ReadLog for MemoryStore {
 }
 
 #[async_trait]
-impl Upkeep for MemoryStore {
+impl Maintenance for MemoryStore {
     async fn ping(&self) -> Result<(), Fault> {
         self.state().map(drop)
     }
@@ -140,7 +140,7 @@ impl Upkeep for MemoryStore {
         Ok(old.len() as u64)
     }
 
-    async fn ended(
+    async fn ended_runs(
         &self,
         after: Option<(Timestamp, RunPosition)>,
         before: Timestamp,
@@ -162,18 +162,18 @@ impl Upkeep for MemoryStore {
         Ok(listed.collect())
     }
 
-    async fn bury(
+    async fn purge_run(
         &self,
         run: &RunId,
         tombstone: &str,
-        told: Option<AuditDraft>,
+        audit: Option<AuditDraft>,
     ) -> Result<(), Fault> {
-        self.state()?.bury(run, tombstone, told.as_ref());
+        self.state()?.purge_run(run, tombstone, audit.as_ref());
         Ok(())
     }
 
-    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
-        Ok(self.state()?.room_of(tenant))
+    async fn storage_usage(&self, tenant: &TenantId) -> Result<StorageUsage, Fault> {
+        Ok(self.state()?.storage_usage(tenant))
     }
 
     async fn close(&self) {

@@ -81,7 +81,7 @@ pub struct ListedRun {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct RunListing {
     pub runs: Vec<ListedRun>,
     /// Whether older rows match.
     pub more: bool,
@@ -116,7 +116,7 @@ pub enum InboxSort {
 
 /// Where a page of the inbox ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InboxPlace {
+pub struct InboxCursor {
     pub rank: i64,
     pub position: RunPosition,
 }
@@ -128,13 +128,13 @@ pub struct InboxQuery {
     pub kind: Option<String>,
     pub group: Option<String>,
     pub sort: InboxSort,
-    pub after: Option<InboxPlace>,
+    pub after: Option<InboxCursor>,
     pub limit: usize,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboxPage {
-    pub rows: Vec<(InboxPlace, InterruptRow)>,
+    pub rows: Vec<(InboxCursor, InterruptRow)>,
     pub more: bool,
 }
 
@@ -147,7 +147,7 @@ pub struct InboxChoices {
 
 /// What a workflow id means at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegisteredWorkflow {
     pub workflow: WorkflowId,
     pub hash: DefinitionHash,
     pub document: Arc<str>,
@@ -173,7 +173,7 @@ pub struct LeaseRequest {
     pub now: Timestamp,
     pub until: Timestamp,
     /// Lanes, and how many entries of each at most.
-    pub takes: Vec<(Lane, usize)>,
+    pub lane_limits: Vec<(Lane, usize)>,
 }
 
 /// Names one request of one tenant to one operation. The caller's key is stored hashed.
@@ -198,16 +198,16 @@ pub struct MemorySegment {
     /// Only those told before this event.
     pub below: Option<Seq>,
     /// Whether keys it took out are gone for the reader. A run still sees what it took out itself.
-    pub forgets: bool,
+    pub applies_deletions: bool,
 }
 
 impl MemoryView {
     /// Whether a write of a run at a place of the journal is among those seen.
-    pub fn sees(&self, position: u64, run: &RunId, seq: Seq) -> bool {
-        let told = |segment: &MemorySegment| {
+    pub fn includes(&self, position: u64, run: &RunId, seq: Seq) -> bool {
+        let in_segment = |segment: &MemorySegment| {
             segment.run == *run && segment.below.is_none_or(|below| seq < below)
         };
-        position <= self.start || self.segments.iter().any(told)
+        position <= self.start || self.segments.iter().any(in_segment)
     }
 }
 

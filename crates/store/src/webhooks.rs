@@ -1,7 +1,7 @@
 //! Subscriptions to events and the log of their deliveries. Written by commits, read here.
 //!
 //! A delivery is decided in the commit that appends its event, so neither can exist without the
-//! other. The log of a subscription keeps its newest [`DELIVERIES_KEPT`] rows: one that is pushed
+//! other. The log of a subscription keeps its newest [`DELIVERY_LOG_LIMIT`] rows: one that is pushed
 //! out before it was delivered is counted as dropped.
 
 use crate::fault::Fault;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tandem_record::{RunId, Seq, TenantId, Timestamp, WebhookId};
 
 /// Rows of the log kept for each subscription, whatever became of them.
-pub const DELIVERIES_KEPT: u64 = 10_000;
+pub const DELIVERY_LOG_LIMIT: u64 = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookChange {
@@ -37,13 +37,13 @@ pub enum WebhookChange {
     Settle {
         webhook: WebhookId,
         number: u64,
-        progress: Progress,
+        progress: DeliveryProgress,
     },
 }
 
 /// Where a delivery stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct DeliveryProgress {
     pub state: DeliveryState,
     /// How often it was attempted.
     pub attempts: u32,
@@ -92,7 +92,7 @@ pub struct DeliveryRow {
     pub seq: Seq,
     pub event_type: String,
     pub created_at: Timestamp,
-    pub progress: Progress,
+    pub progress: DeliveryProgress,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let seconds = started.elapsed().as_secs_f64();
     println!(
         "{} seeds in {seconds:.1} s: {:?}",
-        summary.seeds, summary.told
+        summary.seeds, summary.stats
     );
     for failure in &summary.failures {
         println!("{failure}");

@@ -6,18 +6,20 @@
 //! a protocol.
 
 mod clock;
-mod courier;
 mod failing;
-mod flow;
-pub mod house;
 mod ids;
-pub mod linear;
+pub mod linearizability;
+mod performer;
 pub mod sim;
-mod world;
+pub mod test_host;
+mod webhook_sender;
+mod workflow_builder;
 
 pub use clock::SimClock;
-pub use courier::{Announced, Carried, ScriptedCourier, Target};
-pub use failing::{FailingStore, Faults, Mishap, Seen};
-pub use flow::{Flow, wf};
+pub use failing::{CommittedEffects, FailingStore, Faults, InjectedFault};
 pub use ids::SimIds;
-pub use world::{Performed, Script, ScriptedWorld};
+pub use performer::{CallFaults, PerformedCall, ScriptedPerformer};
+pub use webhook_sender::{
+    AnnouncementAttempt, DeliveryAttempt, ScriptedWebhookSender, TargetBehavior,
+};
+pub use workflow_builder::{WorkflowBuilder, wf};

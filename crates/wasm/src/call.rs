@@ -1,9 +1,9 @@
 //! One call of a node: the request in, the response out, and what either may be.
 
-use crate::imports::Inside;
-use crate::limits::Limits;
+use crate::imports::HostState;
+use crate::limits::PackLimits;
 use crate::load::{Pack, PackNode};
-use crate::sandbox::{Broken, Sandbox, Stop};
+use crate::sandbox::{CallError, Sandbox, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tandem_record::{
@@ -76,7 +76,7 @@ pub(crate) fn call(
     index: usize,
     who: Caller<'_>,
     call: &PackCall,
-    limits: &Limits,
+    limits: &PackLimits,
     stop: Stop,
 ) -> PackAnswer {
     let node = &pack.nodes[index];
@@ -85,22 +85,22 @@ pub(crate) fn call(
         Err(error) => return PackAnswer::failed(error),
     };
     let seed = format!("{}:{}", who.effect, who.attempt);
-    let inside = Inside::new(*limits, pack.own_pages, call.at, seed);
-    let mut sandbox = match Sandbox::new(&pack.module, &pack.linker, inside, *limits, stop) {
+    let host_state = HostState::new(*limits, pack.own_pages, call.at, seed);
+    let mut sandbox = match Sandbox::new(&pack.module, &pack.linker, host_state, *limits, stop) {
         Ok(sandbox) => sandbox,
         // It could be instantiated when it was loaded.
-        Err(refusal) => {
-            let message = format!("the node could not be set up: {refusal}");
+        Err(load_error) => {
+            let message = format!("the node could not be set up: {load_error}");
             return PackAnswer::failed(ErrorInfo::new("pack_trap", message));
         }
     };
     let result = match exchange(&mut sandbox, index, &request, limits) {
-        Ok(response) => understand(node, response),
-        Err(broken) => broken.told(limits),
+        Ok(response) => parse_response(node, response),
+        Err(error) => error.into_result(limits),
     };
     PackAnswer {
         result,
-        said: sandbox.into_inside().said(),
+        log_lines: sandbox.into_host_state().into_log(),
     }
 }
 
@@ -108,7 +108,7 @@ fn request(
     node: &PackNode,
     who: Caller<'_>,
     call: &PackCall,
-    limits: &Limits,
+    limits: &PackLimits,
 ) -> Result<Vec<u8>, ErrorInfo> {
     let fits = node.schemas.config(&call.config);
     fits.and_then(|()| node.schemas.inputs(&call.inputs))
@@ -143,12 +143,12 @@ fn exchange(
     sandbox: &mut Sandbox,
     index: usize,
     request: &[u8],
-    limits: &Limits,
-) -> Result<Result<Vec<u8>, String>, Broken> {
+    limits: &PackLimits,
+) -> Result<Result<Vec<u8>, String>, CallError> {
     let int = |n: usize| Val::I32(i32::try_from(n).expect("bounded by the limits"));
     let place = match sandbox.call("openwop_alloc", &[int(request.len())])?[..] {
         [Val::I32(at)] => at.cast_unsigned(),
-        _ => return Err(Broken::Trap("openwop_alloc gave no place".to_owned())),
+        _ => return Err(CallError::Trap("openwop_alloc gave no place".to_owned())),
     };
     sandbox.write(place, request)?;
     let given = [
@@ -164,7 +164,7 @@ fn exchange(
         .map(<[u8]>::to_vec))
 }
 
-fn understand(node: &PackNode, response: Result<Vec<u8>, String>) -> PackResult {
+fn parse_response(node: &PackNode, response: Result<Vec<u8>, String>) -> PackResult {
     let failed = |code: &str, message: String| PackResult::Failed {
         error: ErrorInfo::new(code, message),
     };

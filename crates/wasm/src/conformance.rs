@@ -1,8 +1,8 @@
 //! Packs the protocol's own test workflows use: one that greets, one that wants too much memory.
 //! Our own modules under the names those workflows know; only for hosts with test hooks.
 
+use crate::load_error::PackLoadError;
 use crate::packs::Packs;
-use crate::refusal::Refusal;
 
 const PACKS: [(&str, &[u8]); 2] = [
     (
@@ -20,8 +20,8 @@ pub fn conformance_packs(packs: &mut Packs) {
     for (manifest, module) in PACKS {
         match packs.add(manifest, &|_, _| Ok(module.to_vec())) {
             // The operator may have installed the published one; then that is the one meant.
-            Ok(_) | Err(Refusal::Taken { .. }) => {}
-            Err(refusal) => unreachable!("tests load them: {refusal}"),
+            Ok(_) | Err(PackLoadError::Taken { .. }) => {}
+            Err(load_error) => unreachable!("tests load them: {load_error}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Packs an operator put into directories. A bad one is reported and the others load.
 
+use crate::load_error::PackLoadError;
 use crate::packs::Packs;
-use crate::refusal::Refusal;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "pack.json";
@@ -10,9 +10,9 @@ const MAX_PACKS: usize = 256;
 
 /// A pack that was not loaded.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RejectedPack {
     pub folder: PathBuf,
-    pub why: Refusal,
+    pub why: PackLoadError,
 }
 
 /// Loads every folder with a manifest: each directory itself, or what lies in it. Fails only where
@@ -20,13 +20,13 @@ pub struct Refused {
 pub fn load_directories(
     packs: &mut Packs,
     directories: &[PathBuf],
-) -> Result<Vec<Refused>, (PathBuf, std::io::Error)> {
+) -> Result<Vec<RejectedPack>, (PathBuf, std::io::Error)> {
     let mut refused = Vec::new();
     for directory in directories {
         let folders = folders(directory).map_err(|error| (directory.clone(), error))?;
         for folder in folders {
             if let Err(why) = load(packs, &folder) {
-                refused.push(Refused { folder, why });
+                refused.push(RejectedPack { folder, why });
             }
         }
     }
@@ -47,29 +47,31 @@ fn folders(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-fn load(packs: &mut Packs, folder: &Path) -> Result<(), Refusal> {
+fn load(packs: &mut Packs, folder: &Path) -> Result<(), PackLoadError> {
     let home = folder
         .canonicalize()
         .map_err(|error| unreadable(MANIFEST, &error))?;
     let most = packs.limits().text_bytes;
     let manifest = String::from_utf8(read(&home, MANIFEST, most)?)
-        .map_err(|_| Refusal::Manifest("not UTF-8".to_owned()))?;
+        .map_err(|_| PackLoadError::Manifest("not UTF-8".to_owned()))?;
     packs.add(&manifest, &|path, most| read(&home, path, most))?;
     Ok(())
 }
 
 /// A file of a pack, wherever links may point: never outside its folder.
-fn read(home: &Path, path: &str, most: usize) -> Result<Vec<u8>, Refusal> {
+fn read(home: &Path, path: &str, most: usize) -> Result<Vec<u8>, PackLoadError> {
     let file = home
         .join(path)
         .canonicalize()
         .map_err(|error| unreadable(path, &error))?;
     if !file.starts_with(home) {
-        return Err(Refusal::Manifest(format!("{path:?} leads out of the pack")));
+        return Err(PackLoadError::Manifest(format!(
+            "{path:?} leads out of the pack"
+        )));
     }
     let size = std::fs::metadata(&file).map_err(|error| unreadable(path, &error))?;
     if size.len() > most as u64 {
-        return Err(Refusal::TooLarge {
+        return Err(PackLoadError::TooLarge {
             what: path.to_owned(),
             limit: most,
         });
@@ -77,8 +79,8 @@ fn read(home: &Path, path: &str, most: usize) -> Result<Vec<u8>, Refusal> {
     std::fs::read(&file).map_err(|error| unreadable(path, &error))
 }
 
-fn unreadable(path: &str, error: &std::io::Error) -> Refusal {
-    Refusal::Unreadable {
+fn unreadable(path: &str, error: &std::io::Error) -> PackLoadError {
+    PackLoadError::Unreadable {
         path: path.to_owned(),
         why: error.to_string(),
     }

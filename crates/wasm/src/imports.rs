@@ -1,11 +1,11 @@
 //! What a module can ask of the host: to log, to be told the recorded time, and for bytes that look
 //! random and are the same whenever the call is made again.
 
-use crate::limits::Limits;
-use crate::refusal::Refusal;
-use crate::sandbox::Meter;
+use crate::limits::PackLimits;
+use crate::load_error::PackLoadError;
+use crate::sandbox::MemoryLimiter;
 use sha2::{Digest as _, Sha256};
-use tandem_record::{PackLine, Timestamp};
+use tandem_record::{PackLogLine, Timestamp};
 use wasmi::{Caller, Engine, Error, Extern, FuncType, Linker, Memory, Module};
 
 const NAMESPACE: &str = "openwop";
@@ -15,37 +15,42 @@ const MAX_RANDOM: u32 = 64 << 10;
 
 /// The host's side of one call.
 #[derive(Debug)]
-pub(crate) struct Inside {
-    pub(crate) meter: Meter,
+pub(crate) struct HostState {
+    pub(crate) memory_limiter: MemoryLimiter,
     at: Timestamp,
     seed: String,
     drawn: u64,
-    said: Vec<PackLine>,
-    limits: Limits,
+    logged: Vec<PackLogLine>,
+    limits: PackLimits,
 }
 
-impl Inside {
-    pub(crate) fn new(limits: Limits, own_pages: Option<u64>, at: Timestamp, seed: String) -> Self {
+impl HostState {
+    pub(crate) fn new(
+        limits: PackLimits,
+        own_pages: Option<u64>,
+        at: Timestamp,
+        seed: String,
+    ) -> Self {
         Self {
-            meter: Meter::new(&limits, own_pages),
+            memory_limiter: MemoryLimiter::new(&limits, own_pages),
             at,
             seed,
             drawn: 0,
-            said: Vec::new(),
+            logged: Vec::new(),
             limits,
         }
     }
 
-    pub(crate) fn said(self) -> Vec<PackLine> {
-        self.said
+    pub(crate) fn into_log(self) -> Vec<PackLogLine> {
+        self.logged
     }
 
     fn log(&mut self, level: i32, message: &[u8]) {
-        if self.said.len() >= self.limits.log_lines {
+        if self.logged.len() >= self.limits.log_lines {
             return;
         }
         let level = usize::try_from(level).ok().and_then(|l| LEVELS.get(l));
-        self.said.push(PackLine {
+        self.logged.push(PackLogLine {
             level: level.copied().unwrap_or("info").to_owned(),
             message: String::from_utf8_lossy(message).into_owned(),
         });
@@ -65,20 +70,24 @@ impl Inside {
 }
 
 /// Everything that is served, under the names modules import it by.
-pub(crate) fn linker(engine: &Engine) -> Linker<Inside> {
+pub(crate) fn linker(engine: &Engine) -> Linker<HostState> {
     let mut linker = Linker::new(engine);
     let fresh = "each import is defined once";
     linker
         .func_wrap(
             NAMESPACE,
             "openwop_log",
-            |mut caller: Caller<'_, Inside>, level: i32, at: u32, len: u32| -> Result<(), Error> {
+            |mut caller: Caller<'_, HostState>,
+             level: i32,
+             at: u32,
+             len: u32|
+             -> Result<(), Error> {
                 let most = caller.data().limits.log_line_bytes;
                 let len = len.min(u32::try_from(most).unwrap_or(u32::MAX));
                 let memory = memory(&caller)?;
-                let (bytes, inside) = memory.data_and_store_mut(&mut caller);
+                let (bytes, host_state) = memory.data_and_store_mut(&mut caller);
                 let message = slice(bytes, at, len)?;
-                inside.log(level, message);
+                host_state.log(level, message);
                 Ok(())
             },
         )
@@ -87,24 +96,24 @@ pub(crate) fn linker(engine: &Engine) -> Linker<Inside> {
         .func_wrap(
             NAMESPACE,
             "openwop_now_ms",
-            |caller: Caller<'_, Inside>| -> i64 { caller.data().at.0 },
+            |caller: Caller<'_, HostState>| -> i64 { caller.data().at.0 },
         )
         .expect(fresh);
     linker
         .func_wrap(
             NAMESPACE,
             "openwop_random",
-            |mut caller: Caller<'_, Inside>, at: u32, len: u32| -> Result<(), Error> {
+            |mut caller: Caller<'_, HostState>, at: u32, len: u32| -> Result<(), Error> {
                 if len > MAX_RANDOM {
                     return Err(Error::new(format!(
                         "openwop_random gives at most {MAX_RANDOM} bytes at once"
                     )));
                 }
                 let memory = memory(&caller)?;
-                let (bytes, inside) = memory.data_and_store_mut(&mut caller);
+                let (bytes, host_state) = memory.data_and_store_mut(&mut caller);
                 let start = at as usize;
                 let out = bytes.get_mut(start..start + len as usize);
-                inside.random(out.ok_or_else(outside)?);
+                host_state.random(out.ok_or_else(outside)?);
                 Ok(())
             },
         )
@@ -113,14 +122,14 @@ pub(crate) fn linker(engine: &Engine) -> Linker<Inside> {
 }
 
 /// Refuses a module that wants anything else.
-pub(crate) fn check(module: &Module) -> Result<(), Refusal> {
+pub(crate) fn check(module: &Module) -> Result<(), PackLoadError> {
     for import in module.imports() {
         let served = match (import.module(), import.name()) {
             (NAMESPACE, "openwop_log") => "(i32 i32 i32)",
             (NAMESPACE, "openwop_now_ms") => "() -> i64",
             (NAMESPACE, "openwop_random") => "(i32 i32)",
             (module, name) => {
-                return Err(Refusal::Import {
+                return Err(PackLoadError::Import {
                     module: module.to_owned(),
                     name: name.to_owned(),
                 });
@@ -128,7 +137,7 @@ pub(crate) fn check(module: &Module) -> Result<(), Refusal> {
         };
         let ty = import.ty().func().map(signature);
         if ty.as_deref() != Some(served) {
-            return Err(Refusal::Module(format!(
+            return Err(PackLoadError::Module(format!(
                 "it imports {} as something else than a function {served}",
                 import.name()
             )));
@@ -152,7 +161,7 @@ pub(crate) fn signature(ty: &FuncType) -> String {
     }
 }
 
-fn memory(caller: &Caller<'_, Inside>) -> Result<Memory, Error> {
+fn memory(caller: &Caller<'_, HostState>) -> Result<Memory, Error> {
     match caller.get_export("memory") {
         Some(Extern::Memory(memory)) => Ok(memory),
         _ => Err(Error::new("the module has no memory")),

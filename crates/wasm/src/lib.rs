@@ -18,10 +18,10 @@ mod directory;
 mod imports;
 mod limits;
 mod load;
+mod load_error;
 mod manifest;
 mod memory_section;
 mod packs;
-mod refusal;
 mod sandbox;
 mod schemas;
 
@@ -30,11 +30,11 @@ mod tests;
 
 pub use call::Caller;
 pub use conformance::conformance_packs;
-pub use directory::{Refused, load_directories};
-pub use limits::Limits;
+pub use directory::{RejectedPack, load_directories};
+pub use limits::PackLimits;
 pub use load::Pack;
+pub use load_error::PackLoadError;
 pub use packs::{Packs, TypeInfo};
-pub use refusal::Refusal;
 pub use sandbox::Stop;
 
 /// Versions of the ABI a module may speak.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct PackLimits {
     /// Linear memory of an instance.
     pub memory_bytes: usize,
     /// Work of one call, in the interpreter's own measure; the same on every machine.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub log_line_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for PackLimits {
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,

@@ -1,12 +1,12 @@
 //! A pack made ready: manifest and module checked, each against the other.
 
 use crate::ABI_VERSIONS;
-use crate::imports::{self, Inside};
-use crate::limits::Limits;
+use crate::imports::{self, HostState};
+use crate::limits::PackLimits;
+use crate::load_error::PackLoadError;
 use crate::manifest::Manifest;
-use crate::memory_section::without_bound;
-use crate::refusal::Refusal;
-use crate::sandbox::{Broken, Sandbox, Stop};
+use crate::memory_section::strip_memory_maximum;
+use crate::sandbox::{CallError, Sandbox, Stop};
 use crate::schemas::Schemas;
 use tandem_record::Timestamp;
 use wasmi::{Engine, ExternType, Linker, Module, Val};
@@ -15,7 +15,7 @@ use wasmi::{Engine, ExternType, Linker, Module, Val};
 const MAX_NAME: usize = 256;
 
 /// Files of a pack, by the paths its manifest names.
-pub(crate) type Files<'a> = &'a dyn Fn(&str, usize) -> Result<Vec<u8>, Refusal>;
+pub(crate) type Files<'a> = &'a dyn Fn(&str, usize) -> Result<Vec<u8>, PackLoadError>;
 
 pub struct Pack {
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub struct Pack {
     /// In the module's own order.
     pub(crate) nodes: Vec<PackNode>,
     pub(crate) module: Module,
-    pub(crate) linker: Linker<Inside>,
+    pub(crate) linker: Linker<HostState>,
     /// Pages the module, or its manifest, is content with.
     pub(crate) own_pages: Option<u64>,
 }
@@ -38,12 +38,13 @@ impl Pack {
         engine: &Engine,
         manifest: &str,
         files: Files<'_>,
-        limits: &Limits,
-    ) -> Result<Self, Refusal> {
+        limits: &PackLimits,
+    ) -> Result<Self, PackLoadError> {
         let manifest = Manifest::parse(manifest)?;
         let bytes = files(&manifest.runtime.entry, limits.module_bytes)?;
-        let (bytes, own) = without_bound(&bytes);
-        let module = Module::new(engine, &bytes).map_err(|e| Refusal::Module(e.to_string()))?;
+        let (bytes, own) = strip_memory_maximum(&bytes);
+        let module =
+            Module::new(engine, &bytes).map_err(|e| PackLoadError::Module(e.to_string()))?;
         imports::check(&module)?;
         check_exports(&module)?;
         let declared = manifest.runtime.wasm.as_ref();
@@ -56,7 +57,7 @@ impl Pack {
             module,
             own_pages: own.into_iter().chain(declared).min(),
         };
-        pack.introduce(&manifest, files, limits)?;
+        pack.read_node_types(&manifest, files, limits)?;
         Ok(pack)
     }
 
@@ -66,26 +67,27 @@ impl Pack {
     }
 
     /// Asks the module who it is and what it brings.
-    fn introduce(
+    fn read_node_types(
         &mut self,
         manifest: &Manifest,
         files: Files<'_>,
-        limits: &Limits,
-    ) -> Result<(), Refusal> {
-        let inside = Inside::new(*limits, self.own_pages, Timestamp::default(), String::new());
+        limits: &PackLimits,
+    ) -> Result<(), PackLoadError> {
+        let host_state =
+            HostState::new(*limits, self.own_pages, Timestamp::default(), String::new());
         let stop = Stop::default();
-        let mut sandbox = Sandbox::new(&self.module, &self.linker, inside, *limits, stop)?;
+        let mut sandbox = Sandbox::new(&self.module, &self.linker, host_state, *limits, stop)?;
         let version = number(&mut sandbox, "openwop_abi_version")?;
         if !ABI_VERSIONS.contains(&version) {
-            return Err(Refusal::AbiVersion {
+            return Err(PackLoadError::AbiVersion {
                 found: u64::from(version),
             });
         }
-        let disagree = |message: String| Err(Refusal::Disagree(message));
+        let disagree = |message: String| Err(PackLoadError::Disagree(message));
         let name = text(&mut sandbox, "openwop_pack_name", &[])?;
         if name != manifest.name {
-            let known = &manifest.name;
-            return disagree(format!("the module is {name:?}, the manifest {known:?}"));
+            let expected = &manifest.name;
+            return disagree(format!("the module is {name:?}, the manifest {expected:?}"));
         }
         let count = number(&mut sandbox, "openwop_node_count")? as usize;
         if count != manifest.nodes.len() {
@@ -98,7 +100,7 @@ impl Pack {
             let index = i32::try_from(index).expect("as many as the manifest may list");
             let id = text(&mut sandbox, "openwop_node_id_at", &[Val::I32(index)])?;
             let listed = manifest.nodes.iter().find(|node| node.type_id == id);
-            let Some(listed) = listed.filter(|_| !self.brings(&id)) else {
+            let Some(listed) = listed.filter(|_| !self.has_node_type(&id)) else {
                 return disagree(format!("the manifest does not list the node {id:?}"));
             };
             self.nodes.push(PackNode {
@@ -109,43 +111,45 @@ impl Pack {
         Ok(())
     }
 
-    fn brings(&self, type_id: &str) -> bool {
+    fn has_node_type(&self, type_id: &str) -> bool {
         self.nodes.iter().any(|node| node.type_id == type_id)
     }
 }
 
 /// What an export gives. A pair comes as two values, or packed into one.
 #[derive(Clone, Copy)]
-enum Gives {
+enum ExportResult {
     Nothing,
     Number,
     Pair,
 }
 
 /// The functions of the ABI, with what they take.
-const EXPORTS: [(&str, &str, Gives); 7] = [
-    ("openwop_abi_version", "", Gives::Number),
-    ("openwop_pack_name", "", Gives::Pair),
-    ("openwop_node_count", "", Gives::Number),
-    ("openwop_node_id_at", "i32", Gives::Pair),
-    ("openwop_alloc", "i32", Gives::Number),
-    ("openwop_free", "i32 i32", Gives::Nothing),
-    ("openwop_node_invoke", "i32 i32 i32", Gives::Pair),
+const EXPORTS: [(&str, &str, ExportResult); 7] = [
+    ("openwop_abi_version", "", ExportResult::Number),
+    ("openwop_pack_name", "", ExportResult::Pair),
+    ("openwop_node_count", "", ExportResult::Number),
+    ("openwop_node_id_at", "i32", ExportResult::Pair),
+    ("openwop_alloc", "i32", ExportResult::Number),
+    ("openwop_free", "i32 i32", ExportResult::Nothing),
+    ("openwop_node_invoke", "i32 i32 i32", ExportResult::Pair),
 ];
 
-fn check_exports(module: &Module) -> Result<(), Refusal> {
+fn check_exports(module: &Module) -> Result<(), PackLoadError> {
     for (name, takes, gives) in EXPORTS {
         let fitting = match gives {
-            Gives::Nothing => vec![format!("({takes})")],
-            Gives::Number => vec![format!("({takes}) -> i32")],
-            Gives::Pair => vec![format!("({takes}) -> i32 i32"), format!("({takes}) -> i64")],
+            ExportResult::Nothing => vec![format!("({takes})")],
+            ExportResult::Number => vec![format!("({takes}) -> i32")],
+            ExportResult::Pair => {
+                vec![format!("({takes}) -> i32 i32"), format!("({takes}) -> i64")]
+            }
         };
         let found = match module.get_export(name) {
             Some(ExternType::Func(ty)) => Some(imports::signature(&ty)),
             _ => None,
         };
         if !found.is_some_and(|found| fitting.contains(&found)) {
-            return Err(Refusal::Export {
+            return Err(PackLoadError::Export {
                 what: format!("{name}: {}", fitting.join(" or ")),
             });
         }
@@ -153,26 +157,26 @@ fn check_exports(module: &Module) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn number(sandbox: &mut Sandbox, export: &str) -> Result<u32, Refusal> {
-    match sandbox.call(export, &[]).map_err(broke)?[..] {
+fn number(sandbox: &mut Sandbox, export: &str) -> Result<u32, PackLoadError> {
+    match sandbox.call(export, &[]).map_err(trapped)?[..] {
         [Val::I32(number)] => Ok(number.cast_unsigned()),
-        _ => Err(Refusal::Broke(format!("{export} gave no number"))),
+        _ => Err(PackLoadError::Trapped(format!("{export} gave no number"))),
     }
 }
 
-fn text(sandbox: &mut Sandbox, export: &str, given: &[Val]) -> Result<String, Refusal> {
-    let results = sandbox.call(export, given).map_err(broke)?;
+fn text(sandbox: &mut Sandbox, export: &str, given: &[Val]) -> Result<String, PackLoadError> {
+    let results = sandbox.call(export, given).map_err(trapped)?;
     let place = Sandbox::pair(&results).unwrap_or_default();
     let bytes = sandbox.read(place, MAX_NAME);
-    let bytes = bytes.map_err(|why| Refusal::Broke(format!("{export} gave {why}")))?;
+    let bytes = bytes.map_err(|why| PackLoadError::Trapped(format!("{export} gave {why}")))?;
     let text = std::str::from_utf8(bytes);
-    let text = text.map_err(|_| Refusal::Broke(format!("{export} gave no UTF-8")))?;
+    let text = text.map_err(|_| PackLoadError::Trapped(format!("{export} gave no UTF-8")))?;
     Ok(text.to_owned())
 }
 
-fn broke(broken: Broken) -> Refusal {
-    Refusal::Broke(match broken {
-        Broken::Trap(why) => why,
+fn trapped(error: CallError) -> PackLoadError {
+    PackLoadError::Trapped(match error {
+        CallError::Trap(why) => why,
         other => format!("{other:?}"),
     })
 }

@@ -2,7 +2,7 @@
 //! is a reason not to load the pack: a node that runs without it would do something else.
 
 use crate::ABI_VERSIONS;
-use crate::refusal::Refusal;
+use crate::load_error::PackLoadError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
@@ -89,16 +89,16 @@ pub(crate) struct WasmBlock {
 }
 
 impl Manifest {
-    pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
+    pub(crate) fn parse(text: &str) -> Result<Self, PackLoadError> {
         let manifest: Self =
-            serde_json::from_str(text).map_err(|e| Refusal::Manifest(e.to_string()))?;
+            serde_json::from_str(text).map_err(|e| PackLoadError::Manifest(e.to_string()))?;
         manifest.check_shape()?;
         manifest.check_needs()?;
         Ok(manifest)
     }
 
-    fn check_shape(&self) -> Result<(), Refusal> {
-        let wrong = |message: String| Err(Refusal::Manifest(message));
+    fn check_shape(&self) -> Result<(), PackLoadError> {
+        let wrong = |message: String| Err(PackLoadError::Manifest(message));
         if !is_pack_name(&self.name) {
             return wrong(format!("{:?} is not a pack name", self.name));
         }
@@ -114,15 +114,15 @@ impl Manifest {
         if self.nodes.is_empty() || self.nodes.len() > MAX_NODES {
             return wrong(format!("it must bring 1 to {MAX_NODES} nodes"));
         }
-        let mut seen = HashSet::new();
+        let mut type_ids = HashSet::new();
         for Node { type_id, .. } in &self.nodes {
             if !is_type_id(type_id) {
                 return wrong(format!("{type_id:?} is not a node type"));
             }
             if is_reserved_type(type_id) {
-                return Err(Refusal::Reserved(type_id.clone()));
+                return Err(PackLoadError::Reserved(type_id.clone()));
             }
-            if !seen.insert(type_id) {
+            if !type_ids.insert(type_id) {
                 return wrong(format!("{type_id:?} is listed twice"));
             }
         }
@@ -135,8 +135,8 @@ impl Manifest {
         Ok(())
     }
 
-    fn check_needs(&self) -> Result<(), Refusal> {
-        let needs = |what: String| Err(Refusal::Needs(what));
+    fn check_needs(&self) -> Result<(), PackLoadError> {
+        let needs = |what: String| Err(PackLoadError::Needs(what));
         let Runtime {
             language, format, ..
         } = &self.runtime;
@@ -147,7 +147,7 @@ impl Manifest {
         let declared = self.runtime.wasm.as_ref().and_then(|w| w.abi_version);
         if let Some(found) = declared.filter(|v| !ABI_VERSIONS.iter().any(|s| u64::from(*s) == *v))
         {
-            return Err(Refusal::AbiVersion { found });
+            return Err(PackLoadError::AbiVersion { found });
         }
         if !self.agents.is_empty() {
             return needs("agents of packs".to_owned());
@@ -164,9 +164,9 @@ impl Manifest {
 }
 
 impl Node {
-    fn check_needs(&self) -> Result<(), Refusal> {
+    fn check_needs(&self) -> Result<(), PackLoadError> {
         let id = &self.type_id;
-        let wanted = if let Some(facility) = self.requires.first() {
+        let need = if let Some(facility) = self.requires.first() {
             format!("{facility:?} for {id}")
         } else if !self.requires_secrets.is_empty() || !self.required_credentials.is_empty() {
             format!("secrets for {id}")
@@ -179,7 +179,7 @@ impl Node {
         } else {
             return Ok(());
         };
-        Err(Refusal::Needs(wanted))
+        Err(PackLoadError::Needs(need))
     }
 }
 
@@ -188,7 +188,7 @@ fn is_pack_name(name: &str) -> bool {
     let mut parts = name.split('.');
     let scope = parts.next().unwrap_or_default();
     let rest: Vec<&str> = parts.collect();
-    let word = |part: &&str| {
+    let is_name_part = |part: &&str| {
         part.starts_with(|c: char| c.is_ascii_lowercase())
             && part
                 .chars()
@@ -197,7 +197,7 @@ fn is_pack_name(name: &str) -> bool {
     ["core", "vendor", "community", "private", "local"].contains(&scope)
         && name.len() <= MAX_NAME
         && rest.len() >= 2
-        && rest.iter().all(word)
+        && rest.iter().all(is_name_part)
 }
 
 fn is_type_id(id: &str) -> bool {

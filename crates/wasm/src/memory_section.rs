@@ -10,11 +10,11 @@ const HEADER: usize = 8;
 
 /// The module without the bound, and the bound in pages. A module this cannot follow is returned as
 /// it is: whether it is one is for the interpreter to say.
-pub(crate) fn without_bound(module: &[u8]) -> (Vec<u8>, Option<u64>) {
-    taken_out(module).unwrap_or_else(|| (module.to_vec(), None))
+pub(crate) fn strip_memory_maximum(module: &[u8]) -> (Vec<u8>, Option<u64>) {
+    split_memory_maximum(module).unwrap_or_else(|| (module.to_vec(), None))
 }
 
-fn taken_out(module: &[u8]) -> Option<(Vec<u8>, Option<u64>)> {
+fn split_memory_maximum(module: &[u8]) -> Option<(Vec<u8>, Option<u64>)> {
     let mut at = HEADER;
     while at < module.len() {
         let start = at;

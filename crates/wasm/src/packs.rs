@@ -1,9 +1,9 @@
 //! The packs of a host, by the node types they bring.
 
 use crate::call::{self, Caller};
-use crate::limits::Limits;
+use crate::limits::PackLimits;
 use crate::load::{Files, Pack};
-use crate::refusal::Refusal;
+use crate::load_error::PackLoadError;
 use crate::sandbox::{self, Stop};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use wasmi::Engine;
 
 pub struct Packs {
     engine: Engine,
-    limits: Limits,
+    limits: PackLimits,
     packs: Vec<Arc<Pack>>,
     by_type: BTreeMap<String, (Arc<Pack>, usize)>,
 }
@@ -29,7 +29,7 @@ pub struct TypeInfo {
 }
 
 impl Packs {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: PackLimits) -> Self {
         Self {
             engine: sandbox::engine(),
             limits,
@@ -39,12 +39,16 @@ impl Packs {
     }
 
     /// Takes up a pack, all of it or nothing.
-    pub(crate) fn add(&mut self, manifest: &str, files: Files<'_>) -> Result<Arc<Pack>, Refusal> {
+    pub(crate) fn add(
+        &mut self,
+        manifest: &str,
+        files: Files<'_>,
+    ) -> Result<Arc<Pack>, PackLoadError> {
         let pack = Pack::load(&self.engine, manifest, files, &self.limits)?;
         let pack = Arc::new(pack);
         for node in &pack.nodes {
             if let Some((other, _)) = self.by_type.get(&node.type_id) {
-                return Err(Refusal::Taken {
+                return Err(PackLoadError::Taken {
                     type_id: node.type_id.clone(),
                     other: other.title(),
                 });
@@ -58,7 +62,7 @@ impl Packs {
         Ok(pack)
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &PackLimits {
         &self.limits
     }
 

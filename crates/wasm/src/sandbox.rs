@@ -1,9 +1,9 @@
 //! One instance and what it may use. Runs in slices of fuel: between two of them somebody looks at
 //! the clock and whether the answer is still wanted.
 
-use crate::imports::Inside;
-use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::imports::HostState;
+use crate::limits::PackLimits;
+use crate::load_error::PackLoadError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -30,7 +30,7 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    fn is_wanted(&self) -> bool {
+    fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn engine() -> Engine {
 
 /// Why a call did not return.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum CallError {
     Fuel {
         observed: u64,
     },
@@ -68,9 +68,9 @@ pub(crate) enum Broken {
     Stopped,
 }
 
-impl Broken {
+impl CallError {
     /// In the words of a run's log.
-    pub(crate) fn told(self, limits: &Limits) -> PackResult {
+    pub(crate) fn into_result(self, limits: &PackLimits) -> PackResult {
         let breached = |kind, limit, observed, code: &str, what: String| PackResult::Breached {
             kind,
             limit,
@@ -118,26 +118,26 @@ fn millis(time: std::time::Duration) -> u64 {
 
 /// Holds the memory of one instance within bounds, and remembers if it wanted more.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct MemoryLimiter {
     /// Whoever passes this is stopped.
     ceiling: usize,
     /// The module's own bound: passing it fails, as the module expects.
     own: Option<usize>,
-    wanted: Option<usize>,
+    requested: Option<usize>,
 }
 
-impl Meter {
-    pub(crate) fn new(limits: &Limits, own_pages: Option<u64>) -> Self {
+impl MemoryLimiter {
+    pub(crate) fn new(limits: &PackLimits, own_pages: Option<u64>) -> Self {
         let own = own_pages.map(|pages| usize::try_from(pages << 16).unwrap_or(usize::MAX));
         Self {
             ceiling: limits.memory_bytes,
             own,
-            wanted: None,
+            requested: None,
         }
     }
 }
 
-impl ResourceLimiter for Meter {
+impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(
         &mut self,
         _: usize,
@@ -146,11 +146,11 @@ impl ResourceLimiter for Meter {
     ) -> Result<bool, LimiterError> {
         let beyond_own = self.own.is_some_and(|own| desired > own);
         if desired > self.ceiling {
-            self.wanted = Some(desired);
+            self.requested = Some(desired);
             return Err(LimiterError::ResourceLimiterDeniedAllocation);
         }
         if beyond_own {
-            self.wanted = Some(desired);
+            self.requested = Some(desired);
         }
         Ok(!beyond_own)
     }
@@ -178,10 +178,10 @@ impl ResourceLimiter for Meter {
 }
 
 pub(crate) struct Sandbox {
-    store: Store<Inside>,
+    store: Store<HostState>,
     instance: Instance,
     memory: Memory,
-    limits: Limits,
+    limits: PackLimits,
     stop: Stop,
     deadline: Instant,
     began: Instant,
@@ -191,15 +191,15 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     pub(crate) fn new(
         module: &Module,
-        linker: &Linker<Inside>,
-        inside: Inside,
-        limits: Limits,
+        linker: &Linker<HostState>,
+        host_state: HostState,
+        limits: PackLimits,
         stop: Stop,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, PackLoadError> {
         let began = Instant::now();
-        let mut store = Store::new(module.engine(), inside);
-        store.limiter(|inside| &mut inside.meter);
-        let unusable = |error: wasmi::Error| Refusal::Module(error.to_string());
+        let mut store = Store::new(module.engine(), host_state);
+        store.limiter(|host_state| &mut host_state.memory_limiter);
+        let unusable = |error: wasmi::Error| PackLoadError::Module(error.to_string());
         store.set_fuel(SLICE).map_err(unusable)?;
         let instance = linker
             .instantiate_and_start(&mut store, module)
@@ -207,7 +207,7 @@ impl Sandbox {
         let memory = match instance.get_export(&store, "memory") {
             Some(Extern::Memory(memory)) => memory,
             _ => {
-                return Err(Refusal::Export {
+                return Err(PackLoadError::Export {
                     what: "memory".to_owned(),
                 });
             }
@@ -231,9 +231,9 @@ impl Sandbox {
     }
 
     /// Calls an export by name and gives its results.
-    pub(crate) fn call(&mut self, name: &str, given: &[Val]) -> Result<Vec<Val>, Broken> {
+    pub(crate) fn call(&mut self, name: &str, given: &[Val]) -> Result<Vec<Val>, CallError> {
         let func = self.func(name);
-        let func = func.ok_or_else(|| Broken::Trap(format!("it does not export {name}")))?;
+        let func = func.ok_or_else(|| CallError::Trap(format!("it does not export {name}")))?;
         let mut results: Vec<Val> = func
             .ty(&self.store)
             .results()
@@ -245,50 +245,53 @@ impl Sandbox {
             state = match state {
                 Ok(ResumableCall::Finished) => return Ok(results),
                 Ok(ResumableCall::HostTrap(trap)) => {
-                    return Err(self.broken(trap.host_error().to_string()));
+                    return Err(self.call_error(trap.host_error().to_string()));
                 }
                 Ok(ResumableCall::OutOfFuel(paused)) => {
                     self.refuel(paused.required_fuel())?;
                     paused.resume(&mut self.store, &mut results)
                 }
-                Err(error) => return Err(self.broken(error.to_string())),
+                Err(error) => return Err(self.call_error(error.to_string())),
             };
         }
     }
 
     /// Lets it go on for another slice, if it may.
-    fn refuel(&mut self, required: u64) -> Result<(), Broken> {
-        if self.stop.is_wanted() {
-            return Err(Broken::Stopped);
+    fn refuel(&mut self, required: u64) -> Result<(), CallError> {
+        if self.stop.is_requested() {
+            return Err(CallError::Stopped);
         }
         if Instant::now() >= self.deadline {
             let observed_ms = millis(self.began.elapsed());
-            return Err(Broken::Time { observed_ms });
+            return Err(CallError::Time { observed_ms });
         }
         let left = self.store.get_fuel().unwrap_or(0);
         let spent = self.granted - left;
         let observed = spent.saturating_add(required.max(1));
         if observed > self.limits.fuel {
-            return Err(Broken::Fuel { observed });
+            return Err(CallError::Fuel { observed });
         }
         let slice = required.max(SLICE).min(self.limits.fuel - spent);
         self.granted = spent + slice;
         let refuelled = self.store.set_fuel(slice);
-        refuelled.map_err(|error| Broken::Trap(error.to_string()))
+        refuelled.map_err(|error| CallError::Trap(error.to_string()))
     }
 
     /// A module that gave up after it was refused memory gave up because of that.
-    fn broken(&self, why: String) -> Broken {
-        let meter = &self.store.data().meter;
-        match meter.wanted {
-            Some(wanted) => {
-                let limit = meter.own.unwrap_or(usize::MAX).min(meter.ceiling);
-                Broken::Memory {
+    fn call_error(&self, why: String) -> CallError {
+        let memory_limiter = &self.store.data().memory_limiter;
+        match memory_limiter.requested {
+            Some(requested) => {
+                let limit = memory_limiter
+                    .own
+                    .unwrap_or(usize::MAX)
+                    .min(memory_limiter.ceiling);
+                CallError::Memory {
                     limit: limit as u64,
-                    observed: wanted as u64,
+                    observed: requested as u64,
                 }
             }
-            None => Broken::Trap(why),
+            None => CallError::Trap(why),
         }
     }
 
@@ -316,13 +319,15 @@ impl Sandbox {
         bytes.ok_or_else(|| format!("{len} bytes at {at}, which is outside its memory"))
     }
 
-    pub(crate) fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), Broken> {
+    pub(crate) fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), CallError> {
         self.memory
             .write(&mut self.store, at as usize, bytes)
-            .map_err(|_| Broken::Trap("openwop_alloc gave a place outside its memory".to_owned()))
+            .map_err(|_| {
+                CallError::Trap("openwop_alloc gave a place outside its memory".to_owned())
+            })
     }
 
-    pub(crate) fn into_inside(self) -> Inside {
+    pub(crate) fn into_host_state(self) -> HostState {
         self.store.into_data()
     }
 }

@@ -1,13 +1,13 @@
 //! The shapes a node's author promised for what goes in and comes out.
 
-use crate::limits::Limits;
+use crate::limits::PackLimits;
 use crate::load::Files;
+use crate::load_error::PackLoadError;
 use crate::manifest::{Node, stays_inside};
-use crate::refusal::Refusal;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::Object;
-use tandem_schema::{Budget, Failure, Meter, Schema};
+use tandem_schema::{Budget, Meter, Schema, ValidationFailure};
 
 #[derive(Default)]
 pub(crate) struct Schemas {
@@ -17,7 +17,11 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    pub(crate) fn read(node: &Node, files: Files<'_>, limits: &Limits) -> Result<Self, Refusal> {
+    pub(crate) fn read(
+        node: &Node,
+        files: Files<'_>,
+        limits: &PackLimits,
+    ) -> Result<Self, PackLoadError> {
         let mut budget = Budget::default();
         let mut read = |path: &Option<String>| match path {
             Some(path) => compile(path, files, limits, &mut budget).map(Some),
@@ -51,10 +55,10 @@ impl Schemas {
 fn compile(
     path: &str,
     files: Files<'_>,
-    limits: &Limits,
+    limits: &PackLimits,
     budget: &mut Budget,
-) -> Result<Schema, Refusal> {
-    let wrong = |why: String| Refusal::Manifest(format!("{path}: {why}"));
+) -> Result<Schema, PackLoadError> {
+    let wrong = |why: String| PackLoadError::Manifest(format!("{path}: {why}"));
     if !stays_inside(path) {
         return Err(wrong("leads out of the pack".to_owned()));
     }
@@ -74,7 +78,7 @@ fn check(schema: Option<&Schema>, object: &Object, what: &str) -> Result<(), Str
         format!("{what}{}: {}", error.instance_path(), error.masked())
     });
     checked.map_err(|failure| match failure {
-        Failure::Errors(errors) => errors.concat(),
+        ValidationFailure::Errors(errors) => errors.concat(),
         other => format!("{what} {}", other.message()),
     })
 }

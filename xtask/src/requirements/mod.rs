@@ -19,31 +19,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A group of numbers: which, how many of them, and what they are about.
-pub(crate) struct Family {
+pub(crate) struct RequirementGroup {
     pub(crate) name: &'static str,
     pub(crate) count: u32,
     pub(crate) about: &'static str,
 }
 
-pub(crate) const FAMILIES: [Family; 4] = [
-    Family {
+pub(crate) const REQUIREMENT_GROUPS: [RequirementGroup; 4] = [
+    RequirementGroup {
         name: "0023",
         count: 28,
         about: "What agents say, and the mock agent of conformance workflows.",
     },
-    Family {
+    RequirementGroup {
         name: "0039",
         count: 30,
         about: "The confidence floor; memory across sub-runs and forks.",
     },
-    Family {
+    RequirementGroup {
         name: "0040",
         count: 18,
         about: "Causation across hosts. 5 and 6 are about serving MCP tools and about A2A, which this version does not do \
                 and does not advertise; proved besides is what they will stand on: the one way requests leave and the one \
                 way they come in.",
     },
-    Family {
+    RequirementGroup {
         name: "0044",
         count: 11,
         about: "What the question about a held decision is called.",
@@ -53,21 +53,21 @@ pub(crate) const FAMILIES: [Family; 4] = [
 /// One requirement, in the order of the page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Requirement {
-    family: String,
+    group: String,
     number: u32,
 }
 
 impl Requirement {
-    pub(crate) fn is_known(&self) -> bool {
-        FAMILIES
+    pub(crate) fn exists(&self) -> bool {
+        REQUIREMENT_GROUPS
             .iter()
-            .any(|f| f.name == self.family && (1..=f.count).contains(&self.number))
+            .any(|f| f.name == self.group && (1..=f.count).contains(&self.number))
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        FAMILIES.iter().flat_map(|family| {
-            (1..=family.count).map(|number| Self {
-                family: family.name.to_owned(),
+        REQUIREMENT_GROUPS.iter().flat_map(|group| {
+            (1..=group.count).map(|number| Self {
+                group: group.name.to_owned(),
                 number,
             })
         })
@@ -76,7 +76,7 @@ impl Requirement {
 
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "R-{}-{}", self.family, self.number)
+        write!(f, "R-{}-{}", self.group, self.number)
     }
 }
 
@@ -101,14 +101,14 @@ pub(crate) fn citations(text: &str) -> Vec<Citation> {
     text.match_indices("R-")
         .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'))
         .filter_map(|(at, _)| {
-            let (family, rest) = text[at + 2..].split_once('-')?;
+            let (group, rest) = text[at + 2..].split_once('-')?;
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let whole = family.len() == 4 && family.bytes().all(|b| b.is_ascii_digit());
+            let whole = group.len() == 4 && group.bytes().all(|b| b.is_ascii_digit());
             let part = rest[digits..].strip_prefix(PART);
             let part = part.and_then(|part| Some(part.split_once(')')?.0.to_owned()));
             whole.then_some(Citation {
                 requirement: Requirement {
-                    family: family.to_owned(),
+                    group: group.to_owned(),
                     number: rest[..digits].parse().ok()?,
                 },
                 part,
@@ -146,14 +146,14 @@ impl fmt::Display for Test {
                 write!(f, "{file}::{}", name.rsplit("::").next().unwrap_or(name))
             }
             Self::Python { file, label } => {
-                write!(f, "{file}: {}", words(label))
+                write!(f, "{file}: {}", label_text(label))
             }
         }
     }
 }
 
 /// What a script's check says after the numbers it cites.
-fn words(label: &str) -> &str {
+fn label_text(label: &str) -> &str {
     let mut depth = 0;
     for (at, c) in label.char_indices() {
         match c {
@@ -222,7 +222,7 @@ impl Map {
             let Some(first) = proofs.first() else {
                 continue;
             };
-            if !requirement.is_known() {
+            if !requirement.exists() {
                 let text = format!("cites {requirement}, which does not exist");
                 faults.push((first.test.to_string(), text));
             }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 /// How a test came out; where it ran more than once, the worst counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verdict {
+pub(crate) enum TestResult {
     Passed,
     /// There is nothing here to run it with.
     NotRun,
@@ -22,13 +22,13 @@ pub(crate) enum Verdict {
     Failed,
 }
 
-impl Verdict {
+impl TestResult {
     pub(crate) fn is_bad(self) -> bool {
         matches!(self, Self::Missing | Self::Failed)
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Passed => "passed",
@@ -39,14 +39,14 @@ impl fmt::Display for Verdict {
     }
 }
 
-pub(super) type Verdicts = BTreeMap<Test, Verdict>;
+pub(super) type TestResults = BTreeMap<Test, TestResult>;
 
-pub(super) fn run(tests: &BTreeSet<&Test>) -> Result<Verdicts, String> {
+pub(super) fn run(tests: &BTreeSet<&Test>) -> Result<TestResults, String> {
     let built = Built::read()?;
-    let mut verdicts = Verdicts::new();
-    rust(tests, &built, &mut verdicts)?;
-    scripts(tests, &built, &mut verdicts);
-    Ok(verdicts)
+    let mut results = TestResults::new();
+    rust(tests, &built, &mut results)?;
+    scripts(tests, &built, &mut results);
+    Ok(results)
 }
 
 /// Today, in UTC.
@@ -72,12 +72,12 @@ impl Built {
             "--message-format",
             "json",
         ];
-        let told = read(&mut cargo(&arguments))?;
+        let messages = read(&mut cargo(&arguments))?;
         let mut built = Self {
             tests: BTreeMap::new(),
             server: None,
         };
-        for line in told.lines() {
+        for line in messages.lines() {
             let message: Value = serde_json::from_str(line).unwrap_or_default();
             built.note(&message);
         }
@@ -110,19 +110,19 @@ impl Built {
     }
 }
 
-fn rust(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) -> Result<(), String> {
-    let mut wanted: BTreeMap<(String, Binary), Vec<(String, &Test)>> = BTreeMap::new();
+fn rust(tests: &BTreeSet<&Test>, built: &Built, results: &mut TestResults) -> Result<(), String> {
+    let mut by_binary: BTreeMap<(String, Binary), Vec<(String, &Test)>> = BTreeMap::new();
     for test in tests {
         if let Test::Rust { file, name } = test {
             for (package, binary, full) in places(file, name) {
-                wanted
+                by_binary
                     .entry((package, binary))
                     .or_default()
                     .push((full, test));
             }
         }
     }
-    for ((package, binary), tests) in wanted {
+    for ((package, binary), tests) in by_binary {
         let Some(executable) = built.tests.get(&(package.clone(), binary)) else {
             continue;
         };
@@ -135,7 +135,7 @@ fn rust(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) -> Resu
             .args(tests.iter().map(|(full, _)| full));
         let printed = printed(&mut command)?;
         for (full, test) in tests {
-            note(verdicts, test, rust_verdict(&printed, &full));
+            note(results, test, parse_rust_result(&printed, &full));
         }
         explain(&printed);
     }
@@ -152,14 +152,14 @@ fn explain(printed: &str) {
     }
 }
 
-fn scripts(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) {
-    let mut wanted: BTreeMap<&str, Vec<(&str, &Test)>> = BTreeMap::new();
+fn scripts(tests: &BTreeSet<&Test>, built: &Built, results: &mut TestResults) {
+    let mut by_binary: BTreeMap<&str, Vec<(&str, &Test)>> = BTreeMap::new();
     for test in tests {
         if let Test::Python { file, label } = test {
-            wanted.entry(file).or_default().push((label, test));
+            by_binary.entry(file).or_default().push((label, test));
         }
     }
-    for (file, tests) in wanted {
+    for (file, tests) in by_binary {
         println!("{file}: {} checks", tests.len());
         let printed = built.server.as_ref().and_then(|server| {
             let mut command = python(&root().join(file), &[]);
@@ -167,18 +167,18 @@ fn scripts(tests: &BTreeSet<&Test>, built: &Built, verdicts: &mut Verdicts) {
         });
         explain(printed.as_deref().unwrap_or_default());
         for (label, test) in tests {
-            let verdict = match &printed {
-                Some(printed) => script_verdict(printed, label),
-                None => Verdict::NotRun,
+            let result = match &printed {
+                Some(printed) => parse_script_result(printed, label),
+                None => TestResult::NotRun,
             };
-            note(verdicts, test, verdict);
+            note(results, test, result);
         }
     }
 }
 
-fn note(verdicts: &mut Verdicts, test: &Test, verdict: Verdict) {
-    let known = verdicts.entry(test.clone()).or_insert(verdict);
-    *known = verdict.max(*known);
+fn note(results: &mut TestResults, test: &Test, result: TestResult) {
+    let worst = results.entry(test.clone()).or_insert(result);
+    *worst = result.max(*worst);
 }
 
 /// What a program printed, however it ended.
@@ -192,29 +192,29 @@ fn printed(command: &mut Command) -> Result<String, String> {
 }
 
 /// libtest prints `test NAME ... ok`.
-pub(super) fn rust_verdict(printed: &str, full: &str) -> Verdict {
+pub(super) fn parse_rust_result(printed: &str, full: &str) -> TestResult {
     let line = printed.lines().find_map(|line| {
         let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
         (name.trim_end_matches(" - should panic") == full).then_some(outcome)
     });
     match line {
-        Some("ok") => Verdict::Passed,
-        Some(text) if text.starts_with("ignored") => Verdict::NotRun,
-        Some(_) => Verdict::Failed,
-        None => Verdict::Missing,
+        Some("ok") => TestResult::Passed,
+        Some(text) if text.starts_with("ignored") => TestResult::NotRun,
+        Some(_) => TestResult::Failed,
+        None => TestResult::Missing,
     }
 }
 
 /// The scripts print `ok    NAME` or `FAIL  NAME: WHY`.
-pub(super) fn script_verdict(printed: &str, label: &str) -> Verdict {
-    let mut verdict = None;
+pub(super) fn parse_script_result(printed: &str, label: &str) -> TestResult {
+    let mut result = None;
     for line in printed.lines() {
         let found = match line.split_once(' ') {
-            Some(("ok", name)) if name.trim_start() == label => Verdict::Passed,
-            Some(("FAIL", name)) if name.trim_start().starts_with(label) => Verdict::Failed,
+            Some(("ok", name)) if name.trim_start() == label => TestResult::Passed,
+            Some(("FAIL", name)) if name.trim_start().starts_with(label) => TestResult::Failed,
             _ => continue,
         };
-        verdict = verdict.max(Some(found));
+        result = result.max(Some(found));
     }
-    verdict.unwrap_or_default()
+    result.unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-use super::run::{Verdict, rust_verdict, script_verdict};
+use super::run::{TestResult, parse_rust_result, parse_script_result};
 use super::rust::{Binary, places};
 use super::*;
 
@@ -37,13 +37,13 @@ fn numbers_are_found_in_text() {
     let known: Vec<bool> = ["§23-28", "§23-29", "§23-0", "§44-11", "§99-1"]
         .iter()
         .flat_map(|text| cited(&number(text)))
-        .map(|r| r.is_known())
+        .map(|r| r.exists())
         .collect();
     assert_eq!(known, [true, false, false, true, false]);
 }
 
 #[test]
-fn a_rust_test_cites_above_and_inside_itself() {
+fn rust_test_cites_in_its_comment_or_body() {
     let text = number(
         r##"//! Of §23-9 in general.
 // §23-1
@@ -148,7 +148,7 @@ fn tests_are_found_in_the_binary_they_are_compiled_into() {
 }
 
 #[test]
-fn a_check_of_the_battery_is_a_test() {
+fn battery_check_counts_as_a_test() {
     let text = number("pub async fn kept(store: S) {\n    // §39-21\n}\n");
     let mut map = Map::default();
     rust::scan("crates/store/src/battery/memory.rs", &text, &mut map);
@@ -158,7 +158,7 @@ fn a_check_of_the_battery_is_a_test() {
 }
 
 #[test]
-fn a_script_cites_in_the_names_of_its_checks() {
+fn script_cites_in_check_labels() {
     let text = number(
         "\"\"\"§40-9\"\"\"\ncheck(\"§40-1, §40-2: it holds\", a == b)\ncheck(\n    \"§40-3: so does this\",\n    True)\ncheck(\"plain\", True)\n",
     );
@@ -174,27 +174,27 @@ fn a_script_cites_in_the_names_of_its_checks() {
 }
 
 #[test]
-fn verdicts_are_read_from_what_is_printed() {
+fn results_are_parsed_from_test_output() {
     let printed = "running 3 tests\ntest a::good ... ok\ntest a::bad ... FAILED\n\
                    test a::lazy ... ignored, slow\ntest a::panics - should panic ... ok\n";
-    let verdict = |name| rust_verdict(printed, name);
-    assert_eq!(verdict("a::good"), Verdict::Passed);
-    assert_eq!(verdict("a::bad"), Verdict::Failed);
-    assert_eq!(verdict("a::lazy"), Verdict::NotRun);
-    assert_eq!(verdict("a::panics"), Verdict::Passed);
-    assert_eq!(verdict("good"), Verdict::Missing);
+    let result = |name| parse_rust_result(printed, name);
+    assert_eq!(result("a::good"), TestResult::Passed);
+    assert_eq!(result("a::bad"), TestResult::Failed);
+    assert_eq!(result("a::lazy"), TestResult::NotRun);
+    assert_eq!(result("a::panics"), TestResult::Passed);
+    assert_eq!(result("good"), TestResult::Missing);
     let printed = "ok    one: x\nFAIL  two: y: because\nok    two: y\n";
-    assert_eq!(script_verdict(printed, "one: x"), Verdict::Passed);
+    assert_eq!(parse_script_result(printed, "one: x"), TestResult::Passed);
     assert_eq!(
-        script_verdict(printed, "two: y"),
-        Verdict::Failed,
+        parse_script_result(printed, "two: y"),
+        TestResult::Failed,
         "once is enough"
     );
-    assert_eq!(script_verdict(printed, "three"), Verdict::Missing);
+    assert_eq!(parse_script_result(printed, "three"), TestResult::Missing);
 }
 
 #[test]
-fn the_page_is_stale_when_the_tests_say_otherwise() {
+fn page_is_stale_when_citations_differ() {
     let mut map = Map::default();
     for requirement in Requirement::all() {
         let text = format!("// {requirement}\n#[test]\nfn all() {{}}\n");
@@ -202,8 +202,8 @@ fn the_page_is_stale_when_the_tests_say_otherwise() {
     }
     assert!(map.faults().is_empty());
     let proof = map.tests.values().flatten().next().expect("a test");
-    let verdicts = [(proof.test.clone(), Verdict::Passed)].into();
-    let page = page::write(&map, &verdicts, "2026-01-02");
+    let results = [(proof.test.clone(), TestResult::Passed)].into();
+    let page = page::write(&map, &results, "2026-01-02");
     assert!(page.contains("on 2026-01-02"));
     let row = number("| §44-11 | `crates/a/src/b.rs::all` | passed |");
     assert!(page.contains(&row), "{page}");
@@ -224,7 +224,7 @@ fn the_page_is_stale_when_the_tests_say_otherwise() {
 }
 
 #[test]
-fn a_half_is_listed_as_one_and_needs_another() {
+fn partial_proof_is_listed_and_needs_the_other_part() {
     let text = number(
         "#[test]\nfn one() {\n    // §39-3 (half: the event), §39-4\n}\n\n\
          #[test]\nfn two() {\n    // §39-3 (half: the question)\n}\n",

@@ -12,19 +12,19 @@ const PROBLEMS: &str = "crates/api/src/problem";
 pub(super) fn check(files: &Tracked, findings: &mut Findings) {
     let index = files.find(INDEX).map_or("", |file| &file.text);
     if index.is_empty() {
-        findings.complain(INDEX, "is missing");
+        findings.error(INDEX, "is missing");
     }
     for file in files.ending(".md") {
         let page = file.path.strip_prefix(PAGES);
         if let Some(page) = page.filter(|page| *page != "README.md")
             && !index.contains(&format!("]({page})"))
         {
-            findings.complain(INDEX, format!("does not link {page}"));
+            findings.error(INDEX, format!("does not link {page}"));
         }
     }
     for (code, place) in codes(files) {
         if files.find(&format!("{PAGES}{code}.md")).is_none() {
-            findings.complain(
+            findings.error(
                 &place,
                 format!("the code {code} has no page {PAGES}{code}.md"),
             );

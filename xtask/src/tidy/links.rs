@@ -16,7 +16,7 @@ pub(super) fn check(files: &Tracked, findings: &mut Findings) {
             }
             if !root.join(folder).join(path).exists() {
                 let place = format!("{}:{number}", file.path);
-                findings.complain(&place, format!("links to {path}, which is not there"));
+                findings.error(&place, format!("links to {path}, which is not there"));
             }
         }
     }

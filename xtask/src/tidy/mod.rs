@@ -1,7 +1,7 @@
 //! Project rules that the compiler does not check. Each rule is one file and reports complaints; a
 //! complaint names the place and what to do.
 
-mod arrows;
+mod dependencies;
 mod error_pages;
 mod links;
 mod purity;
@@ -17,14 +17,14 @@ use tracked::Tracked;
 /// What the rules found.
 #[derive(Default)]
 struct Findings {
-    complaints: Vec<String>,
+    errors: Vec<String>,
     /// Worth knowing, not yet wrong.
     warnings: Vec<String>,
 }
 
 impl Findings {
-    fn complain(&mut self, place: &str, message: impl std::fmt::Display) {
-        self.complaints.push(format!("{place}: {message}"));
+    fn error(&mut self, place: &str, message: impl std::fmt::Display) {
+        self.errors.push(format!("{place}: {message}"));
     }
 
     fn warn(&mut self, place: &str, message: impl std::fmt::Display) {
@@ -35,7 +35,7 @@ impl Findings {
 pub(crate) fn tidy(_: &[String]) -> Outcome {
     let mut findings = Findings::default();
     let files = Tracked::read()?;
-    arrows::check(&process::metadata()?, &mut findings);
+    dependencies::check(&process::metadata()?, &mut findings);
     purity::check(&mut findings)?;
     source::check(&files, &mut findings);
     error_pages::check(&files, &mut findings);
@@ -46,10 +46,10 @@ pub(crate) fn tidy(_: &[String]) -> Outcome {
     for warning in &findings.warnings {
         println!("note: {warning}");
     }
-    for complaint in &findings.complaints {
-        println!("tidy: {complaint}");
+    for error in &findings.errors {
+        println!("tidy: {error}");
     }
-    match findings.complaints.len() {
+    match findings.errors.len() {
         0 => {
             println!("tidy: {} files in order", files.all.len());
             Ok(())

@@ -29,7 +29,7 @@ pub(super) fn check(findings: &mut Findings) -> Result<(), String> {
     found.sort_unstable();
     found.dedup();
     for name in found {
-        findings.complain(
+        findings.error(
             ENGINE,
             format!("is built from {name}; see `cargo tree -p {ENGINE} -e normal -i {name}`"),
         );

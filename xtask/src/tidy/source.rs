@@ -38,7 +38,7 @@ fn length(file: &File, findings: &mut Findings) {
     }
     let lines = file.text.lines().count();
     if lines > MOST_LINES {
-        findings.complain(
+        findings.error(
             &file.path,
             format!("{lines} lines; split it, {MOST_LINES} is the most"),
         );
@@ -62,7 +62,7 @@ fn leftovers(file: &File, findings: &mut Findings) {
     for (number, line) in (1..).zip(file.text.lines()) {
         for leftover in LEFTOVERS {
             if line.contains(leftover) {
-                findings.complain(&format!("{}:{number}", file.path), format!("{leftover}…)"));
+                findings.error(&format!("{}:{number}", file.path), format!("{leftover}…)"));
             }
         }
     }
@@ -77,7 +77,7 @@ fn foreign_paths(file: &File, findings: &mut Findings) {
                 let before = rest[..at].chars().next_back();
                 if before.is_none_or(|c| !c.is_alphanumeric() && !"._-*~/".contains(c)) {
                     let place = format!("{}:{number}", file.path);
-                    findings.complain(&place, format!("names {foreign}…, a path of one machine"));
+                    findings.error(&place, format!("names {foreign}…, a path of one machine"));
                 }
                 rest = &rest[at + foreign.len()..];
             }
@@ -89,6 +89,6 @@ fn foreign_paths(file: &File, findings: &mut Findings) {
 fn opening(file: &File, findings: &mut Findings) {
     let entry = file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs");
     if entry && !file.text.starts_with("//!") {
-        findings.complain(&file.path, "must open with //! and what the crate owns");
+        findings.error(&file.path, "must open with //! and what the crate owns");
     }
 }

@@ -30,12 +30,12 @@ pub(super) fn check(files: &Tracked, findings: &mut Findings) {
         let shared = SHARED.iter().any(|(shared, _)| shared == name);
         if places.len() > 1 && !shared {
             let message = format!("public type {name} is also defined in {}", places[0]);
-            findings.complain(&places[1], message);
+            findings.error(&places[1], message);
         }
     }
     for (name, _) in SHARED {
         if places.get(name).is_none_or(|places| places.len() < 2) {
-            findings.complain(file!(), format!("{name} is listed as shared and is not"));
+            findings.error(file!(), format!("{name} is listed as shared and is not"));
         }
     }
 }

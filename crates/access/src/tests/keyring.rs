@@ -27,12 +27,12 @@ async fn a_minted_key_is_recognised_and_only_its_hash_is_stored() {
     assert_eq!(caller.principal, record.principal);
     assert_eq!(caller.owner().workspace, Some("ws-1".into()));
     assert!(caller.has_role("conformance") && !caller.test_key);
-    assert!(caller.may(Scope::RunsRead).is_ok());
-    assert!(caller.may(Scope::RunsCancel).is_err());
+    assert!(caller.require_scope(Scope::RunsRead).is_ok());
+    assert!(caller.require_scope(Scope::RunsCancel).is_err());
 }
 
 #[tokio::test]
-async fn test_keys_are_told_from_live_ones() {
+async fn test_keys_are_distinguished_from_live_keys() {
     let (keys, _) = keyring();
     let mut new = new_key("ci");
     new.test = true;
@@ -59,7 +59,7 @@ async fn secrets_never_show_in_debug_output() {
 }
 
 #[tokio::test]
-async fn strangers_are_unknown() {
+async fn unknown_credentials_are_rejected() {
     let (keys, store) = keyring();
     let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     let almost = &secret.expose()[..secret.expose().len() - 1];
@@ -120,7 +120,7 @@ async fn a_key_ends_at_the_moment_it_expires() {
 }
 
 #[tokio::test]
-async fn rotation_keeps_who_acts_and_both_keys_work_until_one_is_revoked() {
+async fn rotation_retains_the_principal_and_both_keys_work_until_revocation() {
     let (keys, _) = keyring();
     let mut new = new_key("ci");
     new.roles = vec!["ops".into()];
@@ -161,7 +161,7 @@ async fn rotation_keeps_who_acts_and_both_keys_work_until_one_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_dead_or_foreign_key_is_not_rotated() {
+async fn inactive_key_or_key_of_another_tenant_is_not_rotated() {
     let (keys, _) = keyring();
     let (record, _) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     let elsewhere = TenantId::new("tenant2");
@@ -182,11 +182,11 @@ async fn a_dead_or_foreign_key_is_not_rotated() {
     let rotated = keys
         .rotate(&tenant(), &record.key_id, None, &Actor::host(), NOW)
         .await;
-    assert_eq!(rotated.unwrap_err(), KeyError::Dead);
+    assert_eq!(rotated.unwrap_err(), KeyError::Inactive);
 }
 
 #[tokio::test]
-async fn importing_again_keeps_the_record_even_a_revoked_one() {
+async fn importing_again_returns_the_existing_record_even_if_revoked() {
     let (keys, store) = keyring();
     let secret = "an-operators-own-secret";
     let first = keys
@@ -236,7 +236,7 @@ async fn weak_and_unusable_secrets_are_refused() {
 }
 
 #[tokio::test]
-async fn trouble_of_the_store_is_not_a_wrong_key() {
+async fn store_fault_is_not_reported_as_a_wrong_key() {
     let (keys, store) = keyring();
     let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     store.broken.store(true, Ordering::Relaxed);
@@ -258,7 +258,7 @@ async fn listing_is_by_tenant() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_of_a_revocation_and_of_nothing_else() {
+async fn listener_is_signalled_on_revocation_only() {
     let (keys, _) = keyring();
     let (one, secret) = keys.mint(new_key("a"), &Actor::host(), NOW).await.unwrap();
     let (other, _) = keys.mint(new_key("b"), &Actor::host(), NOW).await.unwrap();

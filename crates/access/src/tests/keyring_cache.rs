@@ -6,7 +6,7 @@ use tandem_record::{Actor, Object, Timestamp};
 use tandem_store::{AuditDraft, Keys as _};
 
 #[tokio::test]
-async fn a_known_key_costs_no_read_for_a_few_seconds() {
+async fn cached_key_needs_no_store_read() {
     let (keys, store) = keyring();
     let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     // (milliseconds after the first use, reads so far)
@@ -25,7 +25,7 @@ async fn a_known_key_costs_no_read_for_a_few_seconds() {
 }
 
 #[tokio::test]
-async fn a_clock_that_goes_back_reads_again() {
+async fn clock_going_back_invalidates_the_cache() {
     let (keys, store) = keyring();
     let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     keys.authenticate(secret.expose(), NOW).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_clock_that_goes_back_reads_again() {
 }
 
 #[tokio::test]
-async fn a_known_key_works_while_the_store_is_away() {
+async fn cached_key_works_while_the_store_is_unavailable() {
     let (keys, store) = keyring();
     let (_, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     keys.authenticate(secret.expose(), NOW).await.unwrap();
@@ -44,7 +44,7 @@ async fn a_known_key_works_while_the_store_is_away() {
 }
 
 #[tokio::test]
-async fn revoking_here_is_seen_at_once_and_elsewhere_within_seconds() {
+async fn local_revocation_is_immediate_and_remote_within_ttl() {
     let (keys, store) = keyring();
     let (here, here_secret) = keys.mint(new_key("a"), &Actor::host(), NOW).await.unwrap();
     let (there, there_secret) = keys.mint(new_key("b"), &Actor::host(), NOW).await.unwrap();
@@ -60,9 +60,9 @@ async fn revoking_here_is_seen_at_once_and_elsewhere_within_seconds() {
 
     // Another process on the same store.
     let host = Actor::host();
-    let told = AuditDraft::new(NOW, None, &host, "key.revoked", "there", Object::new());
+    let audit = AuditDraft::new(NOW, None, &host, "key.revoked", "there", Object::new());
     store
-        .revoke_key(&tenant(), &there.key_id, NOW, told)
+        .revoke_key(&tenant(), &there.key_id, NOW, audit)
         .await
         .unwrap();
     assert!(keys.authenticate(there_secret.expose(), NOW).await.is_ok());
@@ -74,7 +74,7 @@ async fn revoking_here_is_seen_at_once_and_elsewhere_within_seconds() {
 }
 
 #[tokio::test]
-async fn a_lookup_overtaken_by_a_revocation_is_not_remembered() {
+async fn lookup_overtaken_by_a_revocation_is_not_cached() {
     let (keys, store) = keyring();
     let keys = Arc::new(keys);
     let (record, secret) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_lookup_overtaken_by_a_revocation_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn the_cache_is_bounded_and_holds_no_strangers() {
+async fn cache_is_bounded_and_holds_no_unknown_keys() {
     let (keys, store) = keyring();
     let mut secrets = Vec::new();
     for _ in 0..1_030 {

@@ -2,7 +2,7 @@
 
 use crate::{Decider, Groups, Person, may_decide, may_decide_by_link};
 use std::collections::BTreeMap;
-use tandem_record::{DecisionPolicy, Denial, Principal, Standing, Verdict};
+use tandem_record::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, Principal};
 
 fn person(name: &str, roles: &[&str]) -> Person {
     Person {
@@ -49,8 +49,8 @@ fn of_groups(list: &[&str]) -> DecisionPolicy {
     }
 }
 
-fn granted(acting_for: Option<&str>, groups: &[&str], roles: &[&str]) -> Verdict {
-    Verdict::Granted(Standing {
+fn granted(acting_for: Option<&str>, groups: &[&str], roles: &[&str]) -> DecisionAuthorization {
+    DecisionAuthorization::Granted(DeciderSnapshot {
         acting_for: acting_for.map(Principal::new),
         groups: names(groups),
         roles: names(roles),
@@ -58,7 +58,7 @@ fn granted(acting_for: Option<&str>, groups: &[&str], roles: &[&str]) -> Verdict
 }
 
 #[test]
-fn names_roles_and_groups_make_eligible() {
+fn approver_by_name_role_or_group_is_eligible() {
     let approvers = DecisionPolicy {
         approvers: names(&["ana"]),
         ..DecisionPolicy::default()
@@ -68,7 +68,7 @@ fn names_roles_and_groups_make_eligible() {
         ..DecisionPolicy::default()
     };
     let nobody = DecisionPolicy::default();
-    let denied = Verdict::Denied(Denial::NotEligible);
+    let denied = DecisionAuthorization::Denied(Denial::NotEligible);
     let cases = [
         (&nobody, person("eve", &[]), granted(None, &[], &[])),
         (&approvers, person("ana", &[]), granted(None, &[], &[])),
@@ -106,18 +106,18 @@ fn names_roles_and_groups_make_eligible() {
 }
 
 #[test]
-fn nesting_has_an_end() {
+fn group_nesting_is_limited() {
     let deep: BTreeMap<String, Vec<String>> = (0..20)
         .map(|n| (format!("g{n}"), vec![format!("group:g{}", n + 1)]))
         .chain([("g20".to_owned(), vec!["ana".to_owned()])])
         .collect();
     let groups = Groups::from_names(&deep);
     let ana = person("ana", &[]);
-    assert!(groups.holds("g13", &ana) && !groups.holds("g0", &ana));
+    assert!(groups.contains("g13", &ana) && !groups.contains("g0", &ana));
 }
 
 #[test]
-fn acting_for_somebody_takes_their_word() {
+fn acting_for_somebody_needs_a_delegation() {
     let desk = of_groups(&["desk"]);
     let ana = || vec![person("ana", &["senior"])];
     let ben = || person("ben", &[]);
@@ -132,12 +132,12 @@ fn acting_for_somebody_takes_their_word() {
         ),
         (
             decider(ben(), Vec::new(), Some("ana")),
-            Verdict::Denied(Denial::NotDelegated),
+            DecisionAuthorization::Denied(Denial::NotDelegated),
         ),
         // Told to speak for themselves, they do.
         (
             decider(ben(), ana(), Some("ben")),
-            Verdict::Denied(Denial::NotEligible),
+            DecisionAuthorization::Denied(Denial::NotEligible),
         ),
         // One's own right comes first.
         (
@@ -146,7 +146,7 @@ fn acting_for_somebody_takes_their_word() {
         ),
         (
             decider(ben(), vec![person("eva", &[])], None),
-            Verdict::Denied(Denial::NotEligible),
+            DecisionAuthorization::Denied(Denial::NotEligible),
         ),
     ];
     for (who, expected) in cases {
@@ -155,13 +155,13 @@ fn acting_for_somebody_takes_their_word() {
 }
 
 #[test]
-fn nobody_approves_their_own_run_nor_through_another() {
+fn self_approval_is_denied_also_through_a_delegation() {
     let policy = DecisionPolicy {
         no_self_approval: true,
         initiator: Some(Principal::new("ina")),
         ..DecisionPolicy::default()
     };
-    let denied = Verdict::Denied(Denial::SelfApproval);
+    let denied = DecisionAuthorization::Denied(Denial::SelfApproval);
     let ina = || person("ina", &[]);
     let ana = || person("ana", &[]);
     let cases = [
@@ -183,7 +183,7 @@ fn nobody_approves_their_own_run_nor_through_another() {
 }
 
 #[test]
-fn a_link_decides_only_where_no_name_is_asked_for() {
+fn link_decides_only_when_the_policy_binds_no_identity() {
     let free = DecisionPolicy::default();
     assert_eq!(may_decide_by_link(&free), granted(None, &[], &[]));
     for bound in [
@@ -202,6 +202,10 @@ fn a_link_decides_only_where_no_name_is_asked_for() {
         },
     ] {
         let verdict = may_decide_by_link(&bound);
-        assert_eq!(verdict, Verdict::Denied(Denial::LinkTooWeak), "{bound:?}");
+        assert_eq!(
+            verdict,
+            DecisionAuthorization::Denied(Denial::LinkTooWeak),
+            "{bound:?}"
+        );
     }
 }

@@ -6,7 +6,7 @@ fn key(name: &str) -> RateKey {
 }
 
 #[test]
-fn the_arithmetic() {
+fn token_bucket_refills_at_the_configured_rate() {
     // 4 per second, burst 2: a token every 250 ms.
     let limiter = RateLimiter::new(4, 2);
     let wait = |ms| Err(RetryAfter { ms, limit: 4 });
@@ -66,7 +66,7 @@ fn callers_do_not_share_a_bucket() {
 }
 
 #[test]
-fn addresses_are_counted_as_customers() {
+fn ipv6_addresses_share_a_bucket_per_64_bit_prefix() {
     let of = |text: &str| RateKey::address(text.parse::<IpAddr>().unwrap());
     assert_eq!(of("10.0.0.1"), of("::ffff:10.0.0.1"));
     assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
@@ -80,7 +80,7 @@ fn addresses_are_counted_as_customers() {
 }
 
 #[test]
-fn the_map_is_bounded_and_the_busiest_are_remembered() {
+fn bucket_map_is_bounded_and_retains_the_busiest() {
     let limiter = RateLimiter::with_capacity(1, 10, 8);
     for _ in 0..10 {
         limiter.check(key("busy"), 0).unwrap();
@@ -93,7 +93,7 @@ fn the_map_is_bounded_and_the_busiest_are_remembered() {
 }
 
 #[test]
-fn full_buckets_are_forgotten_first() {
+fn full_buckets_are_evicted_first() {
     let limiter = RateLimiter::with_capacity(1, 1, 4);
     for name in ["a", "b", "c", "d"] {
         limiter.check(key(name), 0).unwrap();

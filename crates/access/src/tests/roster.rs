@@ -3,7 +3,7 @@
 use super::{NOW, identity, tenant};
 use crate::{Decider, Groups, Identity, Keyring, NewKey, Scope, may_decide};
 use std::sync::Arc;
-use tandem_record::{Actor, DecisionPolicy, Denial, Principal, Timestamp, Verdict};
+use tandem_record::{Actor, DecisionAuthorization, DecisionPolicy, Denial, Principal, Timestamp};
 use tandem_store::memory::MemoryStore;
 use tandem_store::{Commit, DelegationRecord, GroupRecord, Log, PeopleChange};
 
@@ -37,7 +37,12 @@ fn caller(name: &str) -> Identity {
     }
 }
 
-async fn decide(store: &MemoryStore, who: &str, policy: &DecisionPolicy, now: i64) -> Verdict {
+async fn decide(
+    store: &MemoryStore,
+    who: &str,
+    policy: &DecisionPolicy,
+    now: i64,
+) -> DecisionAuthorization {
     let decider = Decider::look_up(store, &Groups::default(), &caller(who), None, ms(now))
         .await
         .unwrap();
@@ -70,15 +75,16 @@ async fn delegations_hold_from_their_start_until_their_end() {
     };
     for (now, may) in [(9, false), (10, true), (17, true), (18, false), (20, false)] {
         let verdict = decide(&store, "ben", &policy, now).await;
-        let granted = matches!(&verdict, Verdict::Granted(s) if s.acting_for.is_some());
+        let granted =
+            matches!(&verdict, DecisionAuthorization::Granted(s) if s.acting_for.is_some());
         assert_eq!(granted, may, "at {now}: {verdict:?}");
     }
     let verdict = decide(&store, "eve", &policy, 15).await;
-    assert_eq!(verdict, Verdict::Denied(Denial::NotEligible));
+    assert_eq!(verdict, DecisionAuthorization::Denied(Denial::NotEligible));
 }
 
 #[tokio::test]
-async fn a_tenants_own_group_stands_over_the_hosts() {
+async fn tenant_group_overrides_the_configured_group() {
     let store = stored(vec![group("desk", "ana")]).await;
     let named = [
         ("desk".to_owned(), vec!["ben".to_owned()]),
@@ -89,7 +95,7 @@ async fn a_tenants_own_group_stands_over_the_hosts() {
         let decider = Decider::look_up(&*store, &shared, &caller(who), None, NOW)
             .await
             .unwrap();
-        decider.groups.holds(group, &decider.person)
+        decider.groups.contains(group, &decider.person)
     };
     assert!(look_up("ana", "desk").await && !look_up("ben", "desk").await);
     assert!(look_up("ben", "leads").await);

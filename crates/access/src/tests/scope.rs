@@ -34,13 +34,13 @@ fn no_scope_implies_another() {
     for held in Scope::all() {
         let mut caller = identity("key");
         caller.scopes = [*held].into_iter().collect();
-        for wanted in Scope::all() {
-            let expected = if held == wanted {
+        for required in Scope::all() {
+            let expected = if held == required {
                 Ok(())
             } else {
-                Err(Denied { scope: *wanted })
+                Err(Denied { scope: *required })
             };
-            assert_eq!(caller.may(*wanted), expected);
+            assert_eq!(caller.require_scope(*required), expected);
         }
     }
 }
@@ -57,7 +57,7 @@ fn a_set_survives_storage_and_an_unknown_name_grants_nothing() {
 }
 
 #[test]
-fn covering_is_being_a_superset() {
+fn covers_means_superset() {
     let one: ScopeSet = [Scope::RunsRead].into_iter().collect();
     let two: ScopeSet = [Scope::RunsRead, Scope::Keys].into_iter().collect();
     assert!(two.covers(one) && two.covers(two) && one.covers(ScopeSet::default()));

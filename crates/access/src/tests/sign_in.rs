@@ -30,7 +30,7 @@ fn outstanding_codes_are_bounded() {
 }
 
 #[test]
-fn a_session_lives_while_it_is_used() {
+fn session_expires_when_idle() {
     let sessions = Sessions::new(1_000);
     let opened = sessions.open(identity("key-a"), NOW);
     let id = opened.id.expose();
@@ -56,7 +56,7 @@ fn a_session_ends_with_its_key() {
 
     let one = sessions.open(identity("key-a"), NOW);
     let other = sessions.open(identity("key-b"), NOW);
-    sessions.close_of_key("key-a");
+    sessions.close_for_key("key-a");
     assert!(sessions.get(one.id.expose(), NOW).is_none());
     assert!(sessions.get(other.id.expose(), NOW).is_some());
     sessions.close(other.id.expose());
@@ -64,13 +64,13 @@ fn a_session_ends_with_its_key() {
 }
 
 #[test]
-fn a_session_tells_its_listeners_of_its_end() {
+fn closed_session_signals_its_listeners() {
     let sessions = Sessions::new(1_000);
     let one = sessions.open(identity("key-a"), NOW).session;
     let other = sessions.open(identity("key-b"), NOW).session;
-    assert!(!one.ended().has_ended());
-    sessions.close_of_key("key-a");
-    assert!(one.ended().has_ended() && !other.ended().has_ended());
+    assert!(!one.end_signal().has_ended());
+    sessions.close_for_key("key-a");
+    assert!(one.end_signal().has_ended() && !other.end_signal().has_ended());
     assert!(!sessions.is_open(&one, NOW) && sessions.is_open(&other, NOW));
     // Looking is not using: it idles out all the same.
     assert!(sessions.is_open(&other, NOW.plus_ms(999)));
@@ -81,14 +81,14 @@ fn a_session_tells_its_listeners_of_its_end() {
 fn a_code_of_a_revoked_key_is_dropped() {
     let codes = LoginCodes::new(60_000);
     let gone = codes.mint(identity("key-a"), NOW);
-    let kept = codes.mint(identity("key-b"), NOW);
-    codes.forget_key("key-a");
+    let remaining = codes.mint(identity("key-b"), NOW);
+    codes.remove_key("key-a");
     assert!(codes.redeem(gone.expose(), NOW).is_none());
-    assert!(codes.redeem(kept.expose(), NOW).is_some());
+    assert!(codes.redeem(remaining.expose(), NOW).is_some());
 }
 
 #[test]
-fn the_csrf_token_is_the_sessions_own() {
+fn csrf_token_belongs_to_one_session() {
     let sessions = Sessions::new(60_000);
     let one = sessions.open(identity("key-a"), NOW).session;
     let other = sessions.open(identity("key-a"), NOW).session;
@@ -100,15 +100,23 @@ fn the_csrf_token_is_the_sessions_own() {
 }
 
 #[test]
-fn sessions_are_bounded_and_the_stalest_gives_way() {
+fn sessions_are_bounded_and_least_recently_used_is_evicted() {
     let sessions = Sessions::new(60_000);
-    let kept = sessions.open(identity("key-a"), NOW);
+    let remaining = sessions.open(identity("key-a"), NOW);
     let stale = sessions.open(identity("key-a"), NOW);
-    assert!(sessions.get(kept.id.expose(), NOW.plus_ms(1)).is_some());
+    assert!(
+        sessions
+            .get(remaining.id.expose(), NOW.plus_ms(1))
+            .is_some()
+    );
     for _ in 0..1_023 {
         sessions.open(identity("key-a"), NOW.plus_ms(2));
     }
     assert_eq!(sessions.count(), 1_024);
-    assert!(sessions.get(kept.id.expose(), NOW.plus_ms(2)).is_some());
+    assert!(
+        sessions
+            .get(remaining.id.expose(), NOW.plus_ms(2))
+            .is_some()
+    );
     assert!(sessions.get(stale.id.expose(), NOW.plus_ms(2)).is_none());
 }

@@ -1,34 +1,34 @@
 //! The console's files. Pages name them by content, so a browser may keep them for good.
 
-use super::page::Detour;
-use crate::at::At;
+use super::page::PageError;
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tandem_console::asset;
 
 pub(super) async fn file(
-    At(name): At<String>,
+    PathParams(name): PathParams<String>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Response, Detour> {
+) -> Result<Response, PageError> {
     let asset = asset(&name).ok_or_else(|| Problem::not_found("file"))?;
     // Only an address that names this very content may be kept without asking again.
-    let kept = if params.get("v") == Some(asset.etag.trim_matches('"')) {
+    let cache_control = if params.get("v") == Some(asset.etag.trim_matches('"')) {
         "public, max-age=31536000, immutable"
     } else {
         "no-cache"
     };
-    let known = headers
+    let is_unchanged = headers
         .get(header::IF_NONE_MATCH)
         .is_some_and(|tag| tag.as_bytes() == asset.etag.as_bytes());
     let common = [
-        (header::CACHE_CONTROL, kept.to_owned()),
+        (header::CACHE_CONTROL, cache_control.to_owned()),
         (header::ETAG, asset.etag),
         (header::CONTENT_TYPE, asset.content_type.to_owned()),
     ];
-    if known {
+    if is_unchanged {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
     Ok((common, asset.body).into_response())

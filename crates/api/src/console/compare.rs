@@ -1,11 +1,11 @@
 //! Two runs side by side, by the same comparison the API answers with.
 
-use super::page::{Detour, chrome};
+use super::page::{PageError, chrome};
 use super::run_view::pretty;
 use super::session::SignedIn;
-use crate::api::Shared;
-use crate::at::At;
-use crate::routes::Seen;
+use crate::api::SharedState;
+use crate::path_params::PathParams;
+use crate::routes::ProjectedRun;
 use axum::extract::State;
 use axum::response::Html;
 use serde_json::Value;
@@ -20,13 +20,13 @@ use tandem_record::RunId;
 const SHOWN_EVENTS: usize = 100;
 
 pub(super) async fn show(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-    At((a, b)): At<(String, String)>,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::RunsRead)?;
-    let a = Seen::of(&doors, &reader, &RunId::from(a)).await?;
-    let b = Seen::of(&doors, &reader, &RunId::from(b)).await?;
+    PathParams((a, b)): PathParams<(String, String)>,
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
+    let a = ProjectedRun::load(&api, &reader, &RunId::from(a)).await?;
+    let b = ProjectedRun::load(&api, &reader, &RunId::from(b)).await?;
     let found = a.diff(&b);
     let listed = found["eventDiffs"]
         .as_array()
@@ -37,10 +37,10 @@ pub(super) async fn show(
         diverged_at: found["divergedAtSeq"].as_u64(),
         events: listed.iter().take(SHOWN_EVENTS).map(event).collect(),
         more_events: listed.len() > SHOWN_EVENTS,
-        moving: !(a.ended && b.ended),
+        is_unfinished: !(a.ended && b.ended),
         state: state(&found["stateDiff"]),
     };
-    Ok(Html(compare_page(&chrome(&doors, &reader), &view)))
+    Ok(Html(compare_page(&chrome(&api, &reader), &view)))
 }
 
 fn text(value: &Value) -> String {

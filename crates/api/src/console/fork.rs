@@ -1,12 +1,12 @@
 //! A fork made from a moment's page: the way of the API's forks, asked for by a form.
 
-use super::page::Detour;
-use super::session::Posted;
-use crate::api::Shared;
-use crate::at::At;
+use super::page::PageError;
+use super::session::PostedForm;
+use crate::api::SharedState;
+use crate::detached_request::run_to_completion;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::routes::AskedFork;
-use crate::to_the_end::to_the_end;
+use crate::routes::ForkRunRequest;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
@@ -16,21 +16,23 @@ use tandem_access::Scope;
 use tandem_record::RunId;
 
 pub(super) async fn make(
-    State(doors): State<Shared>,
-    At(run): At<String>,
+    State(api): State<SharedState>,
+    PathParams(run): PathParams<String>,
     Extension(trace): Extension<Trace>,
-    posted: Posted,
-) -> Result<Redirect, Detour> {
+    posted: PostedForm,
+) -> Result<Redirect, PageError> {
     let by = &posted.by;
-    by.may(Scope::RunsCreate)?;
-    by.may(Scope::RunsRead)?;
+    by.require_scope(Scope::RunsCreate)?;
+    by.require_scope(Scope::RunsRead)?;
     let from_seq = posted.field("fromSeq").parse::<u64>();
     // Whatever is no number is refused as the API refuses it.
     let from_seq = from_seq.map_or_else(|_| Value::from(posted.field("fromSeq")), Value::from);
-    let asked = AskedFork::plain(posted.field("mode"), from_seq).into_request(by, &trace)?;
-    let source = doors.known(by, &RunId::from(run)).await?;
-    let runtime = doors.runtime_of(by);
-    let made = to_the_end(async move { runtime.fork_run(&source, asked, None).await }).await;
+    let requested =
+        ForkRunRequest::without_overlay(posted.field("mode"), from_seq).into_request(by, &trace)?;
+    let source = api.load_run_or_expired(by, &RunId::from(run)).await?;
+    let runtime = api.runtime_of(by);
+    let made =
+        run_to_completion(async move { runtime.fork_run(&source, requested, None).await }).await;
     let fork = made.map_err(Problem::from)?;
     Ok(Redirect::to(&format!("/console/runs/{fork}")))
 }

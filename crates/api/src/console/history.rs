@@ -1,19 +1,19 @@
 //! A run's past: the page of every moment. One fold per request, whatever the length of the log.
 
-use super::page::{Detour, chrome};
+use super::page::{PageError, chrome};
 use super::run_view;
 use super::session::SignedIn;
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::routes::title;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use tandem_access::Scope;
 use tandem_console::{
-    EventRow, ForkOffer, MemoryRow, MomentView, OpenQuestion, ReachedNode, RememberedView,
-    moment_fragment, moment_page,
+    EventRow, ForkOffer, HistoryPageView, MemoryEntryRow, MemoryPanelView, OpenQuestion,
+    ReachedNode, history_fragment, history_page,
 };
 use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Sensitivity, Seq};
 use tandem_runtime::{PageLimit, StoredRun};
@@ -21,55 +21,55 @@ use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 
 /// Events shown on either side of the chosen one.
-const AROUND: u64 = 7;
+const EVENTS_AROUND: u64 = 7;
 const AROUND_BYTES: usize = 8 * 1024 * 1024;
 const SHOWN_NODES: usize = 200;
 const SHOWN_ENTRIES: usize = 100;
 
 /// Leads to the chosen moment, or to the newest. What the slider sends without a script.
-pub(super) async fn choose(
-    State(doors): State<Shared>,
+pub(super) async fn redirect_to_event(
+    State(api): State<SharedState>,
     reader: SignedIn,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     params: Params,
-) -> Result<Redirect, Detour> {
-    reader.may(Scope::RunsRead)?;
+) -> Result<Redirect, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
     let run = RunId::from(run);
-    let stored = doors.visible(&reader, &run).await?;
+    let stored = api.load_run(&reader, &run).await?;
     let chosen = params.number("seq", 0..=u64::MAX)?;
     let seq = chosen.unwrap_or(stored.head.0);
     Ok(Redirect::to(&format!("/console/runs/{run}/at/{seq}")))
 }
 
 pub(super) async fn show(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-    At((run, seq)): At<(String, String)>,
+    PathParams((run, seq)): PathParams<(String, String)>,
     params: Params,
-) -> Result<Response, Detour> {
-    reader.may(Scope::RunsRead)?;
-    let stored = doors.visible(&reader, &RunId::from(run)).await?;
+) -> Result<Response, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
+    let stored = api.load_run(&reader, &RunId::from(run)).await?;
     let seq = seq.parse().map(Seq);
     let seq = seq.map_err(|_| Problem::invalid("seq", "must be a whole number of at least 0"))?;
     if seq > stored.head {
         return Err(Problem::beyond_end(seq, stored.head).into());
     }
-    let view = moment(&doors, &reader, &stored, seq).await?;
+    let view = load_history_page(&api, &reader, &stored, seq).await?;
     let html = if params.get("fragment").is_some() {
-        moment_fragment(&view)
+        history_fragment(&view)
     } else {
-        moment_page(&chrome(&doors, &reader), &view)
+        history_page(&chrome(&api, &reader), &view)
     };
     Ok(Html(html).into_response())
 }
 
-async fn moment(
-    doors: &Doors,
+async fn load_history_page(
+    api: &ApiState,
     reader: &SignedIn,
     stored: &StoredRun,
     seq: Seq,
-) -> Result<MomentView, Problem> {
-    let observed = doors.runtime.observe_at(stored, seq).await?;
+) -> Result<HistoryPageView, Problem> {
+    let observed = api.runtime.observe_at(stored, seq).await?;
     let (view, sensitivity) = (&observed.view, &*observed.sensitivity);
     let rules = (&*observed.definition, sensitivity);
     let extras = SnapshotExtras::default();
@@ -85,35 +85,38 @@ async fn moment(
         from_seq: seq.next().min(stored.head).0,
         csrf: reader.csrf(),
     };
-    Ok(MomentView {
+    Ok(HistoryPageView {
         state: run_view::state(view, rules, &extras, reader, reader.csrf()),
         seq: seq.0,
         last: stored.head.0,
-        around: around(doors, stored, seq, sensitivity).await?,
+        around: around(api, stored, seq, sensitivity).await?,
         channels_json: channels,
         nodes_omitted: nodes.len().saturating_sub(SHOWN_NODES) as u64,
         nodes: nodes.into_iter().take(SHOWN_NODES).collect(),
         questions: view.interrupts.iter().map(question).collect(),
-        memory: memory(doors, stored, seq).await?,
-        fork: reader.may(Scope::RunsCreate).is_ok().then_some(offer),
+        memory: memory(api, stored, seq).await?,
+        fork: reader
+            .require_scope(Scope::RunsCreate)
+            .is_ok()
+            .then_some(offer),
     })
 }
 
 async fn around(
-    doors: &Doors,
+    api: &ApiState,
     stored: &StoredRun,
     seq: Seq,
     sensitivity: &Sensitivity,
 ) -> Result<Vec<EventRow>, Problem> {
     let run = &stored.row.run_id;
-    let first = seq.0.saturating_sub(AROUND);
-    let count = usize::try_from(seq.0 - first + 1 + AROUND).unwrap_or(1);
+    let first = seq.0.saturating_sub(EVENTS_AROUND);
+    let count = usize::try_from(seq.0 - first + 1 + EVENTS_AROUND).unwrap_or(1);
     let after = first.checked_sub(1).map(Seq);
     let limit = PageLimit {
         events: count,
         bytes: AROUND_BYTES,
     };
-    let page = doors.runtime.event_page(run, after, limit).await?;
+    let page = api.runtime.event_page(run, after, limit).await?;
     let events = page.map(|page| page.events).unwrap_or_default();
     let events = events.iter().filter(|e| e.seq <= stored.head);
     Ok(events
@@ -121,28 +124,33 @@ async fn around(
         .collect())
 }
 
-async fn memory(doors: &Doors, stored: &StoredRun, seq: Seq) -> Result<RememberedView, Problem> {
-    let seen = doors.runtime.remembered(stored, Some(seq.next()), None);
-    let seen = match seen.await {
-        Ok(seen) => seen,
+async fn memory(api: &ApiState, stored: &StoredRun, seq: Seq) -> Result<MemoryPanelView, Problem> {
+    let memory = api.runtime.run_memory(stored, Some(seq.next()), None);
+    let memory = match memory.await {
+        Ok(memory) => memory,
         // The run itself can still be read; only what it was built on is gone.
         Err(fault) if fault.code == "memory_lost" => {
-            return Ok(RememberedView {
+            return Ok(MemoryPanelView {
                 lost: true,
-                ..RememberedView::default()
+                ..MemoryPanelView::default()
             });
         }
         Err(fault) => return Err(fault.into()),
     };
-    Ok(RememberedView {
-        omitted: seen.entries.len().saturating_sub(SHOWN_ENTRIES) as u64,
-        entries: seen.entries.iter().take(SHOWN_ENTRIES).map(entry).collect(),
+    Ok(MemoryPanelView {
+        omitted: memory.entries.len().saturating_sub(SHOWN_ENTRIES) as u64,
+        entries: memory
+            .entries
+            .iter()
+            .take(SHOWN_ENTRIES)
+            .map(entry)
+            .collect(),
         lost: false,
     })
 }
 
-fn entry(entry: &MemoryEntry) -> MemoryRow {
-    MemoryRow {
+fn entry(entry: &MemoryEntry) -> MemoryEntryRow {
+    MemoryEntryRow {
         key: entry.key.clone(),
         memory_ref: entry.memory_ref.clone(),
         value_json: run_view::pretty(&entry.value),

@@ -3,66 +3,63 @@
 //! what is wrong beside it.
 
 use super::inbox_view;
-use super::page::{Detour, chrome, with_status};
-use super::session::Posted;
-use crate::api::Shared;
-use crate::at::At;
-use crate::deciding;
+use super::page::{PageError, chrome, with_status};
+use super::session::PostedForm;
+use crate::api::SharedState;
 use crate::mutation::Ticket;
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::routes::{answering, find_question};
+use crate::resolve_interrupt;
+use crate::routes::{find_interrupt, prepare_answer};
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
 use tandem_console::{inbox_page, question_link, read_answer};
 
 pub(super) async fn answer(
-    State(doors): State<Shared>,
-    At(id): At<String>,
+    State(api): State<SharedState>,
+    PathParams(id): PathParams<String>,
     params: Params,
-    posted: Posted,
-) -> Result<Response, Detour> {
+    posted: PostedForm,
+) -> Result<Response, PageError> {
     let by = &posted.by;
-    by.may(Scope::RunsRead)?;
-    by.may(Scope::ApprovalsRespond)?;
+    by.require_scope(Scope::RunsRead)?;
+    by.require_scope(Scope::ApprovalsRespond)?;
     let selection = inbox_view::selection(&params)?;
-    let Err(problem) = decide(&doors, &id, &posted).await else {
+    let Err(problem) = decide(&api, &id, &posted).await else {
         return Ok(Redirect::to(&question_link(&id, &selection)).into_response());
     };
-    if problem.is_of_the_host() {
+    if problem.is_server_error() {
         return Err(problem.into());
     }
     // Read afresh: who was quicker, or what it is now, is what the decider wants to see.
-    let mut card = inbox_view::card(&doors, by, id).await?;
+    let mut card = inbox_view::load_card(&api, by, id).await?;
     card.csrf = by.csrf();
     card.selection = selection.clone();
     card.refused = Some(problem.message().to_owned());
-    let complaints = problem.complaints().into_iter().map(|(path, why)| {
+    let field_errors = problem.field_errors().into_iter().map(|(path, why)| {
         let inside = path.strip_prefix("/resumeValue").map(str::to_owned);
         (inside.unwrap_or(path), why)
     });
-    card.complaints = complaints.collect();
-    if !card.complaints.is_empty() {
+    card.field_errors = field_errors.collect();
+    if !card.field_errors.is_empty() {
         // Each says its place itself.
         card.refused = Some("Nothing was decided.".to_owned());
         card.entered = posted.fields().to_vec();
     }
-    let view = inbox_view::whole(&doors, by, selection, Some(card)).await?;
-    Ok(with_status(
-        &problem,
-        inbox_page(&chrome(&doors, by), &view),
-    ))
+    let view = inbox_view::load_inbox(&api, by, selection, Some(card)).await?;
+    Ok(with_status(&problem, inbox_page(&chrome(&api, by), &view)))
 }
 
-async fn decide(doors: &Shared, id: &str, posted: &Posted) -> Result<(), Problem> {
+async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), Problem> {
     let by = &posted.by;
-    let row = find_question(doors, by, id.to_owned()).await?;
-    let card = inbox_view::card(doors, by, id.to_owned()).await?;
+    let row = find_interrupt(api, by, id.to_owned()).await?;
+    let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
     // A form without a digest shows nothing we know of: it fails like any other mismatch.
-    let (run, given) = answering(row, Some(posted.field("digest")), value, None)?;
+    let (run, submitted) = prepare_answer(row, Some(posted.field("digest")), value, None)?;
     let ticket = Ticket::without_key();
-    let taken = deciding::decide(doors, ticket, by, run, given).await;
+    let taken = resolve_interrupt::decide(api, ticket, by, run, submitted).await;
     taken.map(|_| ())
 }

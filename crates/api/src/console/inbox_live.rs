@@ -3,55 +3,55 @@
 //! ring.
 
 use super::inbox_view;
-use super::page::Detour;
+use super::page::PageError;
 use super::session::SignedIn;
-use crate::api::Shared;
-use crate::follow::stopped;
+use crate::api::SharedState;
+use crate::follow::wait_until_stopping;
 use crate::params::Params;
-use crate::routes::find_question;
+use crate::routes::find_interrupt;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
 use axum::extract::State;
 use axum::response::Response;
 use futures_util::stream;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
-use tandem_console::{Selection, inbox_card_json, inbox_rows_json};
+use tandem_console::{InboxSelection, inbox_card_json, inbox_rows_json};
 use tandem_record::RunId;
 use tokio::sync::watch;
 
 /// Changes are gathered this long, so that a busy host does not redraw the list all the time.
-const GATHERED: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 pub(super) async fn live(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
     params: Params,
-) -> Result<Response, Detour> {
-    reader.may(Scope::RunsRead)?;
-    let bell = doors.runtime.bell().listen_questions();
+) -> Result<Response, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
+    let bell = api.runtime.bell().listen_questions();
     let item = match params.get("item") {
         Some(id) => {
-            let row = find_question(&doors, &reader, id.to_owned()).await?;
-            Some(Item {
+            let row = find_interrupt(&api, &reader, id.to_owned()).await?;
+            Some(ChosenQuestion {
                 id: id.to_owned(),
-                bell: doors.runtime.bell().listen(&row.run_id),
+                bell: api.runtime.bell().listen(&row.run_id),
                 run: row.run_id,
                 sent: String::new(),
             })
         }
         None => None,
     };
-    let guard = doors.open_session_stream(reader.session())?;
+    let guard = api.open_session_stream(reader.session())?;
     let inbox = LiveInbox {
         selection: inbox_view::selection(&params)?,
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
-        stopping: doors.stopping.clone(),
+        stopping: api.stopping.clone(),
         sent: String::new(),
         stale: true,
         bell,
         item,
-        doors,
+        api,
     };
     let frames = stream::unfold(inbox, |mut inbox| async move {
         let chunk = inbox.chunk().await?;
@@ -61,12 +61,12 @@ pub(super) async fn live(
 }
 
 struct LiveInbox {
-    doors: Shared,
+    api: SharedState,
     reader: Identity,
     csrf: String,
-    selection: Selection,
+    selection: InboxSelection,
     bell: watch::Receiver<u64>,
-    item: Option<Item>,
+    item: Option<ChosenQuestion>,
     stopping: watch::Receiver<bool>,
     /// The rows the reader has; the same are not sent twice.
     sent: String,
@@ -74,7 +74,7 @@ struct LiveInbox {
     stale: bool,
 }
 
-struct Item {
+struct ChosenQuestion {
     id: String,
     run: RunId,
     bell: watch::Receiver<u64>,
@@ -90,13 +90,13 @@ impl LiveInbox {
             if !self.stale {
                 tokio::select! {
                     rung = self.bell.changed() => rung.ok()?,
-                    () = moved(&self.doors, &mut self.item) => {}
+                    () = wait_for_run_change(&self.api, &mut self.item) => {}
                     () = tokio::time::sleep_until(keep_alive) => {
                         return Some(KEEP_ALIVE_FRAME.to_owned());
                     }
-                    () = stopped(&mut self.stopping) => return None,
+                    () = wait_until_stopping(&mut self.stopping) => return None,
                 }
-                tokio::time::sleep(GATHERED).await;
+                tokio::time::sleep(DEBOUNCE).await;
             }
             self.bell.mark_unchanged();
             self.stale = false;
@@ -114,7 +114,7 @@ impl LiveInbox {
             return Some(());
         };
         item.bell.mark_unchanged();
-        let card = inbox_view::card(&self.doors, &self.reader, item.id.clone()).await;
+        let card = inbox_view::load_card(&self.api, &self.reader, item.id.clone()).await;
         let mut card = card.ok()?;
         card.csrf = self.csrf.clone();
         card.selection = self.selection.clone();
@@ -128,7 +128,7 @@ impl LiveInbox {
 
     async fn add_rows(&mut self, out: &mut String) -> Option<()> {
         let selection = self.selection.clone();
-        let view = inbox_view::rows(&self.doors, &self.reader, selection).await;
+        let view = inbox_view::load_rows(&self.api, &self.reader, selection).await;
         let mut view = view.ok()?;
         view.chosen = self.item.as_ref().map(|item| item.id.clone());
         let data = inbox_rows_json(&view);
@@ -141,12 +141,12 @@ impl LiveInbox {
 }
 
 /// Resolves when the chosen question's run moves; never, when none is chosen.
-async fn moved(doors: &Shared, item: &mut Option<Item>) {
+async fn wait_for_run_change(api: &SharedState, item: &mut Option<ChosenQuestion>) {
     let Some(item) = item else {
         return std::future::pending().await;
     };
     if item.bell.changed().await.is_err() {
         // The bell was taken away; a new one still rings for what comes.
-        item.bell = doors.runtime.bell().listen(&item.run);
+        item.bell = api.runtime.bell().listen(&item.run);
     }
 }

@@ -3,18 +3,21 @@
 
 use super::people_view::vote;
 use super::run_view;
-use crate::api::Doors;
+use crate::api::ApiState;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{actions, events_up_to, find_question, shown, title};
+use crate::routes::{actions, events_up_to, find_interrupt, question_body, title};
 use serde_json::Value;
 use tandem_access::{Decider, Identity, Scope, may_decide};
-use tandem_console::{AskedBack, CardView, Decided, InboxRow, InboxView, NextStep, Selection};
+use tandem_console::{
+    CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep,
+};
 use tandem_record::{
-    DecisionPolicy, Event, InterruptId, NodeId, Recorded, Seq, Timestamp, Verdict, Vote,
+    DecisionAuthorization, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq,
+    Timestamp, Vote,
 };
 use tandem_runtime::{
-    Ahead, Definition, InboxPlace, InboxQuery, InboxSort, InterruptRow, RunPosition,
+    Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, RunPosition,
 };
 use tandem_wire::v1::time::rfc3339;
 
@@ -24,9 +27,9 @@ const LOOK_BACK: u64 = 400;
 const SHOWN_EVENTS: usize = 20;
 
 /// What the address asks for.
-pub(super) fn selection(params: &Params) -> Result<Selection, Problem> {
+pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
     let text = |name: &str| params.get(name).map(str::to_owned);
-    let selection = Selection {
+    let selection = InboxSelection {
         kind: text("kind"),
         group: text("group"),
         sort: text("sort"),
@@ -35,7 +38,7 @@ pub(super) fn selection(params: &Params) -> Result<Selection, Problem> {
     query(&selection).map(|_| selection)
 }
 
-fn query(selection: &Selection) -> Result<InboxQuery, Problem> {
+fn query(selection: &InboxSelection) -> Result<InboxQuery, Problem> {
     let sort = match selection.sort.as_deref() {
         None | Some("deadline") => InboxSort::Deadline,
         Some("priority") => InboxSort::Priority,
@@ -47,19 +50,19 @@ fn query(selection: &Selection) -> Result<InboxQuery, Problem> {
         kind: selection.kind.clone(),
         group: selection.group.clone(),
         sort,
-        after: selection.cursor.as_deref().map(place).transpose()?,
+        after: selection.cursor.as_deref().map(parse_cursor).transpose()?,
         limit: ROWS,
     })
 }
 
-fn cursor(place: InboxPlace) -> String {
+fn cursor(place: InboxCursor) -> String {
     format!("q{}.{}", place.rank, place.position.0)
 }
 
-fn place(cursor: &str) -> Result<InboxPlace, Problem> {
+fn parse_cursor(cursor: &str) -> Result<InboxCursor, Problem> {
     let parts = cursor.strip_prefix('q').and_then(|c| c.split_once('.'));
     let numbers = parts.and_then(|(rank, position)| {
-        Some(InboxPlace {
+        Some(InboxCursor {
             rank: rank.parse().ok()?,
             position: RunPosition(position.parse().ok()?),
         })
@@ -68,16 +71,16 @@ fn place(cursor: &str) -> Result<InboxPlace, Problem> {
 }
 
 /// List, filter and, if one is chosen, the card.
-pub(super) async fn whole(
-    doors: &Doors,
+pub(super) async fn load_inbox(
+    api: &ApiState,
     reader: &Identity,
-    selection: Selection,
+    selection: InboxSelection,
     card: Option<CardView>,
 ) -> Result<InboxView, Problem> {
     let workspace = reader.workspace.as_ref();
-    let choices = doors.runtime.inbox_choices(&reader.tenant, workspace);
+    let choices = api.runtime.inbox_choices(&reader.tenant, workspace);
     let choices = choices.await?;
-    let mut view = rows(doors, reader, selection).await?;
+    let mut view = load_rows(api, reader, selection).await?;
     view.kinds = choices.kinds;
     view.groups = choices.groups;
     view.chosen = card.as_ref().map(|card| card.id.clone());
@@ -86,16 +89,16 @@ pub(super) async fn whole(
 }
 
 /// The list alone.
-pub(super) async fn rows(
-    doors: &Doors,
+pub(super) async fn load_rows(
+    api: &ApiState,
     reader: &Identity,
-    selection: Selection,
+    selection: InboxSelection,
 ) -> Result<InboxView, Problem> {
     let query = InboxQuery {
         workspace: reader.workspace.clone(),
         ..query(&selection)?
     };
-    let page = doors.runtime.inbox(&reader.tenant, &query).await?;
+    let page = api.runtime.inbox(&reader.tenant, &query).await?;
     let last = page.rows.last().filter(|_| page.more);
     Ok(InboxView {
         next_cursor: last.map(|(place, _)| cursor(*place)),
@@ -106,7 +109,7 @@ pub(super) async fn rows(
 }
 
 fn row(row: &InterruptRow) -> InboxRow {
-    let shown = shown(row);
+    let shown = question_body(row);
     let data = &shown["data"];
     let needed = data["requiredApprovals"].as_u64().unwrap_or(1);
     let given = votes(&shown)
@@ -128,18 +131,18 @@ fn row(row: &InterruptRow) -> InboxRow {
 }
 
 /// One question in full, for a reader; without the form's token.
-pub(super) async fn card(
-    doors: &Doors,
+pub(super) async fn load_card(
+    api: &ApiState,
     reader: &Identity,
     id: String,
 ) -> Result<CardView, Problem> {
-    let row = find_question(doors, reader, id).await?;
-    let run = doors.visible(reader, &row.run_id).await?;
-    let definition = doors.runtime.pinned(&run).await?;
-    let sensitivity = doors.runtime.sensitivity(&run).await?;
+    let row = find_interrupt(api, reader, id).await?;
+    let run = api.load_run(reader, &row.run_id).await?;
+    let definition = api.runtime.pinned_definition(&run).await?;
+    let sensitivity = api.runtime.sensitivity(&run).await?;
     let after = run.head.0.checked_sub(LOOK_BACK).map(Seq);
-    let events = events_up_to(doors, &row.run_id, after, run.head).await?;
-    let shown = shown(&row);
+    let events = events_up_to(api, &row.run_id, after, run.head).await?;
+    let shown = question_body(&row);
     let data = shown["data"].clone();
     let offered = actions(&row.kind, &data);
     let offered = offered.as_array().into_iter().flatten();
@@ -153,11 +156,11 @@ pub(super) async fn card(
         at: shown["decidedAt"].as_i64().map(|at| rfc3339(Timestamp(at))),
     });
     let mut offer = match decided {
-        None => offer(doors, reader, &row, &definition, offered).await?,
-        Some(_) => Offer::default(),
+        None => offer(api, reader, &row, &definition, offered).await?,
+        Some(_) => OfferedActions::default(),
     };
-    offer.without_vote(&votes(&shown), reader);
-    let history = led_here(&events, &row);
+    offer.remove_own_vote(&votes(&shown), reader);
+    let history = events_before(&events, &row);
     Ok(CardView {
         id: row.interrupt.to_string(),
         title: title(&row.kind, &data),
@@ -174,12 +177,12 @@ pub(super) async fn card(
         votes: votes(&shown).into_iter().map(vote).collect(),
         proposed: shown.get("proposed").cloned(),
         edited: shown.get("edited").cloned(),
-        asked_back: asked_back(&events, &row.interrupt),
+        follow_up_questions: follow_up_questions(&events, &row.interrupt),
         history: history
             .iter()
             .map(|event| run_view::event(&row.run_id, event, &sensitivity))
             .collect(),
-        barred: offer.barred,
+        denied_reason: offer.denied_reason,
         own_vote: offer.own_vote,
         kind: row.kind,
         actions: offer.actions,
@@ -191,8 +194,8 @@ pub(super) async fn card(
 }
 
 /// The last events before the question was asked.
-fn led_here<'a>(events: &'a [Recorded], row: &InterruptRow) -> &'a [Recorded] {
-    let asked = |recorded: &Recorded| match &recorded.event {
+fn events_before<'a>(events: &'a [RecordedEvent], row: &InterruptRow) -> &'a [RecordedEvent] {
+    let asked = |recorded: &RecordedEvent| match &recorded.event {
         Event::InterruptRequested { interrupt, .. } => interrupt.id == row.interrupt,
         _ => false,
     };
@@ -202,7 +205,7 @@ fn led_here<'a>(events: &'a [Recorded], row: &InterruptRow) -> &'a [Recorded] {
     &before[before.len().saturating_sub(SHOWN_EVENTS)..]
 }
 
-fn asked_back(events: &[Recorded], id: &InterruptId) -> Vec<AskedBack> {
+fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<FollowUpQuestion> {
     let mut asked = Vec::new();
     for recorded in events {
         if let Event::ApprovalQuestioned {
@@ -213,7 +216,7 @@ fn asked_back(events: &[Recorded], id: &InterruptId) -> Vec<AskedBack> {
         } = &recorded.event
             && interrupt == id
         {
-            asked.push(AskedBack {
+            asked.push(FollowUpQuestion {
                 by: by.as_ref().map(ToString::to_string),
                 question: question.clone(),
                 at: rfc3339(recorded.at),
@@ -225,17 +228,17 @@ fn asked_back(events: &[Recorded], id: &InterruptId) -> Vec<AskedBack> {
 
 /// What a reader may do about an open question, and what would follow from it.
 #[derive(Default)]
-struct Offer {
+struct OfferedActions {
     actions: Vec<String>,
     next: Vec<NextStep>,
     /// Why they may do nothing.
-    barred: Option<String>,
+    denied_reason: Option<String>,
     own_vote: Option<String>,
 }
 
-impl Offer {
+impl OfferedActions {
     /// A vote given again changes nothing: what the reader said already is not offered.
-    fn without_vote(&mut self, votes: &[Vote], reader: &Identity) {
+    fn remove_own_vote(&mut self, votes: &[Vote], reader: &Identity) {
         let own = reader.principal.as_str();
         let theirs = |vote: &&Vote| vote.voter == own || vote.delegate.as_deref() == Some(own);
         if let Some(vote) = votes.iter().find(theirs) {
@@ -247,17 +250,17 @@ impl Offer {
 
 /// The host decides what is offered, by the same rules it weighs the answer with.
 async fn offer(
-    doors: &Doors,
+    api: &ApiState,
     reader: &Identity,
     row: &InterruptRow,
     definition: &Definition,
     actions: Vec<String>,
-) -> Result<Offer, Problem> {
-    let telling =
+) -> Result<OfferedActions, Problem> {
+    let has_preview =
         |action: &&String| matches!(&***action, "accept" | "reject" | "refine" | "edit-accept");
-    let mut asked: Vec<&str> = actions.iter().filter(telling).map(|a| &**a).collect();
+    let mut asked: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
     // A held decision put as a question: one answer accepts it, every other refuses it.
-    let data = &shown(row)["data"];
+    let data = &question_body(row)["data"];
     let held_question = row.kind == "clarification" && !data["decision"].is_null();
     if held_question {
         asked = vec!["accept", "reject"];
@@ -266,24 +269,27 @@ async fn offer(
     }
     let (tenant, run) = (&reader.tenant, &row.run_id);
     let at = (&row.node, &row.interrupt);
-    let foreseen = doors.runtime.foresee(tenant, run, at, &asked).await?;
-    let Some(foreseen) = foreseen else {
-        return Ok(Offer::default());
+    let preview = api
+        .runtime
+        .preview_next_steps(tenant, run, at, &asked)
+        .await?;
+    let Some(preview) = preview else {
+        return Ok(OfferedActions::default());
     };
     let mut next = Vec::new();
     let mut refused = Vec::new();
-    for (action, ahead) in asked.iter().zip(foreseen.ahead) {
-        if ahead == Ahead::Refused {
+    for (action, step) in asked.iter().zip(preview.next_steps) {
+        if step == NextSteps::Refused {
             refused.push((*action).to_owned());
             continue;
         }
         // Which way it goes may depend on an answer nobody has given yet.
-        let told = matches!(*action, "accept" | "reject" | "refine" | "edit-accept");
-        let text = match ahead {
-            Ahead::Nodes(_) if !told => after_any_answer(definition, &row.node),
+        let has_preview = matches!(*action, "accept" | "reject" | "refine" | "edit-accept");
+        let text = match step {
+            NextSteps::Nodes(_) if !has_preview => describe_any_answer(definition, &row.node),
             // What the approver changes is not known yet; the way is that of an approval.
-            Ahead::Nodes(_) if *action == "edit-accept" => continue,
-            ahead => after(definition, action, ahead),
+            NextSteps::Nodes(_) if *action == "edit-accept" => continue,
+            step => describe_next_step(definition, action, step),
         };
         let label = match (held_question, *action) {
             (true, "accept") => "Answer \u{201c}proceed\u{201d}",
@@ -297,65 +303,67 @@ async fn offer(
     }
     let mut actions = actions;
     actions.retain(|action| !refused.contains(action));
-    Ok(Offer {
+    Ok(OfferedActions {
         actions,
         next,
-        barred: barred(doors, reader, &foreseen.policy).await?,
+        denied_reason: denied_reason(api, reader, &preview.policy).await?,
         own_vote: None,
     })
 }
 
 /// Why a reader may not answer, if they may not.
-async fn barred(
-    doors: &Doors,
+async fn denied_reason(
+    api: &ApiState,
     reader: &Identity,
     policy: &DecisionPolicy,
 ) -> Result<Option<String>, Problem> {
-    if reader.may(Scope::ApprovalsRespond).is_err() {
+    if reader.require_scope(Scope::ApprovalsRespond).is_err() {
         let why = "Your key may look but not answer: it lacks the scope approvals:respond.";
         return Ok(Some(why.to_owned()));
     }
-    let store = doors.runtime.store();
-    let decider = Decider::look_up(&**store, &doors.groups, reader, None, doors.now()).await?;
+    let store = api.runtime.store();
+    let decider = Decider::look_up(&**store, &api.groups, reader, None, api.now()).await?;
     Ok(match may_decide(policy, &decider) {
-        Verdict::Granted(_) => None,
-        Verdict::Denied(why) => Some(Problem::may_not_decide(None, why).message().to_owned()),
+        DecisionAuthorization::Granted(_) => None,
+        DecisionAuthorization::Denied(why) => {
+            Some(Problem::may_not_decide(None, why).message().to_owned())
+        }
     })
 }
 
-fn after(definition: &Definition, action: &str, ahead: Ahead) -> String {
+fn describe_next_step(definition: &Definition, action: &str, step: NextSteps) -> String {
     let names = |nodes: &[NodeId]| {
         let names: Vec<String> = nodes.iter().map(|id| name(definition, id)).collect();
         names.join(", ")
     };
-    match ahead {
-        Ahead::Fails => "The run fails with interrupt_rejected.".to_owned(),
-        Ahead::Nodes(nodes) if nodes.is_empty() => "Nothing is left on this branch.".to_owned(),
-        Ahead::Nodes(nodes) if action == "refine" => {
+    match step {
+        NextSteps::NodeFails => "The run fails with interrupt_rejected.".to_owned(),
+        NextSteps::Nodes(nodes) if nodes.is_empty() => "Nothing is left on this branch.".to_owned(),
+        NextSteps::Nodes(nodes) if action == "refine" => {
             format!("Again: {}, then this question.", names(&nodes))
         }
-        Ahead::Nodes(nodes) => names(&nodes),
-        Ahead::Workers(workers) => {
+        NextSteps::Nodes(nodes) => names(&nodes),
+        NextSteps::Workers(workers) => {
             let workers: Vec<&str> = workers.iter().map(|w| w.as_str()).collect();
             format!(
                 "The held decision is carried out: {} starts.",
                 workers.join(", ")
             )
         }
-        Ahead::Ends => "The held decision is carried out: the run ends.".to_owned(),
-        Ahead::NextTurn(supervisor) => {
+        NextSteps::RunEnds => "The held decision is carried out: the run ends.".to_owned(),
+        NextSteps::NextIteration(supervisor) => {
             let again = format!("{} decides again.", name(definition, &supervisor));
             match action {
                 "reject" => format!("Nothing of it happens; {again}"),
                 _ => again,
             }
         }
-        Ahead::Instead => "What you decide instead is carried out.".to_owned(),
-        Ahead::Refused => "Not possible now.".to_owned(),
+        NextSteps::ReplacementCarriedOut => "What you decide instead is carried out.".to_owned(),
+        NextSteps::Refused => "Not possible now.".to_owned(),
     }
 }
 
-fn after_any_answer(definition: &Definition, node: &NodeId) -> String {
+fn describe_any_answer(definition: &Definition, node: &NodeId) -> String {
     let edges = definition.document.edges.iter();
     let edges = edges.filter(|edge| edge.source_node_id == *node);
     let nodes = edges.map(|edge| {

@@ -1,9 +1,9 @@
 //! Signing in: with the link the host printed, or with a key.
 
-use super::page::{Detour, bare_chrome, with_status};
+use super::page::{PageError, anonymous_chrome, with_status};
 use super::session::{SignedIn, check_origin, field, form, set_cookie};
-use crate::api::{Doors, Shared};
-use crate::caller::peer;
+use crate::api::{ApiState, SharedState};
+use crate::caller::peer_address;
 use crate::params::Params;
 use crate::problem::Problem;
 use axum::extract::{Request, State};
@@ -13,12 +13,12 @@ use tandem_access::{AuthenticateError, Identity, RateKey, Scope, Unauthenticated
 use tandem_console::login_page;
 use tandem_runtime::InboxQuery;
 
-pub(super) async fn show(State(doors): State<Shared>, params: Params) -> Response {
+pub(super) async fn show(State(api): State<SharedState>, params: Params) -> Response {
     let Some(code) = params.get("code") else {
-        return Html(login_page(&bare_chrome(), None)).into_response();
+        return Html(login_page(&anonymous_chrome(), None)).into_response();
     };
-    match doors.codes.redeem(code, doors.now()) {
-        Some(identity) => opened(&doors, identity).await,
+    match api.codes.redeem(code, api.now()) {
+        Some(identity) => opened(&api, identity).await,
         None => refused(
             &Problem::from(Unauthenticated::Unknown),
             "This link was used before or is too old. Start the host with --print-login-link for a new one, or use a key.",
@@ -27,73 +27,73 @@ pub(super) async fn show(State(doors): State<Shared>, params: Params) -> Respons
 }
 
 pub(super) async fn sign_in(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     request: Request,
-) -> Result<Response, Detour> {
+) -> Result<Response, PageError> {
     let (parts, body) = request.into_parts();
-    check_origin(&parts.headers, &doors)?;
-    let fields = form(&parts, body, &doors).await?;
+    check_origin(&parts.headers, &api)?;
+    let fields = form(&parts, body, &api).await?;
     let key = field(&fields, "key").trim();
-    let now = doors.now();
+    let now = api.now();
     let now_ms = u64::try_from(now.0).unwrap_or(0);
-    let limited = doors.requests.check(RateKey::credential(key), now_ms);
+    let limited = api.requests.check(RateKey::credential(key), now_ms);
     limited.map_err(Problem::from)?;
-    match doors.keyring.authenticate(key, now).await {
+    match api.keyring.authenticate(key, now).await {
         Ok(identity) => {
             let key_id = identity.key_id.clone();
-            let response = opened(&doors, identity).await;
+            let response = opened(&api, identity).await;
             // Revoked meanwhile, it would have closed sessions before this one was opened.
-            if let Err(error) = doors.keyring.authenticate(key, now).await {
-                doors.sessions.close_of_key(&key_id);
+            if let Err(error) = api.keyring.authenticate(key, now).await {
+                api.sessions.close_for_key(&key_id);
                 return Err(Problem::from(error).into());
             }
             Ok(response)
         }
         Err(AuthenticateError::Fault(fault)) => Err(fault.into()),
         Err(AuthenticateError::Unauthenticated(why)) => {
-            if let Some(address) = peer(&parts) {
-                let limited = doors.failures.check(RateKey::address(address), now_ms);
+            if let Some(address) = peer_address(&parts) {
+                let limited = api.failures.check(RateKey::address(address), now_ms);
                 limited.map_err(Problem::from)?;
             }
-            let said = match why {
+            let message = match why {
                 Unauthenticated::Expired => "This key has expired.",
                 Unauthenticated::Revoked => "This key has been revoked.",
                 _ => "This key is not known here.",
             };
-            Ok(refused(&Problem::from(why), said))
+            Ok(refused(&Problem::from(why), message))
         }
     }
 }
 
 /// Where somebody who is signed in begins.
-pub(super) async fn home(State(doors): State<Shared>, reader: SignedIn) -> Redirect {
-    Redirect::to(first_page(&doors, &reader).await)
+pub(super) async fn home(State(api): State<SharedState>, reader: SignedIn) -> Redirect {
+    Redirect::to(first_page(&api, &reader).await)
 }
 
 /// The inbox when somebody waits for an answer, else the runs.
-async fn first_page(doors: &Doors, identity: &Identity) -> &'static str {
+async fn first_page(api: &ApiState, identity: &Identity) -> &'static str {
     let one = InboxQuery {
         workspace: identity.workspace.clone(),
         limit: 1,
         ..InboxQuery::default()
     };
-    let may_read = identity.may(Scope::RunsRead).is_ok();
-    match doors.runtime.inbox(&identity.tenant, &one).await {
+    let may_read = identity.require_scope(Scope::RunsRead).is_ok();
+    match api.runtime.inbox(&identity.tenant, &one).await {
         Ok(page) if may_read && !page.rows.is_empty() => "/console/inbox",
         // The page itself tells about trouble.
         _ => "/console/runs",
     }
 }
 
-async fn opened(doors: &Doors, identity: Identity) -> Response {
-    let page = first_page(doors, &identity).await;
-    let session = doors.sessions.open(identity, doors.now());
+async fn opened(api: &ApiState, identity: Identity) -> Response {
+    let page = first_page(api, &identity).await;
+    let session = api.sessions.open(identity, api.now());
     let mut response = Redirect::to(page).into_response();
-    let cookie = set_cookie(doors, &session);
+    let cookie = set_cookie(api, &session);
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     response
 }
 
-fn refused(problem: &Problem, said: &str) -> Response {
-    with_status(problem, login_page(&bare_chrome(), Some(said)))
+fn refused(problem: &Problem, message: &str) -> Response {
+    with_status(problem, login_page(&anonymous_chrome(), Some(message)))
 }

@@ -2,10 +2,9 @@
 //! console crate renders. Actions go through the same runtime as the API's, with the identity and
 //! the scopes of the key the session was opened with.
 
+mod agents_view;
 mod assets;
 mod compare;
-mod crew_view;
-mod family_view;
 mod fork;
 mod history;
 mod inbox;
@@ -18,12 +17,13 @@ mod people_view;
 mod run_list;
 mod run_live;
 mod run_page;
+mod run_tree_view;
 mod run_view;
 mod session;
 mod webhooks;
 mod workflows;
 
-use crate::api::Shared;
+use crate::api::SharedState;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -31,7 +31,7 @@ use axum::middleware::{self, Next};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 
-pub(crate) fn routes() -> Router<Shared> {
+pub(crate) fn routes() -> Router<SharedState> {
     let root = || async { Redirect::to("/console") };
     Router::new()
         .route("/", get(root))
@@ -50,7 +50,10 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/console/runs/live", get(run_list::live))
         .route("/console/runs/{runId}", get(run_page::show))
         .route("/console/runs/{runId}/live", get(run_live::live))
-        .route("/console/runs/{runId}/history", get(history::choose))
+        .route(
+            "/console/runs/{runId}/history",
+            get(history::redirect_to_event),
+        )
         .route("/console/runs/{runId}/at/{seq}", get(history::show))
         .route("/console/runs/{runId}/fork", post(fork::make))
         .route("/console/runs/{runId}/diff/{otherId}", get(compare::show))
@@ -67,7 +70,7 @@ pub(crate) fn routes() -> Router<Shared> {
             "/console/webhooks/{webhookId}/deliveries/{number}",
             post(webhooks::redeliver),
         )
-        .route("/console/{*rest}", get(page::nothing))
+        .route("/console/{*rest}", get(page::not_found))
         .layer(middleware::from_fn(guard))
 }
 

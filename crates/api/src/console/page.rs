@@ -1,6 +1,6 @@
 //! Pages and error pages as responses.
 
-use crate::api::Doors;
+use crate::api::ApiState;
 use crate::problem::Problem;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -11,16 +11,16 @@ use tandem_runtime::Fault;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The frame of a page for somebody who is signed in.
-pub(super) fn chrome(doors: &Doors, identity: &Identity) -> Chrome {
+pub(super) fn chrome(api: &ApiState, identity: &Identity) -> Chrome {
     Chrome {
         signed_in_as: Some(identity.principal.to_string()),
         tenant: Some(identity.tenant.to_string()),
-        version: doors.host.version,
+        version: api.host.version,
     }
 }
 
 /// The frame for somebody who is not.
-pub(super) fn bare_chrome() -> Chrome {
+pub(super) fn anonymous_chrome() -> Chrome {
     Chrome {
         signed_in_as: None,
         tenant: None,
@@ -29,37 +29,37 @@ pub(super) fn bare_chrome() -> Chrome {
 }
 
 /// What a browser gets instead of a page.
-pub(super) enum Detour {
-    SignIn,
-    Trouble(Problem),
+pub(super) enum PageError {
+    SignInRequired,
+    Failed(Problem),
 }
 
-impl From<Problem> for Detour {
+impl From<Problem> for PageError {
     fn from(problem: Problem) -> Self {
-        Self::Trouble(problem)
+        Self::Failed(problem)
     }
 }
 
-impl From<Fault> for Detour {
+impl From<Fault> for PageError {
     fn from(fault: Fault) -> Self {
-        Self::Trouble(fault.into())
+        Self::Failed(fault.into())
     }
 }
 
-impl From<tandem_access::Denied> for Detour {
+impl From<tandem_access::Denied> for PageError {
     fn from(denied: tandem_access::Denied) -> Self {
-        Self::Trouble(denied.into())
+        Self::Failed(denied.into())
     }
 }
 
-impl IntoResponse for Detour {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let problem = match self {
-            Self::SignIn => return Redirect::to("/console/login").into_response(),
-            Self::Trouble(problem) => problem,
+            Self::SignInRequired => return Redirect::to("/console/login").into_response(),
+            Self::Failed(problem) => problem,
         };
         let html = error_page(
-            &bare_chrome(),
+            &anonymous_chrome(),
             problem.status(),
             problem.title(),
             problem.message(),
@@ -75,6 +75,6 @@ pub(super) fn with_status(problem: &Problem, html: String) -> Response {
     (status, Html(html)).into_response()
 }
 
-pub(super) async fn nothing() -> Detour {
-    Detour::Trouble(Problem::not_found("page"))
+pub(super) async fn not_found() -> PageError {
+    PageError::Failed(Problem::not_found("page"))
 }

@@ -4,7 +4,7 @@ use crate::routes::title;
 use serde_json::Value;
 use std::collections::VecDeque;
 use tandem_console::{AnsweredView, VoteView};
-use tandem_record::{Event, Recorded, Vote};
+use tandem_record::{Event, RecordedEvent, Vote};
 use tandem_runtime::{accepted_edit, count_vote};
 use tandem_wire::v1::time::rfc3339;
 
@@ -13,22 +13,22 @@ const SHOWN: usize = 20;
 
 /// The newest questions so far.
 #[derive(Default)]
-pub(super) struct People(VecDeque<Asked>);
+pub(super) struct AnsweredCollector(VecDeque<TrackedQuestion>);
 
-struct Asked {
+struct TrackedQuestion {
     view: AnsweredView,
     proposed: Option<Value>,
     votes: Vec<Vote>,
 }
 
-impl People {
-    pub(super) fn of(events: &[Recorded]) -> Vec<AnsweredView> {
+impl AnsweredCollector {
+    pub(super) fn collect(events: &[RecordedEvent]) -> Vec<AnsweredView> {
         let mut people = Self::default();
-        events.iter().for_each(|recorded| people.take(recorded));
+        events.iter().for_each(|recorded| people.apply(recorded));
         people.view()
     }
 
-    pub(super) fn take(&mut self, recorded: &Recorded) {
+    pub(super) fn apply(&mut self, recorded: &RecordedEvent) {
         match &recorded.event {
             Event::InterruptRequested { node, interrupt } => {
                 if self.0.len() == SHOWN {
@@ -36,7 +36,7 @@ impl People {
                 }
                 let data = &interrupt.data;
                 let proposed = data.get("artifactData").or_else(|| data.get("decision"));
-                self.0.push_back(Asked {
+                self.0.push_back(TrackedQuestion {
                     view: AnsweredView {
                         interrupt_id: interrupt.id.to_string(),
                         title: title(&interrupt.kind, data),
@@ -48,22 +48,22 @@ impl People {
                 });
             }
             Event::ApprovalReceived { node, decision, .. } if decision.action != "timeout" => {
-                let open = |asked: &&mut Asked| {
-                    asked.view.outcome.is_none() && asked.view.node_id == node.as_str()
+                let open = |question: &&mut TrackedQuestion| {
+                    question.view.outcome.is_none() && question.view.node_id == node.as_str()
                 };
-                if let Some(asked) = self.0.iter_mut().rev().find(open) {
-                    count_vote(&mut asked.votes, decision, recorded.at);
-                    asked.changed(decision.edited.clone());
+                if let Some(question) = self.0.iter_mut().rev().find(open) {
+                    count_vote(&mut question.votes, decision, recorded.at);
+                    question.record_edit(decision.edited.clone());
                 }
             }
             Event::InterruptResolved { resolution, .. } => {
                 let id = resolution.interrupt.as_str();
                 let mut meant = self.0.iter_mut().rev();
-                if let Some(asked) = meant.find(|asked| asked.view.interrupt_id == id) {
+                if let Some(question) = meant.find(|question| question.view.interrupt_id == id) {
                     let outcome = resolution.outcome.as_deref().unwrap_or("resolved");
-                    asked.view.outcome = Some(outcome.to_owned());
-                    asked.view.at = Some(rfc3339(recorded.at));
-                    asked.changed(accepted_edit(&resolution.value));
+                    question.view.outcome = Some(outcome.to_owned());
+                    question.view.at = Some(rfc3339(recorded.at));
+                    question.record_edit(accepted_edit(&resolution.value));
                 }
             }
             _ => {}
@@ -73,16 +73,16 @@ impl People {
     pub(super) fn view(&self) -> Vec<AnsweredView> {
         let newest = self.0.iter().rev();
         newest
-            .map(|asked| AnsweredView {
-                votes: asked.votes.iter().cloned().map(vote).collect(),
-                ..asked.view.clone()
+            .map(|question| AnsweredView {
+                votes: question.votes.iter().cloned().map(vote).collect(),
+                ..question.view.clone()
             })
             .collect()
     }
 }
 
-impl Asked {
-    fn changed(&mut self, edited: Option<Value>) {
+impl TrackedQuestion {
+    fn record_edit(&mut self, edited: Option<Value>) {
         if let (Some(before), Some(after)) = (&self.proposed, edited) {
             self.view.edit = Some((before.clone(), after));
         }

@@ -1,9 +1,9 @@
 //! The list of runs, as a page and as a stream that keeps its newest page fresh.
 
-use super::page::{Detour, chrome};
+use super::page::{PageError, chrome};
 use super::session::SignedIn;
-use crate::api::{Doors, Shared};
-use crate::follow::stopped;
+use crate::api::{ApiState, SharedState};
+use crate::follow::wait_until_stopping;
 use crate::paging::{cursor, position};
 use crate::params::Params;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ use axum::response::{Html, Response};
 use futures_util::stream;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
-use tandem_console::{RunFilter, RunListView, RunRow, rows_json, run_list_page};
+use tandem_console::{RunListFilter, RunListRow, RunListView, rows_json, run_list_page};
 use tandem_record::{RunStatus, WorkflowId};
 use tandem_runtime::{Fault, Page, RunPosition};
 use tandem_wire::v1::time::rfc3339;
@@ -21,40 +21,40 @@ use tokio::sync::watch;
 
 const ROWS: usize = 50;
 /// Changes are gathered this long; a busy host would otherwise redraw the table all the time.
-const GATHERED: Duration = Duration::from_millis(500);
+const DEBOUNCE: Duration = Duration::from_millis(500);
 
 pub(super) async fn show(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
     params: Params,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::RunsRead)?;
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
     let before = params.get("cursor").map(position).transpose()?;
     let filter = filter(&params)?;
-    let mut view = view(&doors, &reader, filter, before).await?;
-    let registered = doors.runtime.workflows(&reader.partition()).await?;
+    let mut view = view(&api, &reader, filter, before).await?;
+    let registered = api.runtime.workflows(&reader.partition()).await?;
     view.workflows = registered.iter().map(|r| r.workflow.to_string()).collect();
-    Ok(Html(run_list_page(&chrome(&doors, &reader), &view)))
+    Ok(Html(run_list_page(&chrome(&api, &reader), &view)))
 }
 
-fn filter(params: &Params) -> Result<RunFilter, Problem> {
+fn filter(params: &Params) -> Result<RunListFilter, Problem> {
     let status = params.get("status");
     if status.is_some_and(|status| RunStatus::parse(status).is_none()) {
         return Err(Problem::invalid("status", "is not a status of a run"));
     }
-    Ok(RunFilter {
+    Ok(RunListFilter {
         status: status.map(str::to_owned),
         workflow_id: params.get("workflow").map(str::to_owned),
     })
 }
 
 async fn view(
-    doors: &Doors,
+    api: &ApiState,
     reader: &Identity,
-    filter: RunFilter,
+    filter: RunListFilter,
     before: Option<RunPosition>,
 ) -> Result<RunListView, Fault> {
-    let wanted = tandem_runtime::RunFilter {
+    let store_filter = tandem_runtime::RunFilter {
         status: filter.status.as_deref().and_then(RunStatus::parse),
         workflow: filter.workflow_id.as_deref().map(WorkflowId::new),
         parent: None,
@@ -64,9 +64,9 @@ async fn view(
         before,
         limit: ROWS,
     };
-    let listing = doors
+    let listing = api
         .runtime
-        .list_runs(&reader.tenant, &wanted, &page)
+        .list_runs(&reader.tenant, &store_filter, &page)
         .await?;
     let last = listing.runs.last().filter(|_| listing.more);
     Ok(RunListView {
@@ -79,8 +79,8 @@ async fn view(
     })
 }
 
-fn row(row: &tandem_runtime::RunRow) -> RunRow {
-    RunRow {
+fn row(row: &tandem_runtime::RunRow) -> RunListRow {
+    RunListRow {
         run_id: row.run_id.to_string(),
         workflow_id: row.workflow_id.to_string(),
         status: row.status.as_str().to_owned(),
@@ -92,19 +92,19 @@ fn row(row: &tandem_runtime::RunRow) -> RunRow {
 }
 
 pub(super) async fn live(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
     params: Params,
-) -> Result<Response, Detour> {
-    reader.may(Scope::RunsRead)?;
-    let guard = doors.open_session_stream(reader.session())?;
+) -> Result<Response, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
+    let guard = api.open_session_stream(reader.session())?;
     let rows = LiveRows {
         filter: filter(&params)?,
         reader: Identity::clone(&reader),
-        bell: doors.runtime.bell().listen_any(),
-        stopping: doors.stopping.clone(),
+        bell: api.runtime.bell().listen_any(),
+        stopping: api.stopping.clone(),
         stale: true,
-        doors,
+        api,
     };
     let frames = stream::unfold(rows, |mut rows| async move {
         let chunk = rows.chunk().await?;
@@ -114,9 +114,9 @@ pub(super) async fn live(
 }
 
 struct LiveRows {
-    doors: Shared,
+    api: SharedState,
     reader: Identity,
-    filter: RunFilter,
+    filter: RunListFilter,
     bell: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     /// Something may have changed since the reader's rows were read; true at first, because the
@@ -132,13 +132,13 @@ impl LiveRows {
                 () = tokio::time::sleep_until(next_keep_alive()) => {
                     return Some(KEEP_ALIVE_FRAME.to_owned());
                 }
-                () = stopped(&mut self.stopping) => return None,
+                () = wait_until_stopping(&mut self.stopping) => return None,
             }
-            tokio::time::sleep(GATHERED).await;
+            tokio::time::sleep(DEBOUNCE).await;
         }
         self.bell.mark_unchanged();
         self.stale = false;
-        let rows = view(&self.doors, &self.reader, self.filter.clone(), None).await;
+        let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
         // On trouble the stream ends and the browser comes back later.
         let data = rows_json(&rows.ok()?);
         let mut out = String::new();

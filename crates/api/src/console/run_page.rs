@@ -1,16 +1,16 @@
 //! One run: its page, and the buttons on it.
 
-use super::crew_view::Crew;
-use super::family_view::family;
-use super::page::{Detour, chrome};
-use super::people_view::People;
+use super::agents_view::AgentsCollector;
+use super::page::{PageError, chrome};
+use super::people_view::AnsweredCollector;
+use super::run_tree_view::load_run_tree;
 use super::run_view;
-use super::session::{Posted, SignedIn};
-use crate::api::Shared;
-use crate::at::At;
+use super::session::{PostedForm, SignedIn};
+use crate::api::SharedState;
+use crate::detached_request::run_to_completion;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::routes::{events_up_to, snapshot_extras};
-use crate::to_the_end::to_the_end;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::Scope;
@@ -21,20 +21,20 @@ use tandem_record::{Command, DrainPolicy, RunId, Seq};
 const SHOWN_EVENTS: u64 = 500;
 
 pub(super) async fn show(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-    At(run): At<String>,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::RunsRead)?;
+    PathParams(run): PathParams<String>,
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::RunsRead)?;
     let run = RunId::from(run);
-    doors.visible(&reader, &run).await?;
-    let observed = doors.runtime.observe(&reader.tenant, &run).await?;
+    api.load_run(&reader, &run).await?;
+    let observed = api.runtime.observe(&reader.tenant, &run).await?;
     let observed = observed.ok_or_else(|| Problem::not_found("run"))?;
-    let extras = snapshot_extras(&doors, &reader, &observed).await?;
+    let extras = snapshot_extras(&api, &reader, &observed).await?;
     let head = observed.view.head;
     let omitted = (head.0 + 1).saturating_sub(SHOWN_EVENTS);
     let after = omitted.checked_sub(1).map(Seq);
-    let events = events_up_to(&doors, &run, after, head).await?;
+    let events = events_up_to(&api, &run, after, head).await?;
     let sensitivity = &*observed.sensitivity;
     let rules = (&*observed.definition, sensitivity);
     let mut view = run_view::state(&observed.view, rules, &extras, &reader, reader.csrf());
@@ -44,20 +44,21 @@ pub(super) async fn show(
         .collect();
     view.events_omitted = omitted;
     if view.supervised {
-        view.crew = Crew::of(doors.runtime.agent_policy().floor(), &events);
+        view.agents =
+            AgentsCollector::collect(api.runtime.agent_policy().confidence_floor(), &events);
     }
-    view.answered = People::of(&events);
-    view.family = family(&doors, &reader, &run).await?;
-    Ok(Html(run_page(&chrome(&doors, &reader), &view)))
+    view.answered = AnsweredCollector::collect(&events);
+    view.run_tree = load_run_tree(&api, &reader, &run).await?;
+    Ok(Html(run_page(&chrome(&api, &reader), &view)))
 }
 
 pub(super) async fn act(
-    State(doors): State<Shared>,
-    At((run, action)): At<(String, String)>,
-    posted: Posted,
-) -> Result<Redirect, Detour> {
+    State(api): State<SharedState>,
+    PathParams((run, action)): PathParams<(String, String)>,
+    posted: PostedForm,
+) -> Result<Redirect, PageError> {
     let by = &posted.by;
-    by.may(Scope::RunsCancel)?;
+    by.require_scope(Scope::RunsCancel)?;
     let reason = Some("from the console".to_owned());
     let command = match action.as_str() {
         "cancel" => Command::Cancel {
@@ -73,11 +74,12 @@ pub(super) async fn act(
         _ => return Err(Problem::not_found("action").into()),
     };
     let run = RunId::from(run);
-    doors.visible(by, &run).await?;
+    api.load_run(by, &run).await?;
     let back = format!("/console/runs/{run}");
-    let (runtime, partition) = (doors.runtime_of(by), by.partition());
+    let (runtime, partition) = (api.runtime_of(by), by.partition());
     let outcome =
-        to_the_end(async move { runtime.submit(&partition, &run, command, None).await }).await;
+        run_to_completion(async move { runtime.submit(&partition, &run, command, None).await })
+            .await;
     outcome.map_err(Problem::from)?;
     Ok(Redirect::to(&back))
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use std::collections::HashMap;
 use tandem_access::{Identity, Scope};
 use tandem_console::{
-    CrewView, EventRow, ForkOrigin, GraphEdge, GraphNode, GraphView, NodeState, RunPageView,
+    AgentsView, EventRow, ForkOrigin, GraphEdge, GraphNode, GraphView, NodeState, RunPageView,
 };
-use tandem_record::{NodeStatus, Recorded, RunId, RunStatus, RunView, Sensitivity};
+use tandem_record::{NodeStatus, RecordedEvent, RunId, RunStatus, RunView, Sensitivity};
 use tandem_runtime::Definition;
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
@@ -23,7 +23,7 @@ pub(super) fn state(
     let snapshot = project::snapshot(view, sensitivity, extras);
     let error = &snapshot["error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let controls = reader.may(Scope::RunsCancel).is_ok();
+    let controls = reader.require_scope(Scope::RunsCancel).is_ok();
     let status = view.status;
     RunPageView {
         run_id: view.run_id.to_string(),
@@ -56,20 +56,20 @@ pub(super) fn state(
                 (child.run_id.to_string(), status.as_str().to_owned())
             })
             .collect(),
-        supervised: supervised(definition),
-        crew: CrewView::default(),
+        supervised: is_supervised(definition),
+        agents: AgentsView::default(),
         answered: Vec::new(),
-        family: None,
+        run_tree: None,
         csrf,
     }
 }
 
-pub(super) fn supervised(definition: &Definition) -> bool {
+pub(super) fn is_supervised(definition: &Definition) -> bool {
     let mut nodes = definition.document.nodes.iter();
     nodes.any(|node| node.type_id == "core.orchestrator.supervisor")
 }
 
-pub(super) fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> EventRow {
+pub(super) fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> EventRow {
     let doc = project::event(run, recorded, sensitivity);
     EventRow {
         sequence: recorded.seq.0,

@@ -3,9 +3,9 @@
 //! A change also has to come from a page of this origin. Browsers say so in `Origin`, or, because
 //! our pages send no referrer, hide it as `null` and say so in `Sec-Fetch-Site` instead.
 
-use super::page::Detour;
-use crate::access_log::Noted;
-use crate::api::{Doors, Shared};
+use super::page::PageError;
+use crate::access_log::AccessLogContext;
+use crate::api::{ApiState, SharedState};
 use crate::body;
 use crate::problem::Problem;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -37,30 +37,30 @@ impl Deref for SignedIn {
     }
 }
 
-impl FromRequestParts<Shared> for SignedIn {
-    type Rejection = Detour;
+impl FromRequestParts<SharedState> for SignedIn {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Shared) -> Result<Self, Detour> {
-        let id = cookie(&parts.headers).ok_or(Detour::SignIn)?;
-        let now = doors.now();
+    async fn from_request_parts(parts: &mut Parts, api: &SharedState) -> Result<Self, PageError> {
+        let id = cookie(&parts.headers).ok_or(PageError::SignInRequired)?;
+        let now = api.now();
         let now_ms = u64::try_from(now.0).unwrap_or(0);
-        let limited = doors.requests.check(RateKey::credential(id), now_ms);
+        let limited = api.requests.check(RateKey::credential(id), now_ms);
         limited.map_err(Problem::from)?;
-        let session = doors.sessions.get(id, now).ok_or(Detour::SignIn)?;
-        if let Some(noted) = parts.extensions.get::<Noted>() {
-            noted.caller(&session.identity, None);
+        let session = api.sessions.get(id, now).ok_or(PageError::SignInRequired)?;
+        if let Some(log_context) = parts.extensions.get::<AccessLogContext>() {
+            log_context.set_caller(&session.identity, None);
         }
         Ok(Self(session))
     }
 }
 
 /// A form sent by a page of ours to a signed-in browser.
-pub(super) struct Posted {
+pub(super) struct PostedForm {
     pub(super) by: SignedIn,
     fields: Vec<(String, String)>,
 }
 
-impl Posted {
+impl PostedForm {
     pub(super) fn field(&self, name: &str) -> &str {
         field(&self.fields, name)
     }
@@ -71,14 +71,14 @@ impl Posted {
     }
 }
 
-impl FromRequest<Shared> for Posted {
-    type Rejection = Detour;
+impl FromRequest<SharedState> for PostedForm {
+    type Rejection = PageError;
 
-    async fn from_request(request: Request, doors: &Shared) -> Result<Self, Detour> {
+    async fn from_request(request: Request, api: &SharedState) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
-        let by = SignedIn::from_request_parts(&mut parts, doors).await?;
-        check_origin(&parts.headers, doors)?;
-        let fields = form(&parts, body, doors).await?;
+        let by = SignedIn::from_request_parts(&mut parts, api).await?;
+        check_origin(&parts.headers, api)?;
+        let fields = form(&parts, body, api).await?;
         if !by.0.csrf_matches(field(&fields, "csrf")) {
             let message = "The form is from another session; reload the page and try again.";
             return Err(Problem::forbidden(message).into());
@@ -90,9 +90,9 @@ impl FromRequest<Shared> for Posted {
 pub(super) async fn form(
     parts: &Parts,
     body: axum::body::Body,
-    doors: &Doors,
+    api: &ApiState,
 ) -> Result<Vec<(String, String)>, Problem> {
-    let bytes = body::read(&parts.headers, body, &doors.settings).await?;
+    let bytes = body::read(&parts.headers, body, &api.settings).await?;
     Ok(url::form_urlencoded::parse(&bytes).into_owned().collect())
 }
 
@@ -101,7 +101,7 @@ pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
     found.map_or("", |(_, value)| value.as_str())
 }
 
-pub(super) fn check_origin(headers: &HeaderMap, doors: &Doors) -> Result<(), Problem> {
+pub(super) fn check_origin(headers: &HeaderMap, api: &ApiState) -> Result<(), Problem> {
     let text = |name| {
         headers
             .get(name)
@@ -110,7 +110,7 @@ pub(super) fn check_origin(headers: &HeaderMap, doors: &Doors) -> Result<(), Pro
     let foreign = Problem::forbidden("The form was sent from another site.");
     match text(header::ORIGIN.as_str()) {
         Some(origin) if origin != "null" => {
-            let ours = doors.host.public_url.as_deref() == Some(origin);
+            let ours = api.host.public_url.as_deref() == Some(origin);
             let authority = origin.split_once("://").map(|(_, authority)| authority);
             let same = authority.is_some() && authority == text(header::HOST.as_str());
             if ours || same { Ok(()) } else { Err(foreign) }
@@ -131,8 +131,8 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The cookie of a new session. Kept from scripts, from other sites and from the API's paths.
-pub(super) fn set_cookie(doors: &Doors, opened: &OpenedSession) -> HeaderValue {
-    let over_tls = doors
+pub(super) fn set_cookie(api: &ApiState, opened: &OpenedSession) -> HeaderValue {
+    let over_tls = api
         .host
         .public_url
         .as_deref()

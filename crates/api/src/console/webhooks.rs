@@ -1,14 +1,14 @@
 //! Webhooks and their deliveries for a person: how they stand, what the last attempts came to,
 //! and one button to try again.
 
-use super::page::{Detour, chrome};
-use super::session::{Posted, SignedIn};
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use super::page::{PageError, chrome};
+use super::session::{PostedForm, SignedIn};
+use crate::api::{ApiState, SharedState};
+use crate::detached_request::run_to_completion;
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::routes::shown_state;
-use crate::to_the_end::to_the_end;
+use crate::routes::delivery_state_name;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::{Identity, Scope, fingerprint};
@@ -16,85 +16,86 @@ use tandem_console::{
     WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,
 };
 use tandem_record::WebhookId;
-use tandem_runtime::{DeliveryRow, DeliveryState, Subscription, standing};
+use tandem_runtime::{DeliveryRow, DeliveryState, Subscription, webhook_status};
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 50;
 
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::WebhooksManage)?;
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::WebhooksManage)?;
     let (tenant, workspace) = (&reader.tenant, reader.workspace.as_ref());
-    let found = doors.runtime.webhooks(tenant, workspace).await?;
+    let found = api.runtime.webhooks(tenant, workspace).await?;
     let view = WebhookListView {
-        rows: found.iter().map(|sub| row(&doors, sub)).collect(),
+        rows: found.iter().map(|sub| row(&api, sub)).collect(),
     };
-    Ok(Html(webhook_list_page(&chrome(&doors, &reader), &view)))
+    Ok(Html(webhook_list_page(&chrome(&api, &reader), &view)))
 }
 
 pub(super) async fn show(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::WebhooksManage)?;
-    let subscription = find(&doors, &reader, id).await?;
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::WebhooksManage)?;
+    let subscription = find(&api, &reader, id).await?;
     let webhook = &subscription.webhook;
     let before = params.number("cursor", 1..=u64::MAX)?;
-    let log = doors
+    let log = api
         .runtime
         .webhook_deliveries(&webhook.id, before, ROWS)
         .await?;
     let last = log.rows.last().filter(|_| log.more);
-    let secret = doors
+    let secret = api
         .runtime
-        .courier()
-        .map(|courier| courier.secret(&webhook.id, webhook.generation));
+        .webhook_sender()
+        .map(|webhook_sender| webhook_sender.secret(&webhook.id, webhook.generation));
     let failed = subscription.health.failed_at.is_some();
     let view = WebhookPageView {
-        webhook: row(&doors, &subscription),
+        webhook: row(&api, &subscription),
         secret_fingerprint: secret.as_deref().map(fingerprint).unwrap_or_default(),
         next_cursor: last.map(|row| row.number.to_string()),
         deliveries: log.rows.iter().map(|row| delivery(row, failed)).collect(),
         csrf: reader.csrf(),
     };
-    Ok(Html(webhook_page(&chrome(&doors, &reader), &view)))
+    Ok(Html(webhook_page(&chrome(&api, &reader), &view)))
 }
 
 pub(super) async fn redeliver(
-    State(doors): State<Shared>,
-    At((id, number)): At<(String, String)>,
-    posted: Posted,
-) -> Result<Redirect, Detour> {
+    State(api): State<SharedState>,
+    PathParams((id, number)): PathParams<(String, String)>,
+    posted: PostedForm,
+) -> Result<Redirect, PageError> {
     let by = &posted.by;
-    by.may(Scope::WebhooksManage)?;
-    let subscription = find(&doors, by, id).await?;
+    by.require_scope(Scope::WebhooksManage)?;
+    let subscription = find(&api, by, id).await?;
     let number = number.parse().map_err(|_| Problem::not_found("delivery"))?;
     let back = format!("/console/webhooks/{}", subscription.webhook.id);
-    let runtime = doors.runtime_of(by);
+    let runtime = api.runtime_of(by);
     let outcome =
-        to_the_end(async move { runtime.redeliver(&subscription, number, None).await }).await;
+        run_to_completion(async move { runtime.redeliver(&subscription, number, None).await })
+            .await;
     outcome.map_err(Problem::from)?;
     Ok(Redirect::to(&back))
 }
 
-async fn find(doors: &Doors, reader: &Identity, id: String) -> Result<Subscription, Detour> {
+async fn find(api: &ApiState, reader: &Identity, id: String) -> Result<Subscription, PageError> {
     let (tenant, workspace) = (&reader.tenant, reader.workspace.as_ref());
     let id = WebhookId::from(id);
-    let found = doors.runtime.webhook(tenant, workspace, &id).await?;
+    let found = api.runtime.webhook(tenant, workspace, &id).await?;
     Ok(found.ok_or_else(Problem::subscription_not_found)?)
 }
 
-fn row(doors: &Doors, subscription: &Subscription) -> WebhookRow {
+fn row(api: &ApiState, subscription: &Subscription) -> WebhookRow {
     let (webhook, health) = (&subscription.webhook, &subscription.health);
-    let now = doors.now();
+    let now = api.now();
     WebhookRow {
         webhook_id: webhook.id.to_string(),
         url: webhook.url.clone(),
-        state: standing(health, now).as_str().to_owned(),
+        state: webhook_status(health, now).as_str().to_owned(),
         events: webhook.events.clone(),
         tags: webhook.tags.clone(),
         created_at: rfc3339(webhook.created_at),
@@ -104,18 +105,18 @@ fn row(doors: &Doors, subscription: &Subscription) -> WebhookRow {
     }
 }
 
-fn delivery(row: &DeliveryRow, failed: bool) -> tandem_console::DeliveryRow {
+fn delivery(row: &DeliveryRow, failed: bool) -> tandem_console::WebhookDeliveryRow {
     let progress = &row.progress;
     let next = match progress.state {
         DeliveryState::Pending { due } => Some(due),
         DeliveryState::Delivered | DeliveryState::Dead => None,
     };
-    tandem_console::DeliveryRow {
+    tandem_console::WebhookDeliveryRow {
         number: row.number,
         event_type: row.event_type.clone(),
         run_id: row.run_id.to_string(),
         sequence: row.seq.0,
-        state: shown_state(progress.state).to_owned(),
+        state: delivery_state_name(progress.state).to_owned(),
         attempts: progress.attempts,
         created_at: rfc3339(row.created_at),
         next_attempt_at: next.map(rfc3339),

@@ -1,14 +1,14 @@
 //! The workflows a reader may start, and starting one.
 
-use super::page::{Detour, chrome};
+use super::page::{PageError, chrome};
 use super::run_view::{graph, pretty};
-use super::session::{Posted, SignedIn};
-use crate::api::Shared;
-use crate::at::At;
+use super::session::{PostedForm, SignedIn};
+use crate::api::SharedState;
 use crate::body;
+use crate::detached_request::run_to_completion;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::routes::Asked;
-use crate::to_the_end::to_the_end;
+use crate::routes::CreateRunRequest;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
@@ -21,11 +21,11 @@ use tandem_console::{
 use tandem_record::{Transport, WorkflowId};
 
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::ManifestRead)?;
-    let registered = doors.runtime.workflows(&reader.partition()).await?;
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::ManifestRead)?;
+    let registered = api.runtime.workflows(&reader.partition()).await?;
     let rows = registered.iter().map(|registered| {
         let document: Value = serde_json::from_str(&registered.document).unwrap_or_default();
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
@@ -40,19 +40,19 @@ pub(super) async fn list(
         rows: rows.collect(),
         csrf: reader.csrf(),
     };
-    Ok(Html(workflow_list_page(&chrome(&doors, &reader), &view)))
+    Ok(Html(workflow_list_page(&chrome(&api, &reader), &view)))
 }
 
 pub(super) async fn show(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     reader: SignedIn,
-    At(id): At<String>,
-) -> Result<Html<String>, Detour> {
-    reader.may(Scope::ManifestRead)?;
+    PathParams(id): PathParams<String>,
+) -> Result<Html<String>, PageError> {
+    reader.require_scope(Scope::ManifestRead)?;
     let id = WorkflowId::from(id);
-    let registered = doors.runtime.workflow(&reader.partition(), &id).await?;
+    let registered = api.runtime.workflow(&reader.partition(), &id).await?;
     let registered = registered.ok_or_else(Problem::workflow_not_found)?;
-    let definition = doors
+    let definition = api
         .runtime
         .current_definition(&reader.partition(), &id)
         .await?;
@@ -66,23 +66,23 @@ pub(super) async fn show(
         source_json: pretty(&source),
         csrf: reader.csrf(),
     };
-    Ok(Html(workflow_page(&chrome(&doors, &reader), &view)))
+    Ok(Html(workflow_page(&chrome(&api, &reader), &view)))
 }
 
 pub(super) async fn start(
-    State(doors): State<Shared>,
-    At(id): At<String>,
+    State(api): State<SharedState>,
+    PathParams(id): PathParams<String>,
     Extension(trace): Extension<Trace>,
-    posted: Posted,
-) -> Result<Redirect, Detour> {
+    posted: PostedForm,
+) -> Result<Redirect, PageError> {
     let by = &posted.by;
-    by.may(Scope::RunsCreate)?;
+    by.require_scope(Scope::RunsCreate)?;
     let input = posted.field("input").trim();
     let input = if input.is_empty() { "{}" } else { input };
-    let asked = Asked::plain(id, body::parse(input.as_bytes())?);
-    let new = asked.into_run(by, &trace, false, Transport::Ui)?;
-    let runtime = doors.runtime_of(by);
-    let created = to_the_end(async move { runtime.create_run(new, None).await }).await;
+    let requested = CreateRunRequest::with_inputs(id, body::parse(input.as_bytes())?);
+    let new = requested.into_run(by, &trace, false, Transport::Ui)?;
+    let runtime = api.runtime_of(by);
+    let created = run_to_completion(async move { runtime.create_run(new, None).await }).await;
     let run = created.map_err(Problem::from)?;
     Ok(Redirect::to(&format!("/console/runs/{run}")))
 }

@@ -2,20 +2,20 @@
 
 use super::Problem;
 use axum::http::StatusCode;
-use tandem_access::{Identity, Overreach, RESERVED_ROLE, Scope};
+use tandem_access::{Identity, KeyChangeDenied, RESERVED_ROLE, Scope};
 use tandem_wire::v1::time::rfc3339;
 
 impl Problem {
     /// What is asked for is in the caller's own tenant, on the side that its kind of key does not act
     /// on.
-    pub(crate) fn other_side(caller: &Identity) -> Self {
+    pub(crate) fn wrong_key_kind(caller: &Identity) -> Self {
         let (kind, needed) = match caller.test_key {
             true => ("test", "live"),
             false => ("live", "test"),
         };
         let hint = format!(
             "Test keys act in {}~test, apart from live data. Use a {needed} key for this run.",
-            caller.home()
+            caller.key_tenant()
         );
         Self::new(
             StatusCode::FORBIDDEN,
@@ -23,29 +23,29 @@ impl Problem {
             format!("The run was made with a {needed} key, and this is a {kind} key."),
         )
         .with("actsIn", caller.tenant.as_str())
-        .with("runIn", caller.other_side().as_str())
+        .with("runIn", caller.counterpart_tenant().as_str())
         .with("hint", hint)
     }
 
     /// Deliveries carry what happens in runs.
-    pub(crate) fn webhook_takes_reading(scope: Scope) -> Self {
+    pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
         let hint = "A webhook is told the events of runs, so registering one takes the scope \
                     runs:read besides webhooks:manage.";
         Self::scope_missing(scope).with("hint", hint)
     }
 }
 
-impl From<Overreach> for Problem {
-    fn from(overreach: Overreach) -> Self {
-        match overreach {
-            Overreach::Scope(scope) => Self::scope_missing(scope),
-            Overreach::Workspace => Self::forbidden(
+impl From<KeyChangeDenied> for Problem {
+    fn from(denied: KeyChangeDenied) -> Self {
+        match denied {
+            KeyChangeDenied::Scope(scope) => Self::scope_missing(scope),
+            KeyChangeDenied::Workspace => Self::forbidden(
                 "This key is bound to a workspace, and that key is not bound to it.",
             ),
-            Overreach::LiveKey => {
+            KeyChangeDenied::LiveKey => {
                 Self::forbidden("A test key can only make, rotate and revoke test keys.")
             }
-            Overreach::Role(role) => {
+            KeyChangeDenied::Role(role) => {
                 let hint = if role == RESERVED_ROLE {
                     "Only a key that holds this role can hand it on; the operator gives the first."
                 } else {
@@ -56,20 +56,20 @@ impl From<Overreach> for Problem {
                     .with("role", role)
                     .with("hint", hint)
             }
-            Overreach::Principal => {
+            KeyChangeDenied::Principal => {
                 let hint =
                     "It takes the scope tandem:groups and a key that is bound to no workspace.";
                 Self::forbidden("Your key cannot say that somebody else acts through a key.")
                     .with("hint", hint)
             }
-            Overreach::Outlives(end) => {
+            KeyChangeDenied::Outlives(end) => {
                 let end = rfc3339(end);
                 Self::forbidden(format!(
                     "A key cannot outlive the one that makes it, which ends at {end}."
                 ))
                 .with("latest", end)
             }
-            Overreach::Protected => {
+            KeyChangeDenied::Protected => {
                 let hint = "Rotate it, then revoke it with the new key; or change TANDEM_API_KEY first, \
                             if it is set there.";
                 Self::forbidden(

@@ -10,7 +10,7 @@ fn body(problem: &Problem) -> Value {
 }
 
 #[test]
-fn faults_tell_whether_waiting_helps_and_nothing_of_the_inside() {
+fn fault_response_sets_retry_after_and_hides_internals() {
     let cases = [
         (
             Fault::retryable("busy", "inner"),
@@ -61,7 +61,7 @@ fn only_final_refusals_are_stored() {
 }
 
 #[test]
-fn validation_names_each_place_and_says_the_first() {
+fn validation_lists_every_path_and_shows_the_first_message() {
     let errors = vec![
         ("/a".to_owned(), "is wrong".to_owned()),
         ("/b".to_owned(), "too".to_owned()),
@@ -72,7 +72,7 @@ fn validation_names_each_place_and_says_the_first() {
 }
 
 #[test]
-fn an_unauthenticated_answer_carries_a_challenge_and_a_refusal_does_not() {
+fn only_401_carries_www_authenticate() {
     let challenge = |problem: Problem| {
         let response = problem.into_response();
         (
@@ -89,9 +89,9 @@ fn an_unauthenticated_answer_carries_a_challenge_and_a_refusal_does_not() {
 }
 
 #[test]
-fn a_fork_without_a_log_is_refused_in_the_same_envelope() {
+fn fork_without_log_gets_422_envelope() {
     // R-0039-24 (half: where the log is not there)
-    let problem = Problem::from(SubmitError::Unforkable(Unforkable::NotKept {
+    let problem = Problem::from(SubmitError::Unforkable(Unforkable::NotRetained {
         source_run: RunId::new("run-1"),
         from_seq: Seq(4),
         reason: "event_log_unavailable",

@@ -10,10 +10,10 @@ use tandem_record::{Denial, Principal};
 use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
 /// Seconds until a full disk is worth another try; somebody has to make room first.
-const FULL_SECONDS: u64 = 60;
+const DISK_FULL_RETRY_SECONDS: u64 = 60;
 
 /// Seconds after which another stream may have ended.
-const STREAM_SECONDS: u64 = 5;
+const STREAM_RETRY_SECONDS: u64 = 5;
 
 impl Problem {
     /// `scope` says whose streams are too many: those of the key, or all.
@@ -23,10 +23,10 @@ impl Problem {
             "rate_limited",
             format!("{limit} event streams and polls are open already; close one first."),
         )
-        .with("retryAfterMs", STREAM_SECONDS * 1000)
+        .with("retryAfterMs", STREAM_RETRY_SECONDS * 1000)
         .with("scope", scope)
         .with("limit", limit as u64)
-        .after(STREAM_SECONDS)
+        .with_retry_after(STREAM_RETRY_SECONDS)
     }
 }
 
@@ -39,7 +39,7 @@ impl From<Unauthenticated> for Problem {
             Unauthenticated::Expired => "key_expired",
             Unauthenticated::Revoked => "key_revoked",
         };
-        Self::new(StatusCode::UNAUTHORIZED, code, sentence(&why))
+        Self::new(StatusCode::UNAUTHORIZED, code, to_message(&why))
     }
 }
 
@@ -69,7 +69,7 @@ impl From<RetryAfter> for Problem {
         .with("retryAfterMs", wait.ms)
         .with("scope", "key")
         .with("limit", wait.limit)
-        .after(seconds)
+        .with_retry_after(seconds)
     }
 }
 
@@ -82,8 +82,8 @@ impl From<Fault> for Problem {
                 "storage_full",
                 "The store is full; free space on the host's disk, then try again.",
             )
-            .after(FULL_SECONDS)
-            .correlated();
+            .with_retry_after(DISK_FULL_RETRY_SECONDS)
+            .with_correlation_id();
         }
         if fault.retryable || fault.code == "closed" {
             tracing::warn!(code = fault.code, cause = %fault, "the store is not available");
@@ -95,7 +95,7 @@ impl From<Fault> for Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let message = sentence(&refusal);
+        let message = to_message(&refusal);
         match refusal {
             Refusal::Invalid(problems) => {
                 Self::validation(problems.into_iter().map(|p| (p.path, p.message)).collect())
@@ -131,7 +131,7 @@ impl From<Refusal> for Problem {
                 Self::already_resolved(&closed.outcome, by, closed.at)
             }
             Refusal::InterruptGone => Self::new(StatusCode::GONE, "interrupt_gone", message),
-            Refusal::RunOver { status } => Self::wrong_state(message, status, None),
+            Refusal::RunEnded { status } => Self::wrong_state(message, status, None),
             Refusal::TooManyEvents { limit } => {
                 Self::new(StatusCode::CONFLICT, "too_many_events", message)
                     .with("limit", limit as u64)
@@ -153,7 +153,7 @@ impl From<SubmitError> for Problem {
             SubmitError::WorkflowNotFound => Self::workflow_not_found(),
             SubmitError::Refused(refusal) => refusal.into(),
             // `Ticket` answers these two itself, with the stored answer and the host's name.
-            SubmitError::AnsweredBefore => Self::key_in_flight(),
+            SubmitError::IdempotencyKeyUsed => Self::key_in_flight(),
             SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
             SubmitError::Unforkable(why) => why.into(),
             SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
@@ -167,7 +167,7 @@ impl From<Unforkable> for Problem {
         match why {
             Unforkable::BeyondEnd { from_seq, last } => Self::beyond_end(from_seq, last),
             Unforkable::TooLarge => Self::log_too_large(),
-            Unforkable::NotKept {
+            Unforkable::NotRetained {
                 source_run,
                 from_seq,
                 reason,
@@ -191,9 +191,9 @@ impl From<RegisterError> for Problem {
         let errors = problems.into_iter().map(|p| (p.path, p.message)).collect();
         let mut problem = Self::validation(errors);
         if !warnings.is_empty() {
-            let told = warnings.iter();
-            let told = told.map(|w| json!({"path": w.path, "message": w.message}));
-            problem = problem.with("warnings", told.collect::<Vec<_>>());
+            let entries = warnings.iter();
+            let entries = entries.map(|w| json!({"path": w.path, "message": w.message}));
+            problem = problem.with("warnings", entries.collect::<Vec<_>>());
         }
         if first.as_ref().is_some_and(|p| p.capability.is_some()) {
             problem.code = "capability_required";
@@ -222,10 +222,10 @@ impl From<WebhookError> for Problem {
         match error {
             WebhookError::NotFound => Self::subscription_not_found(),
             WebhookError::TooMany | WebhookError::Failed => {
-                Self::new(StatusCode::CONFLICT, "conflict", sentence(&error))
+                Self::new(StatusCode::CONFLICT, "conflict", to_message(&error))
             }
             // Routes answer this one with the stored answer.
-            WebhookError::AnsweredBefore => Self::key_in_flight(),
+            WebhookError::IdempotencyKeyUsed => Self::key_in_flight(),
             WebhookError::Fault(fault) => fault.into(),
         }
     }
@@ -235,9 +235,9 @@ impl From<KeyError> for Problem {
     fn from(error: KeyError) -> Self {
         match error {
             KeyError::NotFound => Self::not_found("key"),
-            KeyError::Dead => Self::new(StatusCode::CONFLICT, "conflict", sentence(&error)),
+            KeyError::Inactive => Self::new(StatusCode::CONFLICT, "conflict", to_message(&error)),
             KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
-            KeyError::Nameless => Self::invalid("/workspace", "must have 1 to 256 characters"),
+            KeyError::InvalidName => Self::invalid("/workspace", "must have 1 to 256 characters"),
             KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
             KeyError::Fault(fault) => fault.into(),
         }
@@ -274,7 +274,7 @@ impl Problem {
 }
 
 /// Errors of our crates begin in lower case and end without a stop; messages for people do not.
-fn sentence(error: &dyn Display) -> String {
+fn to_message(error: &dyn Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
     match chars.next() {

@@ -1,10 +1,10 @@
 //! Where a run comes from, and what our own kinds of question mean to readers who have never met
 //! this host.
 
-use super::runs::observe;
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use super::runs::load_run_view;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -20,12 +20,12 @@ const VENDOR_KINDS: &str = "/v1/host/tandem/vendor-kinds";
     responses((status = 200, description = "The run's immediate parent, if it has one", body = Value))
 )]
 pub(super) async fn read_ancestry(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let observed = observe(&doors, &caller, &RunId::from(run)).await?;
-    Ok(Json(project::ancestry(&observed.view, &doors.host.host_id)))
+    let observed = load_run_view(&api, &caller, &RunId::from(run)).await?;
+    Ok(Json(project::ancestry(&observed.view, &api.host.host_id)))
 }
 
 /// Public, like discovery: whoever meets the kind in an event must be able to look it up.
@@ -34,8 +34,8 @@ pub(super) async fn read_ancestry(
     security(()),
     responses((status = 200, description = "What this host's own interrupt kinds mean", body = Value))
 )]
-pub(super) async fn vendor_kinds(State(doors): State<Shared>) -> Json<Value> {
-    let kinds = doors.runtime.agent_policy().vendor_kind().map(|own| {
+pub(super) async fn vendor_kinds(State(api): State<SharedState>) -> Json<Value> {
+    let kinds = api.runtime.agent_policy().vendor_kind().map(|own| {
         let consumer = |name: &str, matches: &str| json!({"name": name, "matches": matches});
         json!({
             "kind": own.kind,
@@ -52,7 +52,7 @@ pub(super) async fn vendor_kinds(State(doors): State<Shared>) -> Json<Value> {
 }
 
 /// Absolute where callers reach the host under a name of its own, else relative to discovery.
-pub(super) fn vendor_kinds_url(doors: &Doors) -> String {
-    let base = doors.host.public_url.as_deref().unwrap_or_default();
+pub(super) fn vendor_kinds_url(api: &ApiState) -> String {
+    let base = api.host.public_url.as_deref().unwrap_or_default();
     format!("{base}{VENDOR_KINDS}")
 }

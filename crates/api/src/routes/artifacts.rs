@@ -1,8 +1,8 @@
 //! Artifacts of a run.
 
-use crate::api::Shared;
-use crate::at::At;
+use crate::api::SharedState;
 use crate::caller::{ArtifactsRead, Caller};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -17,13 +17,13 @@ use tandem_wire::v1::time::rfc3339;
     responses((status = 200, description = "The artifact and its content", body = Value))
 )]
 pub(super) async fn read_artifact(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ArtifactsRead>,
-    At((run, artifact)): At<(String, String)>,
+    PathParams((run, artifact)): PathParams<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    doors.visible(&caller, &run).await?;
-    let found = doors
+    api.load_run(&caller, &run).await?;
+    let found = api
         .runtime
         .artifact(&caller.tenant, &run, &artifact)
         .await?;

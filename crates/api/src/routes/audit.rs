@@ -1,6 +1,6 @@
 //! The audit log: checking it, and taking it away to be checked elsewhere.
 
-use crate::api::Shared;
+use crate::api::SharedState;
 use crate::caller::{AuditRead, Caller};
 use crate::params::Params;
 use crate::problem::Problem;
@@ -21,7 +21,7 @@ const MAX_SEQ: u64 = (1 << 53) - 1;
     responses((status = 200, description = "Whether the chain and its checkpoints hold", body = Value))
 )]
 pub(super) async fn verify(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     _caller: Caller<AuditRead>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
@@ -34,7 +34,7 @@ pub(super) async fn verify(
     if to < from {
         return Err(Problem::invalid("toSeq", "must not be less than fromSeq"));
     }
-    let verdict = doors.notary.verify(from, to).await?;
+    let verdict = api.audit_signer.verify(from, to).await?;
     let anomalies: Vec<Value> = verdict
         .breaks
         .iter()
@@ -60,7 +60,7 @@ pub(super) async fn verify(
                content_type = "application/x-ndjson", body = String))
 )]
 pub(super) async fn export(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<AuditRead>,
 ) -> Result<Response, Problem> {
     if caller.workspace.is_some() {
@@ -68,7 +68,7 @@ pub(super) async fn export(
         let message = "The audit log is handed to keys that are bound to no workspace.";
         return Err(Problem::forbidden(message));
     }
-    let export = doors.notary.export(&caller.tenant).await?;
+    let export = api.audit_signer.export(&caller.tenant).await?;
     // A store in trouble cuts the answer off; without its last line it is not taken for whole.
     let chunks = stream::try_unfold(export, async |mut export| {
         let chunk = export.chunk().await?;

@@ -1,13 +1,13 @@
 //! `POST /v1/runs:bulk-cancel`. Each run is cancelled by its own commit. Cancelling twice is
 //! harmless, so the whole answer may be kept after the deed.
 
-use crate::api::{Doors, Shared};
+use crate::api::{ApiState, SharedState};
 use crate::body::present;
 use crate::caller::{Caller, RunsCancel};
-use crate::mutation::{Begun, Mutation};
+use crate::detached_request::run_to_completion;
+use crate::mutation::{IdempotencyCheck, Mutation};
 use crate::problem::Problem;
-use crate::said::Said;
-use crate::to_the_end::to_the_end;
+use crate::response::ApiResponse;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ const MAX_REASON_CHARS: usize = 512;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = BulkCancel)]
-pub(super) struct Asked {
+pub(super) struct BulkCancelRequest {
     run_ids: Vec<String>,
     #[serde(default, deserialize_with = "present")]
     reason: Option<String>,
@@ -31,23 +31,23 @@ pub(super) struct Asked {
 
 #[utoipa::path(
     post, path = "/v1/runs:bulk-cancel", tag = "runs", operation_id = "bulkCancelRuns",
-    request_body = Asked,
+    request_body = BulkCancelRequest,
     responses((status = 200, description = "One result per id, in the order asked", body = Value))
 )]
 pub(super) async fn bulk_cancel(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let asked: Asked = request.json()?;
-    check(&asked)?;
-    let mut results = Vec::with_capacity(asked.run_ids.len());
-    for id in &asked.run_ids {
-        let outcome = cancel_one(&doors, &caller, id, asked.reason.clone()).await?;
+    let requested: BulkCancelRequest = request.json()?;
+    check(&requested)?;
+    let mut results = Vec::with_capacity(requested.run_ids.len());
+    for id in &requested.run_ids {
+        let outcome = cancel_one(&api, &caller, id, requested.reason.clone()).await?;
         results.push(match outcome {
             Ok(status) => json!({"runId": id, "ok": true, "status": status.as_str()}),
             Err((code, message)) => json!({
@@ -59,15 +59,15 @@ pub(super) async fn bulk_cancel(
         });
     }
     ticket
-        .done(&doors, Said::ok(json!({"results": results})))
+        .complete(&api, ApiResponse::ok(json!({"results": results})))
         .await
 }
 
-fn check(asked: &Asked) -> Result<(), Problem> {
-    if asked.run_ids.is_empty() || asked.run_ids.len() > MAX_RUNS {
+fn check(requested: &BulkCancelRequest) -> Result<(), Problem> {
+    if requested.run_ids.is_empty() || requested.run_ids.len() > MAX_RUNS {
         return Err(Problem::too_many_run_ids(MAX_RUNS));
     }
-    let misfit = asked
+    let misfit = requested
         .run_ids
         .iter()
         .position(|id| id.is_empty() || id.chars().count() > MAX_ID_CHARS);
@@ -75,7 +75,7 @@ fn check(asked: &Asked) -> Result<(), Problem> {
         let path = format!("/runIds/{index}");
         return Err(Problem::invalid(&path, "must have 1 to 128 characters"));
     }
-    let reason = asked.reason.as_deref().unwrap_or_default();
+    let reason = requested.reason.as_deref().unwrap_or_default();
     if reason.chars().count() > MAX_REASON_CHARS {
         return Err(Problem::invalid(
             "/reason",
@@ -88,29 +88,30 @@ fn check(asked: &Asked) -> Result<(), Problem> {
 /// The outer result is trouble of the host and ends the whole request; the inner one is about this
 /// run alone.
 async fn cancel_one(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
     id: &str,
     reason: Option<String>,
 ) -> Result<Result<RunStatus, (&'static str, String)>, Problem> {
     let run = RunId::new(id);
-    let told = |problem: Problem| (problem.code(), problem.message().to_owned());
-    match doors.visible(caller, &run).await {
+    let code_and_message = |problem: Problem| (problem.code(), problem.message().to_owned());
+    match api.load_run(caller, &run).await {
         Ok(_) => {}
-        Err(problem) if problem.is_of_the_host() => return Err(problem),
+        Err(problem) if problem.is_server_error() => return Err(problem),
         Err(problem) if problem.code() == "run_forbidden" => {
             return Ok(Err(("forbidden", problem.message().to_owned())));
         }
-        Err(problem) => return Ok(Err(told(problem))),
+        Err(problem) => return Ok(Err(code_and_message(problem))),
     }
     let command = Command::Cancel {
         reason,
         by: Some(caller.principal.clone()),
         by_parent: None,
     };
-    let (runtime, partition) = (doors.runtime_of(caller), caller.partition());
+    let (runtime, partition) = (api.runtime_of(caller), caller.partition());
     let outcome =
-        to_the_end(async move { runtime.submit(&partition, &run, command, None).await }).await;
+        run_to_completion(async move { runtime.submit(&partition, &run, command, None).await })
+            .await;
     Ok(match outcome {
         Ok(Reply::Cancel {
             status: status @ (RunStatus::Completed | RunStatus::Failed),
@@ -123,10 +124,10 @@ async fn cancel_one(
         Ok(reply) => unreachable!("a cancel is answered as one, not with {reply:?}"),
         Err(error) => {
             let problem = Problem::from(error);
-            if problem.is_of_the_host() {
+            if problem.is_server_error() {
                 return Err(problem);
             }
-            Err(told(problem))
+            Err(code_and_message(problem))
         }
     })
 }

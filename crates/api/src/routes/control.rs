@@ -1,12 +1,12 @@
 //! Cancelling, pausing and resuming one run.
 
-use crate::api::Shared;
-use crate::at::At;
-use crate::body::{present, present_word};
+use crate::api::SharedState;
+use crate::body::{present, present_enum};
 use crate::caller::{Caller, RunsCancel};
-use crate::mutation::{Begun, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
+use crate::response::ApiResponse;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Reason)]
-pub(super) struct Reasoned {
+pub(super) struct ReasonRequest {
     #[serde(default, deserialize_with = "present")]
     reason: Option<String>,
 }
@@ -26,31 +26,31 @@ pub(super) struct Reasoned {
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = PauseRun)]
-pub(super) struct Pausing {
+pub(super) struct PauseRequest {
     #[serde(default, deserialize_with = "present")]
     reason: Option<String>,
     /// `drain-current-node` (the default) or `immediate`.
-    #[serde(default, deserialize_with = "present_word")]
+    #[serde(default, deserialize_with = "present_enum")]
     #[schema(value_type = Option<String>)]
     drain_policy: Option<DrainPolicy>,
 }
 
 #[utoipa::path(
     post, path = "/v1/runs/{runId}/cancel", tag = "runs", operation_id = "cancelRun",
-    params(("runId" = String, Path)), request_body = Option<Reasoned>,
+    params(("runId" = String, Path)), request_body = Option<ReasonRequest>,
     responses((status = 200, description = "Cancelled, or on its way", body = Value))
 )]
 pub(super) async fn cancel(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let Reasoned { reason } = request.optional_json()?;
+    let ReasonRequest { reason } = request.optional_json()?;
     let run = RunId::from(run);
     let command = Command::Cancel {
         reason,
@@ -58,11 +58,11 @@ pub(super) async fn cancel(
         by_parent: None,
     };
     ticket
-        .submit(&doors, &caller, run, command, say_cancelled)
+        .submit(&api, &caller, run, command, render_cancelled)
         .await
 }
 
-fn say_cancelled(run: &RunId, reply: &Reply) -> Said {
+fn render_cancelled(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Cancel {
         status,
         already_terminal,
@@ -74,73 +74,75 @@ fn say_cancelled(run: &RunId, reply: &Reply) -> Said {
     if *already_terminal {
         body["alreadyTerminal"] = json!(true);
     }
-    Said::ok(body)
+    ApiResponse::ok(body)
 }
 
 #[utoipa::path(
     post, path = "/v1/runs/{runId}:pause", tag = "runs", operation_id = "pauseRun",
-    params(("runId" = String, Path)), request_body = Option<Pausing>,
+    params(("runId" = String, Path)), request_body = Option<PauseRequest>,
     responses((status = 202, description = "Paused, or pausing after the current node", body = Value))
 )]
 pub(super) async fn pause(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let asked: Pausing = request.optional_json()?;
+    let requested: PauseRequest = request.optional_json()?;
     let run = RunId::from(run);
     let command = Command::Pause {
-        reason: asked.reason,
-        policy: asked.drain_policy.unwrap_or(DrainPolicy::DrainCurrentNode),
+        reason: requested.reason,
+        policy: requested
+            .drain_policy
+            .unwrap_or(DrainPolicy::DrainCurrentNode),
     };
     ticket
-        .submit(&doors, &caller, run, command, say_paused)
+        .submit(&api, &caller, run, command, render_paused)
         .await
 }
 
-fn say_paused(run: &RunId, reply: &Reply) -> Said {
+fn render_paused(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Paused { at } = reply else {
         unreachable!("a pause is answered as one, not with {reply:?}");
     };
-    Said::accepted(json!({"runId": run, "status": "paused", "pausedAt": rfc3339(*at)}))
+    ApiResponse::accepted(json!({"runId": run, "status": "paused", "pausedAt": rfc3339(*at)}))
 }
 
 #[utoipa::path(
     post, path = "/v1/runs/{runId}:resume", tag = "runs", operation_id = "resumeRun",
-    params(("runId" = String, Path)), request_body = Option<Reasoned>,
+    params(("runId" = String, Path)), request_body = Option<ReasonRequest>,
     responses((status = 202, description = "Running again", body = Value))
 )]
 pub(super) async fn resume(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let Reasoned { reason } = request.optional_json()?;
+    let ReasonRequest { reason } = request.optional_json()?;
     let run = RunId::from(run);
     ticket
         .submit(
-            &doors,
+            &api,
             &caller,
             run,
             Command::Resume { reason },
-            say_resumed,
+            render_resumed,
         )
         .await
 }
 
-fn say_resumed(run: &RunId, reply: &Reply) -> Said {
+fn render_resumed(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Resumed { at } = reply else {
         unreachable!("a resume is answered as one, not with {reply:?}");
     };
-    Said::accepted(json!({"runId": run, "status": "running", "resumedAt": rfc3339(*at)}))
+    ApiResponse::accepted(json!({"runId": run, "status": "running", "resumedAt": rfc3339(*at)}))
 }

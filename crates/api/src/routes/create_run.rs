@@ -1,12 +1,12 @@
 //! `POST /v1/runs`.
 
 use super::{mock_provider, parent_claim};
-use crate::api::Shared;
+use crate::api::SharedState;
 use crate::body::present;
 use crate::caller::{Caller, RunsCreate};
-use crate::mutation::{Begun, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation};
 use crate::problem::Problem;
-use crate::said::Said;
+use crate::response::ApiResponse;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
@@ -24,7 +24,7 @@ const MAX_ID_CHARS: usize = 128;
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = CreateRun)]
-pub(crate) struct Asked {
+pub(crate) struct CreateRunRequest {
     #[serde(default, deserialize_with = "present")]
     workflow_id: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -55,46 +55,48 @@ pub(crate) struct Asked {
 }
 
 #[utoipa::path(
-    post, path = "/v1/runs", tag = "runs", operation_id = "createRun", request_body = Asked,
+    post, path = "/v1/runs", tag = "runs", operation_id = "createRun", request_body = CreateRunRequest,
     params(("Idempotency-Key" = Option<String>, Header),
            ("X-Dedup" = Option<String>, Header, description = "`enforce`: one live run per scopeId")),
     responses((status = 201, description = "The run exists", body = Value))
 )]
 pub(super) async fn create_run(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCreate>,
     Extension(trace): Extension<Trace>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let asked: Asked = request.json()?;
+    let requested: CreateRunRequest = request.json()?;
     check_engine_version(&caller, &headers)?;
     let exclusive = headers
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
-    let mut new = asked.into_run(&caller, &trace, exclusive, Transport::Rest)?;
+    let mut new = requested.into_run(&caller, &trace, exclusive, Transport::Rest)?;
     let configurable = new.request.options.configurable.as_mut();
-    mock_provider::admit(&doors.runtime, &caller, configurable)?;
-    if let (Some(url), Some(courier)) = (&new.request.callback_url, doors.runtime.courier()) {
-        let vetted = courier.vet(url).await;
+    mock_provider::admit(&api.runtime, &caller, configurable)?;
+    if let (Some(url), Some(webhook_sender)) =
+        (&new.request.callback_url, api.runtime.webhook_sender())
+    {
+        let vetted = webhook_sender.vet(url).await;
         vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
-        if !doors.runtime.keeps(url) {
+        if !api.runtime.is_free_of_secrets(url) {
             let message = "holds what looks like a secret; it would not be kept";
             return Err(Problem::invalid("/callbackUrl", message));
         }
-        new.request.callback_may_answer = caller.may(Scope::ApprovalsRespond).is_ok();
+        new.request.callback_may_answer = caller.require_scope(Scope::ApprovalsRespond).is_ok();
     }
     let metadata = new.request.options.metadata.as_ref();
-    new.request.claimed_parent = parent_claim::read(&doors, &caller, metadata).await?;
-    ticket.create(&doors, &caller, new, created).await
+    new.request.claimed_parent = parent_claim::read(&api, &caller, metadata).await?;
+    ticket.create(&api, &caller, new, render_created).await
 }
 
 /// How the creation of a run is acknowledged.
-fn created(run: &RunId) -> Said {
+fn render_created(run: &RunId) -> ApiResponse {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Created<'a> {
@@ -105,13 +107,13 @@ fn created(run: &RunId) -> Said {
     }
     let events_url = format!("/v1/runs/{run}/events");
     let status_url = &events_url[..events_url.len() - "/events".len()];
-    Said::created(Created {
+    ApiResponse::created(Created {
         run_id: run,
         status: "pending",
         events_url: &events_url,
         status_url,
     })
-    .at(status_url)
+    .with_location(status_url)
 }
 
 fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Problem> {
@@ -131,9 +133,9 @@ fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Pr
     }
 }
 
-impl Asked {
+impl CreateRunRequest {
     /// A run with inputs and nothing else.
-    pub(crate) fn plain(workflow_id: String, inputs: Object) -> Self {
+    pub(crate) fn with_inputs(workflow_id: String, inputs: Object) -> Self {
         Self {
             workflow_id: Some(workflow_id),
             inputs: Some(inputs),

@@ -1,11 +1,11 @@
 //! `GET /v1/runs/{runId}/debug-bundle`: one run, redacted, to attach to a bug report.
 
 use super::poll::events_up_to;
-use super::runs::{observe, snapshot_extras};
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use super::runs::{load_run_view, snapshot_extras};
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -22,34 +22,34 @@ use tandem_wire::v1::bundle::{self, HostInfo};
     responses((status = 200, description = "Snapshot, log, spans and counts", body = Value))
 )]
 pub(super) async fn read_bundle(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     params: Params,
 ) -> Result<Response, Problem> {
     let run = RunId::from(run);
-    doors.visible(&caller, &run).await?;
+    api.load_run(&caller, &run).await?;
     let max_events = params.number("maxEvents", 0..=u64::MAX)?;
     let max_events = max_events.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    let bundle = collect(&doors, &caller, &run, max_events).await?;
+    let bundle = collect(&api, &caller, &run, max_events).await?;
     let headers = [(header::CACHE_CONTROL, "no-store")];
     Ok((headers, Json(bundle)).into_response())
 }
 
 pub(super) async fn collect(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
     run: &RunId,
     max_events: Option<usize>,
 ) -> Result<Value, Problem> {
-    let observed = observe(doors, caller, run).await?;
-    let mut extras = snapshot_extras(doors, caller, &observed).await?;
+    let observed = load_run_view(api, caller, run).await?;
+    let mut extras = snapshot_extras(api, caller, &observed).await?;
     // A bundle is handed on, and whoever holds a link decides.
     extras.link = None;
-    let events = events_up_to(doors, run, None, observed.view.head).await?;
+    let events = events_up_to(api, run, None, observed.view.head).await?;
     let host = HostInfo {
-        name: doors.host.name.clone(),
-        version: doors.host.version.to_owned(),
+        name: api.host.name.clone(),
+        version: api.host.version.to_owned(),
         vendor: None,
     };
     Ok(bundle::debug_bundle(
@@ -58,7 +58,7 @@ pub(super) async fn collect(
         &observed.sensitivity,
         &events,
         &extras,
-        doors.now(),
+        api.now(),
         max_events,
     ))
 }

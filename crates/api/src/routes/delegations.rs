@@ -1,14 +1,14 @@
 //! Delegations: somebody lets somebody else decide in their place for a while. Whoever may answer
 //! questions may delegate that; doing it for others takes the scope for groups.
 
-use super::groups::whole_tenant;
-use crate::api::Shared;
-use crate::at::At;
+use super::groups::check_not_workspace_bound;
+use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
-use crate::mutation::{Begun, Mutation};
+use crate::detached_request::run_to_completion;
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
-use crate::to_the_end::to_the_end;
+use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -28,7 +28,7 @@ const MAX_MS: u64 = 366 * 24 * 3600 * 1000;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewDelegation)]
-pub(super) struct Wanted {
+pub(super) struct DelegationRequest {
     /// Who may act.
     to: String,
     /// In whose place; the caller's own, when left out.
@@ -45,44 +45,44 @@ pub(super) struct Wanted {
     responses((status = 200, description = "Delegations that have not ended: the caller's, or all with the scope tandem:groups", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
 ) -> Result<Json<Value>, Problem> {
-    let all = doors.runtime.delegations(&caller.tenant).await?;
-    let seen = all.iter().filter(|delegation| may_see(&caller, delegation));
-    let seen: Vec<Value> = seen.map(shown).collect();
-    Ok(Json(json!({"delegations": seen})))
+    let all = api.runtime.delegations(&caller.tenant).await?;
+    let visible = all.iter().filter(|delegation| may_see(&caller, delegation));
+    let visible: Vec<Value> = visible.map(to_json).collect();
+    Ok(Json(json!({"delegations": visible})))
 }
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/delegations", tag = "people", operation_id = "delegate",
-    request_body = Wanted,
+    request_body = DelegationRequest,
     responses((status = 201, description = "From its start until its end they may act", body = Value))
 )]
 pub(super) async fn create(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let wanted: Wanted = request.json()?;
-    let delegation = wanted.into_record(&caller, doors.now())?;
+    let requested: DelegationRequest = request.json()?;
+    let delegation = requested.into_record(&caller, api.now())?;
     if delegation.from != caller.principal {
-        caller.may(Scope::Groups)?;
-        whole_tenant(&caller)?;
+        caller.require_scope(Scope::Groups)?;
+        check_not_workspace_bound(&caller)?;
     }
-    let standing = doors.runtime.delegations(&caller.tenant).await?;
-    if standing.len() >= MAX_DELEGATIONS {
+    let existing = api.runtime.delegations(&caller.tenant).await?;
+    if existing.len() >= MAX_DELEGATIONS {
         let message = format!("would be one of more than {MAX_DELEGATIONS} delegations");
         return Err(Problem::invalid("", message));
     }
-    let body = shown(&delegation);
-    let runtime = doors.runtime_of(&caller);
-    to_the_end(async move { runtime.put_delegation(delegation).await }).await?;
-    ticket.done(&doors, Said::created(body)).await
+    let body = to_json(&delegation);
+    let runtime = api.runtime_of(&caller);
+    run_to_completion(async move { runtime.put_delegation(delegation).await }).await?;
+    ticket.complete(&api, ApiResponse::created(body)).await
 }
 
 #[utoipa::path(
@@ -91,31 +91,31 @@ pub(super) async fn create(
     responses((status = 204, description = "They may not act any more"))
 )]
 pub(super) async fn delete(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let all = doors.runtime.delegations(&caller.tenant).await?;
+    let all = api.runtime.delegations(&caller.tenant).await?;
     let found = all.into_iter().find(|d| d.id == id && may_see(&caller, d));
     if found.is_none() {
         return Err(Problem::not_found("delegation"));
     }
-    let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
-    to_the_end(async move { runtime.drop_delegation(&tenant, &id).await }).await?;
-    ticket.done(&doors, Said::nothing()).await
+    let (runtime, tenant) = (api.runtime_of(&caller), caller.tenant.clone());
+    run_to_completion(async move { runtime.drop_delegation(&tenant, &id).await }).await?;
+    ticket.complete(&api, ApiResponse::no_content()).await
 }
 
 fn may_see(caller: &Identity, delegation: &DelegationRecord) -> bool {
     let own = [&delegation.from, &delegation.to].contains(&&caller.principal);
-    own || (caller.may(Scope::Groups).is_ok() && caller.workspace.is_none())
+    own || (caller.require_scope(Scope::Groups).is_ok() && caller.workspace.is_none())
 }
 
-impl Wanted {
+impl DelegationRequest {
     fn into_record(self, caller: &Identity, now: Timestamp) -> Result<DelegationRecord, Problem> {
         let from = self.from.unwrap_or_else(|| caller.principal.to_string());
         for (place, name) in [("/to", &self.to), ("/from", &from)] {
@@ -127,10 +127,10 @@ impl Wanted {
             return Err(Problem::invalid("/to", "is the one who delegates"));
         }
         let starts_at = match &self.starts_at {
-            Some(text) => instant("/startsAt", text)?,
+            Some(text) => parse_time("/startsAt", text)?,
             None => now,
         };
-        let ends_at = instant("/endsAt", &self.ends_at)?;
+        let ends_at = parse_time("/endsAt", &self.ends_at)?;
         if ends_at <= now || ends_at <= starts_at {
             return Err(Problem::invalid(
                 "/endsAt",
@@ -152,13 +152,13 @@ impl Wanted {
     }
 }
 
-fn instant(place: &str, text: &str) -> Result<Timestamp, Problem> {
+fn parse_time(place: &str, text: &str) -> Result<Timestamp, Problem> {
     let parsed = text.parse::<jiff::Timestamp>();
     let at = parsed.map_err(|_| Problem::invalid(place, "must be an RFC 3339 time"))?;
     Ok(Timestamp(at.as_millisecond()))
 }
 
-fn shown(delegation: &DelegationRecord) -> Value {
+fn to_json(delegation: &DelegationRecord) -> Value {
     json!({
         "delegationId": delegation.id,
         "from": delegation.from,

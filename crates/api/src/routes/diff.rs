@@ -1,11 +1,11 @@
 //! `GET /v1/runs/{runId}:diff?against=`.
 
 use super::poll::events_up_to;
-use super::runs::{observe, snapshot_extras};
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use super::runs::{load_run_view, snapshot_extras};
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -21,36 +21,40 @@ use tandem_wire::v1::project;
     responses((status = 200, description = "Where the two runs differ", body = Value))
 )]
 pub(super) async fn diff_runs(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    doors.visible(&caller, &run).await?;
+    api.load_run(&caller, &run).await?;
     let Some(against) = params.get("against") else {
         return Err(Problem::invalid("against", "names the run to compare with"));
     };
     let against = RunId::new(against);
-    let a = Seen::of(&doors, &caller, &run).await?;
-    let b = Seen::of(&doors, &caller, &against).await?;
+    let a = ProjectedRun::load(&api, &caller, &run).await?;
+    let b = ProjectedRun::load(&api, &caller, &against).await?;
     Ok(Json(a.diff(&b)))
 }
 
 /// A run as its reader sees it.
-pub(crate) struct Seen {
+pub(crate) struct ProjectedRun {
     run: RunId,
     events: Vec<Value>,
     pub(crate) snapshot: Value,
     pub(crate) ended: bool,
 }
 
-impl Seen {
-    pub(crate) async fn of(doors: &Doors, caller: &Identity, run: &RunId) -> Result<Self, Problem> {
-        let observed = observe(doors, caller, run).await?;
-        let extras = snapshot_extras(doors, caller, &observed).await?;
+impl ProjectedRun {
+    pub(crate) async fn load(
+        api: &ApiState,
+        caller: &Identity,
+        run: &RunId,
+    ) -> Result<Self, Problem> {
+        let observed = load_run_view(api, caller, run).await?;
+        let extras = snapshot_extras(api, caller, &observed).await?;
         let sensitivity = &observed.sensitivity;
-        let log = events_up_to(doors, run, None, observed.view.head).await?;
+        let log = events_up_to(api, run, None, observed.view.head).await?;
         if log.last().is_none_or(|last| last.seq < observed.view.head) {
             return Err(Problem::log_too_large());
         }

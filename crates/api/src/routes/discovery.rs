@@ -5,7 +5,7 @@
 //! good is refused.
 
 use super::ancestry::vendor_kinds_url;
-use crate::api::{Doors, Shared};
+use crate::api::{ApiState, SharedState};
 use crate::caller;
 use crate::http_metrics::ADVERTISED;
 use crate::idempotency::hex;
@@ -19,7 +19,8 @@ use tandem_access::TEST_PREFIX;
 use tandem_record::{DrainPolicy, ForkMode};
 use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_wire::v1::capabilities::{
-    self, Agents, AuditLog, Compaction, EnvelopeLimits, Models, Testing, Wired,
+    self, AgentCapabilities, AuditLog, Compaction, EnvelopeLimits, HostCapabilities,
+    ModelCapabilities, TestingCapabilities,
 };
 use tandem_wire::v1::stream;
 
@@ -46,13 +47,13 @@ const SUPERVISED_TYPES: [&str; 2] = ["core.orchestrator.supervisor", "core.dispa
               (status = 304, description = "Unchanged since the given ETag"))
 )]
 pub(super) async fn discover(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let mut document = document(&doors);
+    let mut document = document(&api);
     let cache = if parts.headers.contains_key(header::AUTHORIZATION) {
-        let identity = caller::authenticate(&parts, &doors).await?;
+        let identity = caller::authenticate(&parts, &api).await?;
         let mut caller = json!({
             "tenant": identity.tenant,
             "scopes": identity.scopes.to_stored(),
@@ -67,8 +68,8 @@ pub(super) async fn discover(
     };
     let body = document.to_string();
     let etag = format!("\"{}\"", &hex(&Sha256::digest(&body))[..32]);
-    let known = matches(&parts.headers, &etag);
-    let mut response = if known {
+    let is_unchanged = matches(&parts.headers, &etag);
+    let mut response = if is_unchanged {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
@@ -89,15 +90,15 @@ fn matches(headers: &HeaderMap, etag: &str) -> bool {
         .any(|tag| tag == etag || tag == "*")
 }
 
-fn document(doors: &Doors) -> Value {
-    let limits = doors.runtime.limits();
-    let policy = doors.runtime.agent_policy();
+fn document(api: &ApiState) -> Value {
+    let limits = api.runtime.limits();
+    let policy = api.runtime.agent_policy();
     let mut kinds: Vec<&str> = INTERRUPT_KINDS.to_vec();
     kinds.extend(policy.vendor_kind().map(|own| own.kind.as_str()));
-    let agents = policy.is_supported().then(|| Agents {
+    let agents = policy.is_supported().then(|| AgentCapabilities {
         floor: policy.advertised_floor(),
         escalation_kind: policy.advertised_kind(),
-        vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(doors)),
+        vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(api)),
         ask_user_routings: &tandem_runtime::ASK_USER_ROUTINGS,
         fan_out_policies: &tandem_runtime::FAN_OUT_POLICIES,
         join_modes: &tandem_runtime::JOIN_MODES,
@@ -105,21 +106,21 @@ fn document(doors: &Doors) -> Value {
         max_loop_iterations: limits.max_loop_iterations,
         reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
         sibling_writes: tandem_runtime::SIBLING_WRITES,
-        ancestry: doors.serves_ancestry(),
+        ancestry: api.serves_ancestry(),
         memory: true,
         // What forks in this mode do with models is the engine's law, whoever is configured.
         replays_models: ForkMode::ALL.contains(&ForkMode::Replay),
-        turns: true,
-        critics: true,
-        rung_cap: policy.model_cap(),
+        stateful_resume: true,
+        verifier: true,
+        version_cap: policy.model_cap(),
     });
-    let providers = doors.runtime.providers();
-    let models = (!providers.is_empty()).then(|| Models {
+    let providers = api.runtime.providers();
+    let models = (!providers.is_empty()).then(|| ModelCapabilities {
         providers: providers.advertised().collect(),
         max_attempts: tandem_runtime::MAX_ATTEMPTS,
         budget_multiplier: tandem_runtime::BUDGET_MULTIPLIER,
     });
-    let tools = !doors.runtime.tools().is_empty();
+    let tools = !api.runtime.tools().is_empty();
     let of_use = |type_id: &&str| {
         let asks = tandem_runtime::MODEL_NODE_TYPES.contains(type_id);
         let calls = tandem_runtime::TOOL_NODE_TYPES.contains(type_id);
@@ -129,47 +130,47 @@ fn document(doors: &Doors) -> Value {
             && (!supervises || policy.is_supported())
     };
     let mut node_types: Vec<&str> = tandem_runtime::advertised_types().filter(of_use).collect();
-    node_types.extend(doors.runtime.packs().ids());
-    capabilities::document(&Wired {
-        host_version: doors.host.version,
-        host_id: &doors.host.host_id,
+    node_types.extend(api.runtime.packs().ids());
+    capabilities::document(&HostCapabilities {
+        host_version: api.host.version,
+        host_id: &api.host.host_id,
         engine_version: tandem_runtime::ENGINE_VERSION,
         max_node_executions: limits.max_node_executions,
         max_run_duration_ms: limits.max_run_duration_ms,
-        max_request_body_bytes: doors.settings.max_body_bytes,
+        max_request_body_bytes: api.settings.max_body_bytes,
         envelope_limits: EnvelopeLimits {
             clarification_rounds: tandem_runtime::CLARIFICATION_ROUNDS,
             // The first attempt is none.
             schema_rounds: tandem_runtime::MAX_ATTEMPTS - 1,
             per_turn: tandem_runtime::ENVELOPES_PER_TURN,
         },
-        fixtures: &doors.fixtures,
+        fixtures: &api.fixtures,
         drain_policies: &DrainPolicy::ALL,
         debug_bundle: true,
-        idempotency_seconds: doors.settings.idempotency_seconds,
+        idempotency_seconds: api.settings.idempotency_seconds,
         audit_log: Some(AuditLog {
-            public_key: doors.notary.public_key().to_spki(),
+            public_key: api.audit_signer.public_key().to_spki(),
             checkpoint_entries: CHECKPOINT_ENTRIES,
             checkpoint_seconds: CHECKPOINT_SECONDS,
         }),
         key_rotation_grace_seconds: Some(ROTATION_GRACE_SECONDS),
         auth_scoped: true,
         sub_workflow_input_mapping: true,
-        otel: doors.otel,
+        otel: api.otel,
         metrics: &ADVERTISED,
         stream_modes: &stream::SUPPORTED,
         node_types,
         interrupt_kinds: &kinds,
         approval_actions: &tandem_runtime::APPROVAL_ACTIONS,
-        webhooks: doors.runtime.courier().is_some(),
-        test_seams: doors.test_seams,
-        mock_agent: doors.runtime.has_conformance_types(),
-        testing: Testing {
+        webhooks: api.runtime.webhook_sender().is_some(),
+        test_seams: api.test_seams,
+        mock_agent: api.runtime.has_conformance_types(),
+        testing: TestingCapabilities {
             mock_providers: &tandem_runtime::MOCK_PROVIDERS,
             test_key_prefix: TEST_PREFIX,
         },
         memory_entry_bytes: Some(tandem_runtime::MAX_ENTRY_BYTES),
-        compaction: tandem_runtime::sources_at_once(limits).map(|sources| Compaction {
+        compaction: tandem_runtime::compaction_batch_size(limits).map(|sources| Compaction {
             max_input_entries: sources,
             max_output_bytes: tandem_runtime::MAX_ENTRY_BYTES,
         }),
@@ -177,6 +178,6 @@ fn document(doors: &Doors) -> Value {
         models,
         tools,
         agents,
-        packs: doors.packs.as_ref(),
+        packs: api.packs.as_ref(),
     })
 }

@@ -1,13 +1,13 @@
 //! `GET /v1/runs/{runId}/events`: the log as a stream, or at once as JSON.
 
-use super::poll::whole_log;
-use crate::api::Shared;
-use crate::at::At;
+use super::poll::poll_page;
+use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
 use crate::follow::Follower;
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::sse::{self, Frame, Show};
+use crate::sse::{self, EventRenderer, Frame};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{Event, Recorded, RunId, Sensitivity, Seq};
-use tandem_runtime::{StoredRun, Unfolded};
+use tandem_record::{Event, RecordedEvent, RunId, Sensitivity, Seq};
+use tandem_runtime::{RunFold, StoredRun};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::stream::{MESSAGE, Modes};
 
@@ -32,44 +32,44 @@ const MAX_BUFFER_MS: u64 = 5_000;
                body = String, content_type = "text/event-stream"))
 )]
 pub(super) async fn stream_events(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run = RunId::from(run);
-    let stored = doors.visible(&caller, &run).await?;
+    let stored = api.load_run(&caller, &run).await?;
     let modes = Modes::parse(params.get("streamMode").unwrap_or("updates"))
         .map_err(|_| Problem::unsupported_stream_mode())?;
     let buffer_ms = params.number("bufferMs", 0..=MAX_BUFFER_MS)?.unwrap_or(0);
-    if wants_json(&headers) {
-        return Ok(Json(whole_log(&doors, &stored, None).await?).into_response());
+    if prefers_json(&headers) {
+        return Ok(Json(poll_page(&api, &stored, None).await?).into_response());
     }
-    let guard = doors.open_stream(&caller, &headers).await?;
+    let guard = api.open_stream(&caller, &headers).await?;
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
     let cursor = last_event_id(&headers, &stored);
     if modes.is_values() {
         // Every state is folded from the start; what the reader has seen is folded unseen.
-        let follower = Follower::new(&doors, &stored, None);
-        let show = Values {
-            run: doors.runtime.unfolded(&stored).await?,
+        let follower = Follower::new(&api, &stored, None);
+        let renderer = ValuesRenderer {
+            run: api.runtime.run_fold(&stored).await?,
             after: cursor,
         };
-        return Ok(sse::stream(guard, follower, show, window));
+        return Ok(sse::stream(guard, follower, renderer, window));
     }
-    let follower = Follower::new(&doors, &stored, cursor);
-    let show = Events {
+    let follower = Follower::new(&api, &stored, cursor);
+    let renderer = EventsRenderer {
         run,
         modes,
-        sensitivity: doors.runtime.sensitivity(&stored).await?,
+        sensitivity: api.runtime.sensitivity(&stored).await?,
         batched: window.is_some(),
     };
-    Ok(sse::stream(guard, follower, show, window))
+    Ok(sse::stream(guard, follower, renderer, window))
 }
 
 /// JSON only for those who ask for it and not for a stream.
-fn wants_json(headers: &HeaderMap) -> bool {
+fn prefers_json(headers: &HeaderMap) -> bool {
     let accepts = |kind: &str| {
         headers
             .get_all(header::ACCEPT)
@@ -95,7 +95,7 @@ fn is_urgent(event: &Event) -> bool {
     event.is_terminal() || matches!(event, Event::NodeSuspended { .. })
 }
 
-struct Events {
+struct EventsRenderer {
     run: RunId,
     modes: Modes,
     sensitivity: Arc<Sensitivity>,
@@ -103,8 +103,8 @@ struct Events {
     batched: bool,
 }
 
-impl Show for Events {
-    fn show(&mut self, recorded: &Recorded) -> Option<Frame> {
+impl EventRenderer for EventsRenderer {
+    fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame> {
         if !self.modes.shows(&recorded.event) {
             return None;
         }
@@ -127,13 +127,13 @@ impl Show for Events {
     }
 }
 
-struct Values {
-    run: Unfolded,
+struct ValuesRenderer {
+    run: RunFold,
     /// What the reader has seen; a snapshot of that place comes first.
     after: Option<Seq>,
 }
 
-impl Values {
+impl ValuesRenderer {
     fn snapshot(&self) -> Value {
         let extras = SnapshotExtras {
             children: Vec::new(),
@@ -145,8 +145,8 @@ impl Values {
     }
 }
 
-impl Show for Values {
-    fn show(&mut self, recorded: &Recorded) -> Option<Frame> {
+impl EventRenderer for ValuesRenderer {
+    fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame> {
         self.run.0.evolve(recorded);
         let seq = Some(recorded.seq);
         let shown =

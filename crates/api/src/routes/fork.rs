@@ -1,11 +1,11 @@
 //! `POST /v1/runs/{runId}:fork`.
 
 use super::mock_provider;
-use crate::api::Shared;
-use crate::at::At;
+use crate::api::SharedState;
 use crate::body::{present, present_object};
 use crate::caller::{Caller, RunsCreate};
-use crate::mutation::{Begun, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::trace::Trace;
 use axum::Extension;
@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ForkRun)]
-pub(crate) struct Asked {
+pub(crate) struct ForkRunRequest {
     /// `replay` with what was recorded, or `branch` for real.
     #[serde(default)]
     mode: Option<String>,
@@ -51,35 +51,35 @@ pub(crate) struct Overlay {
 #[utoipa::path(
     post, path = "/v1/runs/{runId}:fork", tag = "runs", operation_id = "forkRun",
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    request_body = Asked,
+    request_body = ForkRunRequest,
     responses((status = 201, description = "The fork exists", body = Value))
 )]
 pub(super) async fn fork(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCreate>,
     Extension(trace): Extension<Trace>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     if !caller.scopes.contains(Scope::RunsRead) {
         return Err(Problem::scope_missing(Scope::RunsRead));
     }
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let asked: Asked = request.json()?;
-    let mut asked = asked.into_request(&caller, &trace)?;
-    let configurable = asked.overlay.configurable.as_mut();
-    mock_provider::admit(&doors.runtime, &caller, configurable)?;
+    let requested: ForkRunRequest = request.json()?;
+    let mut requested = requested.into_request(&caller, &trace)?;
+    let configurable = requested.overlay.configurable.as_mut();
+    mock_provider::admit(&api.runtime, &caller, configurable)?;
     // One past retention is still known here, to be refused by name.
-    let source = doors.known(&caller, &RunId::from(run)).await?;
-    ticket.fork(&doors, &caller, source, asked).await
+    let source = api.load_run_or_expired(&caller, &RunId::from(run)).await?;
+    ticket.fork(&api, &caller, source, requested).await
 }
 
-impl Asked {
+impl ForkRunRequest {
     /// A fork with its source's options.
-    pub(crate) fn plain(mode: &str, from_seq: Value) -> Self {
+    pub(crate) fn without_overlay(mode: &str, from_seq: Value) -> Self {
         Self {
             mode: Some(mode.to_owned()),
             from_seq: Some(from_seq),
@@ -107,7 +107,7 @@ impl Asked {
             (None | Some(Value::Null), ForkMode::Branch) => {
                 return Err(Problem::invalid("/fromSeq", "is needed for a branch"));
             }
-            (Some(value), _) => whole(value).ok_or_else(|| {
+            (Some(value), _) => parse_seq(value).ok_or_else(|| {
                 Problem::invalid("/fromSeq", "must be a whole number of at least 0")
             })?,
         };
@@ -135,7 +135,7 @@ impl Asked {
 }
 
 /// A number beyond those that are counted is beyond every log.
-fn whole(value: &Value) -> Option<u64> {
+fn parse_seq(value: &Value) -> Option<u64> {
     let beyond = |n: &f64| *n >= u64::MAX as f64;
     let beyond = || value.as_f64().filter(beyond).map(|_| u64::MAX);
     value.as_u64().or_else(beyond)

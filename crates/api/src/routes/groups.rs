@@ -1,13 +1,13 @@
 //! Groups of approvers of the caller's tenant. A member is a principal, `role:<role>` or
 //! `group:<group>`; who belongs is looked up when somebody decides, so a change holds at once.
 
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Groups, RunsRead};
-use crate::mutation::{Begun, Mutation};
+use crate::detached_request::run_to_completion;
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
-use crate::to_the_end::to_the_end;
+use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -26,7 +26,7 @@ const MAX_MEMBER_CHARS: usize = 256;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Group)]
-pub(super) struct Wanted {
+pub(super) struct GroupRequest {
     /// Principals, `role:<role>` or `group:<group>`.
     members: Vec<String>,
 }
@@ -36,11 +36,11 @@ pub(super) struct Wanted {
     responses((status = 200, description = "Groups of the tenant, by name", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
 ) -> Result<Json<Value>, Problem> {
-    let groups = doors.runtime.groups(&caller.tenant).await?;
-    let groups: Vec<Value> = groups.iter().map(shown).collect();
+    let groups = api.runtime.groups(&caller.tenant).await?;
+    let groups: Vec<Value> = groups.iter().map(to_json).collect();
     Ok(Json(json!({"groups": groups})))
 }
 
@@ -50,37 +50,37 @@ pub(super) async fn list(
     responses((status = 200, description = "The group and its members as written", body = Value))
 )]
 pub(super) async fn read(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(name): At<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let found = find(&doors, &caller, &name).await?;
+    let found = find(&api, &caller, &name).await?;
     let group = found.ok_or_else(|| Problem::not_found("group"))?;
-    Ok(Json(shown(&group)))
+    Ok(Json(to_json(&group)))
 }
 
 #[utoipa::path(
     put, path = "/v1/host/tandem/groups/{name}", tag = "people", operation_id = "putGroup",
-    params(("name" = String, Path)), request_body = Wanted,
+    params(("name" = String, Path)), request_body = GroupRequest,
     responses((status = 201, description = "New", body = Value),
               (status = 200, description = "Changed", body = Value))
 )]
 pub(super) async fn put(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Groups>,
-    At(name): At<String>,
+    PathParams(name): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    whole_tenant(&caller)?;
-    let Wanted { members } = request.json()?;
+    check_not_workspace_bound(&caller)?;
+    let GroupRequest { members } = request.json()?;
     check(&name, &members)?;
-    let before = doors.runtime.groups(&caller.tenant).await?;
-    let known = before.iter().any(|group| group.name == name);
-    if !known && before.len() >= MAX_GROUPS {
+    let before = api.runtime.groups(&caller.tenant).await?;
+    let exists = before.iter().any(|group| group.name == name);
+    if !exists && before.len() >= MAX_GROUPS {
         let message = format!("would be one of more than {MAX_GROUPS} groups");
         return Err(Problem::invalid("name", message));
     }
@@ -88,17 +88,17 @@ pub(super) async fn put(
         tenant: caller.tenant.clone(),
         name,
         members,
-        changed_at: doors.now(),
+        changed_at: api.now(),
     };
-    let body = shown(&group);
-    let runtime = doors.runtime_of(&caller);
-    to_the_end(async move { runtime.put_group(group).await }).await?;
-    let said = if known {
-        Said::ok(body)
+    let body = to_json(&group);
+    let runtime = api.runtime_of(&caller);
+    run_to_completion(async move { runtime.put_group(group).await }).await?;
+    let response = if exists {
+        ApiResponse::ok(body)
     } else {
-        Said::created(body)
+        ApiResponse::created(body)
     };
-    ticket.done(&doors, said).await
+    ticket.complete(&api, response).await
 }
 
 #[utoipa::path(
@@ -107,26 +107,26 @@ pub(super) async fn put(
     responses((status = 204, description = "Nobody belongs to it any more"))
 )]
 pub(super) async fn delete(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Groups>,
-    At(name): At<String>,
+    PathParams(name): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    whole_tenant(&caller)?;
-    if find(&doors, &caller, &name).await?.is_none() {
+    check_not_workspace_bound(&caller)?;
+    if find(&api, &caller, &name).await?.is_none() {
         return Err(Problem::not_found("group"));
     }
-    let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
-    to_the_end(async move { runtime.drop_group(&tenant, &name).await }).await?;
-    ticket.done(&doors, Said::nothing()).await
+    let (runtime, tenant) = (api.runtime_of(&caller), caller.tenant.clone());
+    run_to_completion(async move { runtime.drop_group(&tenant, &name).await }).await?;
+    ticket.complete(&api, ApiResponse::no_content()).await
 }
 
 /// Groups hold for every workspace, so a key bound to one does not change them.
-pub(super) fn whole_tenant(caller: &Identity) -> Result<(), Problem> {
+pub(super) fn check_not_workspace_bound(caller: &Identity) -> Result<(), Problem> {
     if caller.workspace.is_some() {
         let message = "Groups and others' delegations hold for the whole tenant.";
         return Err(Problem::forbidden(message));
@@ -161,15 +161,15 @@ fn check(name: &str, members: &[String]) -> Result<(), Problem> {
 }
 
 async fn find(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
     name: &str,
 ) -> Result<Option<GroupRecord>, Problem> {
-    let groups = doors.runtime.groups(&caller.tenant).await?;
+    let groups = api.runtime.groups(&caller.tenant).await?;
     Ok(groups.into_iter().find(|group| group.name == name))
 }
 
-fn shown(group: &GroupRecord) -> Value {
+fn to_json(group: &GroupRecord) -> Value {
     json!({
         "name": group.name,
         "members": group.members,

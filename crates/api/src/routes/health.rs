@@ -1,7 +1,7 @@
 //! Whether the process lives, whether it can work, and how it fares. Without credentials: a probe
 //! has none, and nothing here is about anybody. Expose `/metrics` only where the operator listens.
 
-use crate::api::Shared;
+use crate::api::SharedState;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -22,11 +22,11 @@ pub(super) async fn alive() -> Json<Value> {
     responses((status = 200, description = "The store takes writes and timers fire in time", body = Value),
               (status = 503, description = "It cannot work; the message says why", body = Value))
 )]
-pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Problem> {
-    if *doors.stopping.borrow() {
+pub(super) async fn ready(State(api): State<SharedState>) -> Result<Json<Value>, Problem> {
+    if *api.stopping.borrow() {
         return Err(Problem::busy());
     }
-    if let Err(reason) = doors.runtime.readiness().await {
+    if let Err(reason) = api.runtime.readiness().await {
         return Err(Problem::not_ready(&reason));
     }
     Ok(Json(json!({"status": "ready"})))
@@ -37,9 +37,9 @@ pub(super) async fn ready(State(doors): State<Shared>) -> Result<Json<Value>, Pr
     responses((status = 200, description = "Metrics as Prometheus text", body = String,
                content_type = "application/openmetrics-text"))
 )]
-pub(super) async fn metrics(State(doors): State<Shared>) -> Result<Response, Problem> {
+pub(super) async fn metrics(State(api): State<SharedState>) -> Result<Response, Problem> {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let headers = [(header::CONTENT_TYPE, content_type)];
-    let text = doors.metrics.text(&doors.runtime).await?;
+    let text = api.metrics.text(&api.runtime).await?;
     Ok((headers, text).into_response())
 }

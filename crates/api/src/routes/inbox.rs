@@ -1,13 +1,13 @@
 //! The inbox: every open question of the tenant's runs, and deciding one by its id.
 
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
-use crate::deciding::{Given, decide};
-use crate::mutation::{Begun, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation};
 use crate::paging::{cursor, page};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
+use crate::resolve_interrupt::{SubmittedAnswer, decide};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -19,7 +19,7 @@ use tandem_runtime::{InterruptFilter, InterruptRow};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
-const KNOWN: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
+const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
 
 #[utoipa::path(
     get, path = "/v1/host/tandem/interrupts", tag = "interrupts", operation_id = "listInterrupts",
@@ -29,11 +29,11 @@ const KNOWN: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "curs
     responses((status = 200, description = "Questions, newest first", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    params.only(&KNOWN)?;
+    params.only(&PARAMETERS)?;
     let open = match params.get("status") {
         None | Some("open") => Some(true),
         Some("closed") => Some(false),
@@ -51,7 +51,7 @@ pub(super) async fn list(
         run: params.get("runId").map(RunId::new),
         workspace: caller.workspace.clone(),
     };
-    let listing = doors
+    let listing = api
         .runtime
         .questions(&caller.tenant, &filter, &page)
         .await?;
@@ -69,11 +69,11 @@ pub(super) async fn list(
     responses((status = 200, description = "One question, open or closed", body = Value))
 )]
 pub(super) async fn read(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(item(&find_question(&doors, &caller, id).await?)))
+    Ok(Json(item(&find_interrupt(&api, &caller, id).await?)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -95,61 +95,61 @@ struct Decision {
     responses((status = 200, description = "Decided, or a vote counted", body = Value))
 )]
 pub(super) async fn resolve(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let decision: Decision = request.json()?;
-    let row = find_question(&doors, &caller, id).await?;
+    let row = find_interrupt(&api, &caller, id).await?;
     let digest = decision.digest.as_deref();
-    let (run, given) = answering(row, digest, decision.resume_value, decision.acting_for)?;
-    decide(&doors, ticket, &caller, run, given).await
+    let (run, submitted) = prepare_answer(row, digest, decision.resume_value, decision.acting_for)?;
+    decide(&api, ticket, &caller, run, submitted).await
 }
 
 /// An answer to a question, if it still is what its decider saw.
-pub(crate) fn answering(
+pub(crate) fn prepare_answer(
     row: InterruptRow,
     digest: Option<&str>,
     value: Value,
     acting_for: Option<String>,
-) -> Result<(RunId, Given), Problem> {
+) -> Result<(RunId, SubmittedAnswer), Problem> {
     if row.closed.is_none() && digest.is_some() {
-        let shown = shown(&row);
+        let shown = question_body(&row);
         let asked = shown["digest"].as_str().unwrap_or_default();
         if digest != Some(asked) {
             return Err(Problem::artifact_changed(asked));
         }
     }
-    let given = Given {
+    let submitted = SubmittedAnswer {
         node: row.node,
         interrupt: Some(row.interrupt),
         value,
         acting_for: acting_for.map(Principal::from),
     };
-    Ok((row.run_id, given))
+    Ok((row.run_id, submitted))
 }
 
 /// A question of a run this caller may see.
-pub(crate) async fn find_question(
-    doors: &Doors,
+pub(crate) async fn find_interrupt(
+    api: &ApiState,
     caller: &Identity,
     id: String,
 ) -> Result<InterruptRow, Problem> {
-    doors.known_question(caller, &InterruptId::from(id)).await
+    api.load_interrupt(caller, &InterruptId::from(id)).await
 }
 
 /// What the row keeps of what was shown.
-pub(crate) fn shown(row: &InterruptRow) -> Value {
+pub(crate) fn question_body(row: &InterruptRow) -> Value {
     serde_json::from_str(&row.body).unwrap_or_default()
 }
 
 fn item(row: &InterruptRow) -> Value {
-    let shown = shown(row);
+    let shown = question_body(row);
     let data = &shown["data"];
     let mut item = json!({
         "interruptId": row.interrupt,

@@ -1,11 +1,11 @@
 //! Answering a question of a run, by the node that asks.
 
-use crate::api::Shared;
-use crate::at::At;
+use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
-use crate::deciding::{Given, decide};
-use crate::mutation::{Begun, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
+use crate::resolve_interrupt::{SubmittedAnswer, decide};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -30,23 +30,23 @@ pub(super) struct Answer {
     responses((status = 200, description = "Decided, or a vote counted", body = Value))
 )]
 pub(super) async fn resolve_at_node(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
-    At((run, node)): At<(String, String)>,
+    PathParams((run, node)): PathParams<(String, String)>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let answer: Answer = request.json()?;
     let run = RunId::from(run);
-    doors.visible(&caller, &run).await?;
-    let given = Given {
+    api.load_run(&caller, &run).await?;
+    let submitted = SubmittedAnswer {
         node: NodeId::from(node),
         interrupt: None,
         value: answer.resume_value,
         acting_for: answer.acting_for.map(Principal::from),
     };
-    decide(&doors, ticket, &caller, run, given).await
+    decide(&api, ticket, &caller, run, submitted).await
 }

@@ -5,20 +5,21 @@
 //! revoked. Nobody hands out more than they hold, nor takes away what is above them: `access` says
 //! what that means.
 
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Keys};
-use crate::mutation::{Begun, Mutation};
+use crate::detached_request::run_to_completion;
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
-use crate::to_the_end::to_the_end;
+use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::{
-    Identity, KeyRecord, NewKey, Scope, Secret, end_of_made, may_make, may_revoke, may_rotate,
+    Identity, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key, may_create_key, may_revoke_key,
+    may_rotate_key,
 };
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
@@ -29,7 +30,7 @@ const MAX_NAME_CHARS: usize = 128;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewKey)]
-pub(super) struct Wanted {
+pub(super) struct KeyRequest {
     name: String,
     scopes: Vec<String>,
     #[serde(default)]
@@ -61,20 +62,21 @@ pub(super) struct Rotation {
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/keys", tag = "keys", operation_id = "createKey",
-    request_body = Wanted,
+    request_body = KeyRequest,
     description = "Makes a key. The secret is in this answer and nowhere else, so an \
                    Idempotency-Key is not honoured here: a repeated request makes another key.",
     responses((status = 201, description = "The key and its secret", body = Value))
 )]
 pub(super) async fn create(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Keys>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let wanted: Wanted = request.json()?;
-    let new = wanted.into_key(&caller)?;
-    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
-    let (record, secret) = to_the_end(async move { keyring.mint(new, &by, now).await }).await?;
+    let requested: KeyRequest = request.json()?;
+    let new = requested.into_key(&caller)?;
+    let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
+    let (record, secret) =
+        run_to_completion(async move { keyring.mint(new, &by, now).await }).await?;
     Ok(with_secret(&record, &secret).into_response())
 }
 
@@ -83,13 +85,13 @@ pub(super) async fn create(
     responses((status = 200, description = "Keys of the tenant, oldest first, without secrets", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Keys>,
 ) -> Result<Json<Value>, Problem> {
-    let keys: Vec<Value> = reachable(&doors, &caller)
+    let keys: Vec<Value> = visible_keys(&api, &caller)
         .await?
         .iter()
-        .map(shown)
+        .map(to_json)
         .collect();
     Ok(Json(json!({"keys": keys})))
 }
@@ -100,11 +102,11 @@ pub(super) async fn list(
     responses((status = 200, description = "The key, without its secret", body = Value))
 )]
 pub(super) async fn read(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Keys>,
-    At(key): At<String>,
+    PathParams(key): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(shown(&find(&doors, &caller, &key).await?)))
+    Ok(Json(to_json(&find(&api, &caller, &key).await?)))
 }
 
 #[utoipa::path(
@@ -115,29 +117,29 @@ pub(super) async fn read(
     responses((status = 204, description = "Revoked; sessions opened with it have ended"))
 )]
 pub(super) async fn revoke(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Keys>,
-    At(key): At<String>,
+    PathParams(key): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let record = find(&doors, &caller, &key).await?;
-    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
+    let record = find(&api, &caller, &key).await?;
+    let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
     let protected = keyring.protected(&record.tenant, now).await?;
-    may_revoke(&caller, &record, protected.as_ref())?;
+    may_revoke_key(&caller, &record, protected.as_ref())?;
     let id = record.key_id;
-    let (sessions, codes) = (doors.sessions.clone(), doors.codes.clone());
-    to_the_end(async move {
+    let (sessions, codes) = (api.sessions.clone(), api.codes.clone());
+    run_to_completion(async move {
         let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
-        codes.forget_key(&id);
-        sessions.close_of_key(&id);
+        codes.remove_key(&id);
+        sessions.close_for_key(&id);
         revoked
     })
     .await?;
-    ticket.done(&doors, Said::nothing()).await
+    ticket.complete(&api, ApiResponse::no_content()).await
 }
 
 #[utoipa::path(
@@ -148,19 +150,19 @@ pub(super) async fn revoke(
     responses((status = 201, description = "The new key and its secret", body = Value))
 )]
 pub(super) async fn rotate(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Keys>,
-    At(key): At<String>,
+    PathParams(key): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let Rotation { expires_at } = request.optional_json()?;
-    let expires_at = expires_at.as_deref().map(instant).transpose()?;
-    let record = find(&doors, &caller, &key).await?;
+    let expires_at = expires_at.as_deref().map(parse_time).transpose()?;
+    let record = find(&api, &caller, &key).await?;
     // The answer holds a working secret of that key's powers.
-    may_rotate(&caller, &record)?;
-    let expires_at = end_of_made(&caller, expires_at)?;
-    let (keyring, by, now) = (doors.keyring.clone(), caller.actor(), doors.now());
-    let (record, secret) = to_the_end(async move {
+    may_rotate_key(&caller, &record)?;
+    let expires_at = expiry_of_new_key(&caller, expires_at)?;
+    let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
+    let (record, secret) = run_to_completion(async move {
         let (tenant, id) = (&record.tenant, &record.key_id);
         keyring.rotate(tenant, id, expires_at, &by, now).await
     })
@@ -168,12 +170,12 @@ pub(super) async fn rotate(
     Ok(with_secret(&record, &secret).into_response())
 }
 
-impl Wanted {
+impl KeyRequest {
     fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
         }
-        let home = caller.home();
+        let home = caller.key_tenant();
         if self.tenant.as_ref().is_some_and(|t| t != home.as_str()) {
             return Err(Problem::tenant_membership_required());
         }
@@ -189,7 +191,7 @@ impl Wanted {
             scopes.push(scope);
         }
         let workspace = self.workspace.map(WorkspaceId::from);
-        let asked = self.expires_at.as_deref().map(instant).transpose()?;
+        let asked = self.expires_at.as_deref().map(parse_time).transpose()?;
         let new = NewKey {
             name: self.name,
             tenant: home,
@@ -197,17 +199,17 @@ impl Wanted {
             principal: self.principal.map(Principal::from),
             scopes: scopes.into_iter().collect(),
             roles: self.roles,
-            expires_at: end_of_made(caller, asked)?,
+            expires_at: expiry_of_new_key(caller, asked)?,
             test: self.test,
         };
-        may_make(caller, &new)?;
+        may_create_key(caller, &new)?;
         Ok(new)
     }
 }
 
 /// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.
-async fn reachable(doors: &Doors, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
-    let mut keys = doors.keyring.list(Some(&caller.home())).await?;
+async fn visible_keys(api: &ApiState, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
+    let mut keys = api.keyring.list(Some(&caller.key_tenant())).await?;
     if caller.test_key {
         keys.retain(|key| Identity::of_key(key).test_key);
     }
@@ -217,27 +219,27 @@ async fn reachable(doors: &Doors, caller: &Identity) -> Result<Vec<KeyRecord>, P
     Ok(keys)
 }
 
-async fn find(doors: &Doors, caller: &Identity, key_id: &str) -> Result<KeyRecord, Problem> {
-    let found = reachable(doors, caller)
+async fn find(api: &ApiState, caller: &Identity, key_id: &str) -> Result<KeyRecord, Problem> {
+    let found = visible_keys(api, caller)
         .await?
         .into_iter()
         .find(|key| key.key_id == key_id);
     found.ok_or_else(|| Problem::not_found("key"))
 }
 
-fn instant(text: &str) -> Result<Timestamp, Problem> {
+fn parse_time(text: &str) -> Result<Timestamp, Problem> {
     let parsed = text.parse::<jiff::Timestamp>();
     let at = parsed.map_err(|_| Problem::invalid("/expiresAt", "must be an RFC 3339 time"))?;
     Ok(Timestamp(at.as_millisecond()))
 }
 
-fn with_secret(record: &KeyRecord, secret: &Secret) -> Said {
-    let mut body = shown(record);
+fn with_secret(record: &KeyRecord, secret: &Secret) -> ApiResponse {
+    let mut body = to_json(record);
     body["secret"] = json!(secret.expose());
-    Said::created(body)
+    ApiResponse::created(body)
 }
 
-fn shown(record: &KeyRecord) -> Value {
+fn to_json(record: &KeyRecord) -> Value {
     json!({
         "keyId": record.key_id,
         "name": record.name,

@@ -4,11 +4,11 @@
 //! expired, intent, then whatever the engine has against the answer.
 
 use super::interrupts::Answer;
-use crate::api::{Doors, Shared};
-use crate::at::At;
-use crate::deciding::{Given, decide_by_link};
-use crate::mutation::{Begun, Mutation};
+use crate::api::{ApiState, SharedState};
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
+use crate::resolve_interrupt::{SubmittedAnswer, decide_by_link};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
 use tandem_record::{InterruptView, Partition, RunId, Timestamp};
 use tandem_runtime::InterruptRow;
-use tandem_wire::v1::project::Link;
-use tandem_wire::v1::question::asked;
+use tandem_wire::v1::interrupt::public_data;
+use tandem_wire::v1::project::SignedLink;
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -26,17 +26,17 @@ use tandem_wire::v1::time::rfc3339;
     responses((status = 200, description = "The open question", body = Value))
 )]
 pub(super) async fn inspect(
-    State(doors): State<Shared>,
-    At(token): At<String>,
+    State(api): State<SharedState>,
+    PathParams(token): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let (claims, row) = known(&doors, &token).await?;
-    check_open(&doors, &claims, &row)?;
+    let (claims, row) = find_linked_interrupt(&api, &token).await?;
+    check_open(&api, &claims, &row)?;
     let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let mut body = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
         "key": shown["key"],
-        "data": asked(&row.kind, &shown["data"]),
+        "data": public_data(&row.kind, &shown["data"]),
         "digest": shown["digest"],
         "requestedAt": rfc3339(row.created_at),
         "expiresAt": rfc3339(claims.expires_at),
@@ -58,22 +58,22 @@ pub(super) async fn inspect(
     responses((status = 200, description = "Decided, or a vote counted", body = Value))
 )]
 pub(super) async fn answer(
-    State(doors): State<Shared>,
-    At(token): At<String>,
+    State(api): State<SharedState>,
+    PathParams(token): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let (claims, row) = known(&doors, &token).await?;
+    let (claims, row) = find_linked_interrupt(&api, &token).await?;
     // The link is the credential, and its question's workspace the one keys are kept for. An answer
     // given before comes first: by now the question is decided.
     let of = Partition {
         tenant: row.tenant.clone(),
         workspace: row.workspace.clone(),
     };
-    let ticket = match request.begin_for(&doors, &of).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin_for(&api, &of).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    check_open(&doors, &claims, &row)?;
+    check_open(&api, &claims, &row)?;
     if claims.intent != LinkIntent::Resolve {
         return Err(Problem::forbidden("This link may look, but not decide."));
     }
@@ -81,24 +81,27 @@ pub(super) async fn answer(
     if answer.acting_for.is_some() {
         return Err(Problem::invalid("/actingFor", "a link acts for nobody"));
     }
-    let given = Given {
+    let submitted = SubmittedAnswer {
         node: row.node,
         interrupt: Some(row.interrupt),
         value: answer.resume_value,
         acting_for: None,
     };
-    decide_by_link(&doors, ticket, of, row.run_id, given).await
+    decide_by_link(&api, ticket, of, row.run_id, submitted).await
 }
 
 /// The question a token stands for.
-async fn known(doors: &Doors, token: &str) -> Result<(LinkClaims, InterruptRow), Problem> {
-    let claims = doors
+async fn find_linked_interrupt(
+    api: &ApiState,
+    token: &str,
+) -> Result<(LinkClaims, InterruptRow), Problem> {
+    let claims = api
         .links
         .verify(token)
         .ok_or_else(Problem::interrupt_not_found)?;
-    let run = doors.runtime.find_any_run(&claims.run_id).await?;
+    let run = api.runtime.find_any_run(&claims.run_id).await?;
     let run = run.ok_or_else(Problem::interrupt_not_found)?;
-    let found = doors
+    let found = api
         .runtime
         .question(&run.row.tenant, &claims.interrupt_id)
         .await?;
@@ -107,25 +110,30 @@ async fn known(doors: &Doors, token: &str) -> Result<(LinkClaims, InterruptRow),
 }
 
 /// A link is dead once its question is, however that came about.
-fn check_open(doors: &Doors, claims: &LinkClaims, row: &InterruptRow) -> Result<(), Problem> {
+fn check_open(api: &ApiState, claims: &LinkClaims, row: &InterruptRow) -> Result<(), Problem> {
     if let Some(outcome) = &row.closed {
         let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
         let by = shown["decidedBy"].as_str();
         let at = Timestamp(shown["decidedAt"].as_i64().unwrap_or_default());
         return Err(Problem::already_resolved(outcome, by, at));
     }
-    if doors.now() >= claims.expires_at {
+    if api.now() >= claims.expires_at {
         return Err(Problem::link_expired());
     }
     Ok(())
 }
 
 /// A link to the question a run waits for. A reader who may not answer gets one that only shows.
-pub(crate) fn link(doors: &Doors, caller: &Identity, run: &RunId, open: &InterruptView) -> Link {
-    let intent = LinkIntent::of(caller.may(Scope::ApprovalsRespond).is_ok());
-    let claims = LinkClaims::to(run, open, intent, doors.now());
-    Link {
-        token: doors.links.sign(&claims),
+pub(crate) fn link(
+    api: &ApiState,
+    caller: &Identity,
+    run: &RunId,
+    open: &InterruptView,
+) -> SignedLink {
+    let intent = LinkIntent::of(caller.require_scope(Scope::ApprovalsRespond).is_ok());
+    let claims = LinkClaims::for_interrupt(run, open, intent, api.now());
+    SignedLink {
+        token: api.links.sign(&claims),
         expires_at: claims.expires_at,
     }
 }

@@ -1,6 +1,6 @@
 //! Listing runs, newest first.
 
-use crate::api::{Doors, Shared};
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::paging::{cursor, page};
 use crate::params::Params;
@@ -13,7 +13,7 @@ use tandem_record::{RunId, RunStatus, WorkflowId};
 use tandem_runtime::{RunFilter, RunRow};
 use tandem_wire::v1::time::rfc3339;
 
-const KNOWN: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "cursor"];
+const PARAMETERS: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "cursor"];
 
 #[utoipa::path(
     get, path = "/v1/runs", tag = "runs", operation_id = "listRuns",
@@ -23,11 +23,11 @@ const KNOWN: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "curso
     responses((status = 200, description = "Runs, newest first", body = Value))
 )]
 pub(super) async fn list_runs(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    listing(&doors, &caller, &params).await
+    listing(&api, &caller, &params).await
 }
 
 #[utoipa::path(
@@ -38,19 +38,19 @@ pub(super) async fn list_runs(
     responses((status = 200, description = "The same as `GET /v1/runs`", body = Value))
 )]
 pub(super) async fn list_runs_of_host(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    listing(&doors, &caller, &params).await
+    listing(&api, &caller, &params).await
 }
 
 async fn listing(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
     params: &Params,
 ) -> Result<Json<Value>, Problem> {
-    params.only(&KNOWN)?;
+    params.only(&PARAMETERS)?;
     let status = match params.get("status") {
         Some(text) => Some(RunStatus::parse(text).ok_or_else(|| {
             let known: Vec<&str> = RunStatus::ALL.iter().map(|s| s.as_str()).collect();
@@ -65,7 +65,7 @@ async fn listing(
         parent: params.get("parentRunId").map(RunId::new),
         workspace: caller.workspace.clone(),
     };
-    let listing = doors
+    let listing = api
         .runtime
         .list_runs(&caller.tenant, &filter, &page)
         .await?;

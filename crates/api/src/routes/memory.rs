@@ -1,9 +1,9 @@
 //! `GET /v1/host/tandem/runs/{runId}/memory`: what a run knew at one of its events.
 
-use crate::api::Shared;
-use crate::at::At;
+use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -19,23 +19,23 @@ use tandem_wire::v1::time::rfc3339;
     responses((status = 200, description = "Entries, newest first", body = Value))
 )]
 pub(super) async fn read_memory(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    let stored = doors.visible(&caller, &run).await?;
+    let stored = api.load_run(&caller, &run).await?;
     params.only(&["atSeq", "scope"])?;
     let at = params.number("atSeq", 0..=u64::MAX)?.map(Seq);
     if let Some(at) = at.filter(|at| *at > stored.head) {
         return Err(Problem::beyond_end(at, stored.head));
     }
     let scope = params.get("scope");
-    let seen = doors.runtime.remembered(&stored, at, scope).await?;
-    let entries: Vec<Value> = seen.entries.iter().map(entry).collect();
+    let memory = api.runtime.run_memory(&stored, at, scope).await?;
+    let entries: Vec<Value> = memory.entries.iter().map(entry).collect();
     Ok(Json(
-        json!({"runId": run, "atSeq": seen.at, "entries": entries}),
+        json!({"runId": run, "atSeq": memory.at, "entries": entries}),
     ))
 }
 

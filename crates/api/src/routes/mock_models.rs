@@ -1,8 +1,8 @@
 //! The seam through which the conformance suite says what its model will answer. Present only when
 //! the operator opened the test seams, like the model itself.
 
-use crate::api::Shared;
-use crate::body::Closed;
+use crate::api::SharedState;
+use crate::body::ObjectOnly;
 use crate::caller::{Caller, Test};
 use crate::mutation::Mutation;
 use crate::problem::Problem;
@@ -19,25 +19,25 @@ const MAX_NODE_ID_CHARS: usize = 256;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ProgramMockModel)]
-pub(super) struct Told {
+pub(super) struct MockProgramRequest {
     /// Nodes of this name are meant, in every conformance workflow.
     node_id: String,
     /// What they are answered, call by call.
     #[schema(value_type = Vec<Object>)]
-    program: Vec<Closed<MockEntry>>,
+    program: Vec<ObjectOnly<MockEntry>>,
 }
 
 #[utoipa::path(
     post, path = "/v1/host/sample/test/mock-ai/program", tag = "test",
-    operation_id = "programMockModel", request_body = Told,
+    operation_id = "programMockModel", request_body = MockProgramRequest,
     responses((status = 200, description = "The program replaces an earlier one", body = Value))
 )]
 pub(super) async fn program(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     _caller: Caller<Test>,
     request: Mutation,
 ) -> Result<Json<Value>, Problem> {
-    let Told { node_id, program } = request.json()?;
+    let MockProgramRequest { node_id, program } = request.json()?;
     if node_id.is_empty() || node_id.chars().count() > MAX_NODE_ID_CHARS {
         let message = format!("must have 1 to {MAX_NODE_ID_CHARS} characters");
         return Err(Problem::invalid("/nodeId", message));
@@ -46,11 +46,10 @@ pub(super) async fn program(
         let message = format!("must have at most {MAX_PROGRAM} entries");
         return Err(Problem::invalid("/program", message));
     }
-    let program: Vec<MockEntry> = program.into_iter().map(|Closed(entry)| entry).collect();
+    let program: Vec<MockEntry> = program.into_iter().map(|ObjectOnly(entry)| entry).collect();
     let entries = program.len();
     let node = NodeId::new(&node_id);
-    doors
-        .runtime
+    api.runtime
         .program_mock(&node, MockProgram::new(program))
         .await?;
     Ok(Json(json!({"nodeId": node_id, "entries": entries})))

@@ -27,7 +27,7 @@ pub(super) fn admit(
             Err(Problem::unsupported_mock_provider(id))
         }
         _ => {
-            runtime.clean(named);
+            runtime.redact_value(named);
             Ok(())
         }
     }

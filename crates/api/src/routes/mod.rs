@@ -1,7 +1,6 @@
 //! The routes, one file per resource. Each handler is declared once: its annotation is both what
 //! the router matches and what the description of the API says.
 
-mod absent;
 mod ancestry;
 mod artifacts;
 mod audit;
@@ -13,6 +12,8 @@ mod delegations;
 mod diff;
 mod discovery;
 mod events;
+mod external_events;
+mod fallback;
 mod fork;
 mod groups;
 mod health;
@@ -24,7 +25,6 @@ mod list_runs;
 mod memory;
 mod mock_models;
 mod mock_provider;
-mod outside_events;
 mod parent_claim;
 mod parked;
 mod poll;
@@ -36,26 +36,26 @@ mod test_seams;
 mod webhook_log;
 mod webhooks;
 
-use crate::api::Shared;
-use crate::verb::inside;
+use crate::api::SharedState;
+use crate::verb::to_router_path;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use absent::{no_method, no_route};
-pub(crate) use create_run::Asked;
-pub(crate) use diff::Seen;
-pub(crate) use fork::Asked as AskedFork;
-pub(crate) use inbox::{actions, answering, find_question, shown, title};
+pub(crate) use create_run::CreateRunRequest;
+pub(crate) use diff::ProjectedRun;
+pub(crate) use fallback::{no_method, no_route};
+pub(crate) use fork::ForkRunRequest;
+pub(crate) use inbox::{actions, find_interrupt, prepare_answer, question_body, title};
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
-pub(crate) use webhook_log::shown_state;
+pub(crate) use webhook_log::delivery_state_name;
 
 /// Everything described in the API's own description.
-pub(crate) fn described(
-    router: OpenApiRouter<Shared>,
+pub(crate) fn add_documented_routes(
+    router: OpenApiRouter<SharedState>,
     test_seams: bool,
     ancestry: bool,
-) -> OpenApiRouter<Shared> {
+) -> OpenApiRouter<SharedState> {
     let router = router
         .routes(routes!(discovery::discover))
         .routes(routes!(health::alive))
@@ -72,10 +72,10 @@ pub(crate) fn described(
         .routes(routes!(poll::poll_events))
         .routes(routes!(control::cancel))
         .routes(routes!(bulk_cancel::bulk_cancel))
-        .routes(inside(routes!(control::pause)))
-        .routes(inside(routes!(control::resume)))
-        .routes(inside(routes!(fork::fork)))
-        .routes(inside(routes!(diff::diff_runs)))
+        .routes(to_router_path(routes!(control::pause)))
+        .routes(to_router_path(routes!(control::resume)))
+        .routes(to_router_path(routes!(fork::fork)))
+        .routes(to_router_path(routes!(diff::diff_runs)))
         .routes(routes!(memory::read_memory))
         .routes(routes!(storage::read_storage))
         .routes(routes!(parked::list))
@@ -87,21 +87,21 @@ pub(crate) fn described(
         .routes(routes!(links::inspect, links::answer))
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::read))
-        .routes(inside(routes!(inbox::resolve)))
+        .routes(to_router_path(routes!(inbox::resolve)))
         .routes(routes!(receipts::read))
         .routes(routes!(audit::verify))
         .routes(routes!(audit::export))
-        .routes(routes!(outside_events::deliver))
+        .routes(routes!(external_events::deliver))
         .routes(routes!(groups::list))
         .routes(routes!(groups::put, groups::read, groups::delete))
         .routes(routes!(delegations::create, delegations::list))
         .routes(routes!(delegations::delete))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::read, keys::revoke))
-        .routes(inside(routes!(keys::rotate)))
+        .routes(to_router_path(routes!(keys::rotate)))
         .routes(routes!(webhooks::register))
         .routes(routes!(webhooks::unregister))
-        .routes(inside(routes!(webhooks::rotate)))
+        .routes(to_router_path(routes!(webhooks::rotate)))
         .routes(routes!(webhook_log::list))
         .routes(routes!(webhook_log::read))
         .routes(routes!(webhook_log::deliveries))
@@ -121,6 +121,8 @@ pub(crate) fn described(
 }
 
 /// Paths of the protocol this host answers only to say that it does not serve them.
-pub(crate) fn undescribed(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
-    absent::routes(router)
+pub(crate) fn add_undocumented_routes(
+    router: OpenApiRouter<SharedState>,
+) -> OpenApiRouter<SharedState> {
+    fallback::routes(router)
 }

@@ -3,7 +3,7 @@
 //! run goes on without it, an event id that no event may have is refused. A host that does not know
 //! causation across hosts takes no claims.
 
-use crate::api::Doors;
+use crate::api::ApiState;
 use crate::problem::Problem;
 use serde_json::Value;
 use tandem_access::Identity;
@@ -16,21 +16,21 @@ const WELL_KNOWN: &str = "/.well-known/openwop";
 
 /// Reads `metadata.openwop.parent`.
 pub(super) async fn read(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
     metadata: Option<&Object>,
 ) -> Result<Option<ClaimedParent>, Problem> {
     let claim = metadata.and_then(|m| m.get("openwop")?.get("parent"));
-    let Some(claim) = claim.filter(|_| doors.runtime.agent_policy().crosses_hosts()) else {
+    let Some(claim) = claim.filter(|_| api.runtime.agent_policy().crosses_hosts()) else {
         return Ok(None);
     };
     check_event_id(claim)?;
-    let Some(mut parent) = parse(claim, doors.test_seams) else {
+    let Some(mut parent) = parse(claim, api.test_seams) else {
         return Ok(None);
     };
-    if parent.host_id == doors.host.host_id {
+    if parent.host_id == api.host.host_id {
         let run = RunId::from(parent.run_id.clone());
-        if doors.visible(caller, &run).await.is_err() {
+        if api.load_run(caller, &run).await.is_err() {
             return Ok(None);
         }
         parent.well_known_url = None;
@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_claim_is_whole_or_dropped() {
+    fn malformed_parent_claim_is_dropped() {
         let claim = |url: &str| json!({"runId": "run-1", "hostId": "far", "wellKnownUrl": url, "eventId": "run-1:3"});
         let good = "https://far.example/.well-known/openwop";
         let parent = parse(&claim(good), false).expect("a sound claim");

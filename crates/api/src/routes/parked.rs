@@ -1,12 +1,12 @@
 //! Timers and effects that kept failing: shown, and tried again when somebody asks for it.
 
-use crate::api::Shared;
-use crate::at::At;
+use crate::api::SharedState;
 use crate::caller::{Caller, RunsCancel, RunsRead};
-use crate::mutation::{Begun, Mutation};
+use crate::detached_request::run_to_completion;
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
-use crate::to_the_end::to_the_end;
+use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -23,12 +23,12 @@ use tandem_wire::v1::time::rfc3339;
     responses((status = 200, description = "Parked work, at most 500", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
 ) -> Result<Json<Value>, Problem> {
-    whole_tenant(&caller)?;
-    let parked = doors.runtime.parked_work(&caller.tenant).await?;
-    let parked: Vec<Value> = parked.iter().map(shown).collect();
+    check_not_workspace_bound(&caller)?;
+    let parked = api.runtime.parked_work(&caller.tenant).await?;
+    let parked: Vec<Value> = parked.iter().map(to_json).collect();
     Ok(Json(json!({"parked": parked})))
 }
 
@@ -40,26 +40,27 @@ pub(super) async fn list(
     responses((status = 202, description = "How much is tried again", body = Value))
 )]
 pub(super) async fn retry(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
-    At(subject): At<String>,
+    PathParams(subject): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    whole_tenant(&caller)?;
-    let (runtime, tenant) = (doors.runtime_of(&caller), caller.tenant.clone());
+    check_not_workspace_bound(&caller)?;
+    let (runtime, tenant) = (api.runtime_of(&caller), caller.tenant.clone());
     let stream = StreamId::new(&subject);
-    let retried = to_the_end(async move { runtime.retry_parked(&tenant, &stream).await }).await?;
+    let retried =
+        run_to_completion(async move { runtime.retry_parked(&tenant, &stream).await }).await?;
     let retried = retried.ok_or_else(|| Problem::not_found("run or webhook"))?;
-    let said = Said::accepted(json!({"subject": subject, "retried": retried}));
-    ticket.done(&doors, said).await
+    let response = ApiResponse::accepted(json!({"subject": subject, "retried": retried}));
+    ticket.complete(&api, response).await
 }
 
 /// Parked work may belong to any workspace.
-fn whole_tenant(caller: &Identity) -> Result<(), Problem> {
+fn check_not_workspace_bound(caller: &Identity) -> Result<(), Problem> {
     if caller.workspace.is_some() {
         let message = "Parked work is shown to keys that are bound to no workspace.";
         return Err(Problem::forbidden(message));
@@ -67,7 +68,7 @@ fn whole_tenant(caller: &Identity) -> Result<(), Problem> {
     Ok(())
 }
 
-fn shown(work: &ParkedWork) -> Value {
+fn to_json(work: &ParkedWork) -> Value {
     let mut item = json!({
         "subject": work.stream.as_str(),
         "kind": work.kind,

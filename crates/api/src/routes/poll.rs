@@ -4,18 +4,18 @@
 //! its events. A log that is too long for one answer is cut: `isComplete` is false then, and
 //! `lastEventSeq` is where the next page begins.
 
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
-use crate::follow::{PAGE, stopped};
+use crate::follow::{PAGE, wait_until_stopping};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tandem_record::{Recorded, RunId, RunStatus, Seq};
+use tandem_record::{RecordedEvent, RunId, RunStatus, Seq};
 use tandem_runtime::{Fault, PageLimit, StoredRun};
 use tandem_wire::v1::project;
 use tokio::time::Instant;
@@ -32,58 +32,58 @@ const MAX_HOLD_SECONDS: u64 = 60;
     responses((status = 200, description = "What follows the cursor", body = Value))
 )]
 pub(super) async fn poll_events(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    let mut bell = doors.runtime.bell().listen(&run);
-    let mut stored = doors.visible(&caller, &run).await?;
-    let seen = params.number("lastSequence", 0..=u64::MAX)?;
-    let seen = match seen {
-        Some(seen) => Some(seen),
+    let mut bell = api.runtime.bell().listen(&run);
+    let mut stored = api.load_run(&caller, &run).await?;
+    let last_sequence = params.number("lastSequence", 0..=u64::MAX)?;
+    let last_sequence = match last_sequence {
+        Some(last_sequence) => Some(last_sequence),
         None => params.number("since", 0..=u64::MAX)?,
     };
-    let after = seen.map(Seq);
+    let after = last_sequence.map(Seq);
     let hold = params.number("timeout", 1..=MAX_HOLD_SECONDS)?;
     let until = Instant::now() + Duration::from_secs(hold.unwrap_or(DEFAULT_HOLD_SECONDS));
-    let mut stopping = doors.stopping.clone();
+    let mut stopping = api.stopping.clone();
     let nothing_new =
         |stored: &StoredRun| after >= Some(stored.head) && !stored.row.status.is_terminal();
     let mut guard = match nothing_new(&stored) {
-        true => Some(doors.open_stream(&caller, &headers).await?),
+        true => Some(api.open_stream(&caller, &headers).await?),
         false => None,
     };
     while let Some(guard) = guard.as_mut().filter(|_| nothing_new(&stored)) {
         tokio::select! {
-            why = guard.wait() => return Err(why.into()),
+            why = guard.wait_for_end() => return Err(why.into()),
             rung = bell.changed() => {
                 if rung.is_err() {
-                    bell = doors.runtime.bell().listen(&run);
+                    bell = api.runtime.bell().listen(&run);
                 }
             }
             () = tokio::time::sleep_until(until) => break,
-            () = stopped(&mut stopping) => break,
+            () = wait_until_stopping(&mut stopping) => break,
         }
-        if let Some(why) = guard.over() {
+        if let Some(why) = guard.end_reason() {
             return Err(why.into());
         }
-        stored = doors.visible(&caller, &run).await?;
+        stored = api.load_run(&caller, &run).await?;
     }
-    Ok(Json(whole_log(&doors, &stored, after).await?))
+    Ok(Json(poll_page(&api, &stored, after).await?))
 }
 
 /// Everything after the cursor that fits into one answer, in the poll shape.
-pub(super) async fn whole_log(
-    doors: &Doors,
+pub(super) async fn poll_page(
+    api: &ApiState,
     stored: &StoredRun,
     after: Option<Seq>,
 ) -> Result<Value, Fault> {
-    let sensitivity = doors.runtime.sensitivity(stored).await?;
+    let sensitivity = api.runtime.sensitivity(stored).await?;
     let run = &stored.row.run_id;
-    let events = events_up_to(doors, run, after, stored.head).await?;
+    let events = events_up_to(api, run, after, stored.head).await?;
     let last = events.last().map(|recorded| recorded.seq);
     let cut = last.is_some_and(|last| last < stored.head);
     let events: Vec<Value> = events
@@ -107,30 +107,30 @@ pub(super) async fn whole_log(
 }
 
 /// Bytes of a log that are read into one answer, unless one event alone has more.
-const ANSWER_BYTES: usize = 8 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Events after the cursor and not beyond `head`, as far as one answer goes.
 pub(crate) async fn events_up_to(
-    doors: &Doors,
+    api: &ApiState,
     run: &RunId,
     after: Option<Seq>,
     head: Seq,
-) -> Result<Vec<Recorded>, Fault> {
-    let mut events: Vec<Recorded> = Vec::new();
+) -> Result<Vec<RecordedEvent>, Fault> {
+    let mut events: Vec<RecordedEvent> = Vec::new();
     let mut after = after;
-    let mut room = ANSWER_BYTES;
-    while after < Some(head) && room > 0 {
+    let mut budget_bytes = MAX_RESPONSE_BYTES;
+    while after < Some(head) && budget_bytes > 0 {
         let limit = PageLimit {
-            bytes: PAGE.bytes.min(room),
+            bytes: PAGE.bytes.min(budget_bytes),
             ..PAGE
         };
-        let Some(page) = doors.runtime.event_page(run, after, limit).await? else {
+        let Some(page) = api.runtime.event_page(run, after, limit).await? else {
             break;
         };
-        if page.bytes > room && !events.is_empty() {
+        if page.bytes > budget_bytes && !events.is_empty() {
             break;
         }
-        room = room.saturating_sub(page.bytes);
+        budget_bytes = budget_bytes.saturating_sub(page.bytes);
         let Some(last) = page.events.last() else {
             break;
         };

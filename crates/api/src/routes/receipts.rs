@@ -1,9 +1,9 @@
 //! Decision receipts: proof of who decided what, to be kept and checked without this host.
 
 use super::inbox;
-use crate::api::Shared;
-use crate::at::At;
+use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -17,12 +17,15 @@ use serde_json::Value;
     responses((status = 200, description = "The receipt", body = Value))
 )]
 pub(super) async fn read(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = inbox::find_question(&doors, &caller, id).await?;
-    let receipt = doors.notary.receipt(&row.tenant, &row.interrupt).await?;
+    let row = inbox::find_interrupt(&api, &caller, id).await?;
+    let receipt = api
+        .audit_signer
+        .receipt(&row.tenant, &row.interrupt)
+        .await?;
     receipt
         .map(Json)
         .ok_or_else(|| Problem::not_found("receipt"))

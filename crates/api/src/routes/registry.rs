@@ -5,14 +5,14 @@
 //! only. Putting the same document twice changes nothing, so an answer kept after the deed is safe to
 //! lose.
 
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, ManifestRead, Workflows};
-use crate::mutation::{Begun, Mutation, Ticket};
+use crate::detached_request::run_to_completion;
+use crate::mutation::{IdempotencyCheck, Mutation, Ticket};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
-use crate::to_the_end::to_the_end;
+use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -20,7 +20,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{Partition, WorkflowId, WorkspaceId};
-use tandem_runtime::{ChildReference, ConformanceTypes, Permissions, Registered, Registration};
+use tandem_runtime::{
+    ChildReference, ConformanceTypes, Permissions, RegisteredWorkflow, Registration,
+};
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -29,12 +31,12 @@ use tandem_wire::v1::time::rfc3339;
     responses((status = 200, description = "The workflow definition", body = Value))
 )]
 pub(super) async fn read(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ManifestRead>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
 ) -> Result<Response, Problem> {
-    definition(&doors, &owner(&caller, &params)?, id).await
+    definition(&api, &owner(&caller, &params)?, id).await
 }
 
 #[utoipa::path(
@@ -44,12 +46,12 @@ pub(super) async fn read(
     responses((status = 200, description = "The workflow definition", body = Value))
 )]
 pub(super) async fn read_own(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ManifestRead>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
 ) -> Result<Response, Problem> {
-    definition(&doors, &owner(&caller, &params)?, id).await
+    definition(&api, &owner(&caller, &params)?, id).await
 }
 
 /// Whose documents are meant: the caller's. A key bound to no workspace may name one with `workspace`.
@@ -67,8 +69,8 @@ fn owner(caller: &Identity, params: &Params) -> Result<Partition, Problem> {
     Ok(owner)
 }
 
-async fn definition(doors: &Doors, owner: &Partition, id: String) -> Result<Response, Problem> {
-    let found = doors.runtime.workflow(owner, &WorkflowId::from(id)).await?;
+async fn definition(api: &ApiState, owner: &Partition, id: String) -> Result<Response, Problem> {
+    let found = api.runtime.workflow(owner, &WorkflowId::from(id)).await?;
     let registered = found.ok_or_else(Problem::workflow_not_found)?;
     let headers = [(header::CONTENT_TYPE, "application/json")];
     Ok((headers, registered.document.to_string()).into_response())
@@ -81,19 +83,19 @@ async fn definition(doors: &Doors, owner: &Partition, id: String) -> Result<Resp
     responses((status = 200, description = "Workflows by id", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<ManifestRead>,
 ) -> Result<Json<Value>, Problem> {
-    let mut registered = doors.runtime.workflows(&caller.partition()).await?;
+    let mut registered = api.runtime.workflows(&caller.partition()).await?;
     if caller.workspace.is_none() {
-        let theirs = doors.runtime.workflows_of_workspaces(&caller.tenant);
+        let theirs = api.runtime.workflows_of_workspaces(&caller.tenant);
         registered.extend(theirs.await?);
     }
     let rows: Vec<Value> = registered.iter().map(row).collect();
     Ok(Json(json!({"workflows": rows})))
 }
 
-fn row(registered: &Registered) -> Value {
+fn row(registered: &RegisteredWorkflow) -> Value {
     // Stored documents were checked, so they parse; a row without a name is better than no list.
     let document: Value = serde_json::from_str(&registered.document).unwrap_or_default();
     let mut row = json!({
@@ -118,23 +120,23 @@ fn row(registered: &Registered) -> Value {
               (status = 200, description = "Changed, or the same as before", body = Value))
 )]
 pub(super) async fn put(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Workflows>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let owner = owner(&caller, &params)?;
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let document: Value = request.json()?;
     if document["id"].as_str().is_some_and(|named| named != id) {
         let message = format!("must be the id in the path, {id:?}");
         return Err(Problem::invalid("/id", message));
     }
-    register(&doors, &caller, owner, ticket, document).await
+    register(&api, &caller, owner, ticket, document).await
 }
 
 #[utoipa::path(
@@ -144,22 +146,22 @@ pub(super) async fn put(
               (status = 200, description = "Changed, or the same as before", body = Value))
 )]
 pub(super) async fn post(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Workflows>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let owner = owner(&caller, &params)?;
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let document: Value = request.json()?;
-    register(&doors, &caller, owner, ticket, document).await
+    register(&api, &caller, owner, ticket, document).await
 }
 
 async fn register(
-    doors: &Shared,
+    api: &SharedState,
     caller: &Identity,
     owner: Partition,
     ticket: Ticket,
@@ -173,15 +175,18 @@ async fn register(
         ..Permissions::default()
     };
     let workflow_id = document["id"].clone();
-    let runtime = doors.runtime_of(caller);
-    let told = to_the_end(async move {
+    let runtime = api.runtime_of(caller);
+    let registered = run_to_completion(async move {
         runtime
-            .register_and_tell(Some(&owner), &document, permissions)
+            .register_with_report(Some(&owner), &document, permissions)
             .await
     })
     .await?;
-    let children = told.unknown_children.iter().map(ChildReference::unknown);
-    let warnings = told.warnings.into_iter().chain(children);
+    let children = registered
+        .unknown_children
+        .iter()
+        .map(ChildReference::unknown);
+    let warnings = registered.warnings.into_iter().chain(children);
     let warnings: Vec<Value> = warnings
         .map(|w| json!({"path": w.path, "message": w.message}))
         .collect();
@@ -192,12 +197,12 @@ async fn register(
         }
         body
     };
-    let said = match told.registration {
-        Registration::Created => Said::created(body("created")),
-        Registration::Changed => Said::ok(body("changed")),
-        Registration::Unchanged => Said::ok(body("unchanged")),
+    let response = match registered.registration {
+        Registration::Created => ApiResponse::created(body("created")),
+        Registration::Changed => ApiResponse::ok(body("changed")),
+        Registration::Unchanged => ApiResponse::ok(body("unchanged")),
     };
-    ticket.done(doors, said).await
+    ticket.complete(api, response).await
 }
 
 #[utoipa::path(
@@ -207,28 +212,29 @@ async fn register(
     responses((status = 204, description = "The id means nothing any more; runs keep their version"))
 )]
 pub(super) async fn delete(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<Workflows>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let owner = owner(&caller, &params)?;
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let runtime = doors.runtime_of(&caller);
+    let runtime = api.runtime_of(&caller);
     let (of, workflow) = (owner.clone(), WorkflowId::from(id));
     let named = workflow.clone();
-    let was_there = to_the_end(async move { runtime.unregister(&of, &workflow).await }).await?;
-    if !was_there {
-        let seen = doors.runtime.workflow(&owner, &named).await?;
-        if owner.workspace.is_some() && seen.is_some_and(|seen| !seen.shared) {
+    let existed =
+        run_to_completion(async move { runtime.unregister(&of, &workflow).await }).await?;
+    if !existed {
+        let visible = api.runtime.workflow(&owner, &named).await?;
+        if owner.workspace.is_some() && visible.is_some_and(|visible| !visible.shared) {
             let message = "The workflow belongs to the whole tenant, not to this workspace.";
             return Err(Problem::forbidden(message));
         }
         return Err(Problem::workflow_not_found());
     }
-    ticket.done(&doors, Said::nothing()).await
+    ticket.complete(&api, ApiResponse::no_content()).await
 }

@@ -1,16 +1,16 @@
 //! Reading one run.
 
 use super::links::link;
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
+use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_record::RunId;
-use tandem_runtime::{Fault, Observed};
+use tandem_runtime::{Fault, ObservedRun};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 
 #[utoipa::path(
@@ -19,12 +19,12 @@ use tandem_wire::v1::project::{self, SnapshotExtras};
     responses((status = 200, description = "The run as it stands", body = Value))
 )]
 pub(super) async fn read_run(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
-    At(run): At<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let observed = observe(&doors, &caller, &RunId::from(run)).await?;
-    let extras = snapshot_extras(&doors, &caller, &observed).await?;
+    let observed = load_run_view(&api, &caller, &RunId::from(run)).await?;
+    let extras = snapshot_extras(&api, &caller, &observed).await?;
     let sensitivity = &observed.sensitivity;
     Ok(Json(project::snapshot(
         &observed.view,
@@ -34,37 +34,34 @@ pub(super) async fn read_run(
 }
 
 /// A run the caller may see, folded.
-pub(super) async fn observe(
-    doors: &Doors,
+pub(super) async fn load_run_view(
+    api: &ApiState,
     caller: &Identity,
     run: &RunId,
-) -> Result<Observed, Problem> {
-    doors.visible(caller, run).await?;
-    let observed = doors.runtime.observe(&caller.tenant, run).await?;
+) -> Result<ObservedRun, Problem> {
+    api.load_run(caller, run).await?;
+    let observed = api.runtime.observe(&caller.tenant, run).await?;
     observed.ok_or_else(|| Problem::not_found("run"))
 }
 
 /// What a snapshot shows beyond the run's own log. A parent hears of its children late, so those
 /// not yet reported ended are asked directly.
 pub(crate) async fn snapshot_extras(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
-    observed: &Observed,
+    observed: &ObservedRun,
 ) -> Result<SnapshotExtras, Fault> {
     let mut children = Vec::new();
     let unsettled = observed.view.children.iter();
     for child in unsettled.filter(|child| !child.status.is_terminal()) {
-        let found = doors
-            .runtime
-            .find_run(&caller.tenant, &child.run_id)
-            .await?;
+        let found = api.runtime.find_run(&caller.tenant, &child.run_id).await?;
         if let Some(found) = found {
             children.push((child.run_id.clone(), found.row.status));
         }
     }
     let waits = observed.view.status.is_waiting();
     let open = observed.view.interrupts.first().filter(|_| waits);
-    let link = open.map(|open| link(doors, caller, &observed.view.run_id, open));
+    let link = open.map(|open| link(api, caller, &observed.view.run_id, open));
     Ok(SnapshotExtras {
         children,
         outputs: observed.outputs.clone(),

@@ -1,6 +1,6 @@
 //! `GET /v1/host/tandem/storage`: what of the caller's tenant takes room, and why.
 
-use crate::api::Shared;
+use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
 use crate::problem::Problem;
@@ -18,7 +18,7 @@ use tandem_wire::v1::time::rfc3339;
     responses((status = 200, description = "What takes room", body = Value))
 )]
 pub(super) async fn read_storage(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<RunsRead>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
@@ -29,8 +29,8 @@ pub(super) async fn read_storage(
         return Err(Problem::forbidden(message));
     }
     let tenant = &caller.tenant;
-    let (room, next) = doors.runtime.room_of(tenant).await?;
-    let mut answer = json!(room);
+    let (usage, next) = api.runtime.storage_usage(tenant).await?;
+    let mut answer = json!(usage);
     answer["tenant"] = json!(tenant);
     if let Some(at) = next {
         answer["nextPurgeAt"] = json!(rfc3339(at));

@@ -1,19 +1,19 @@
 //! Reading subscriptions and what became of their deliveries, and asking for one again.
 
-use super::webhooks::{courier, done, find, shown};
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use super::webhooks::{find, require_webhooks, to_json, to_mutation_outcome};
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
-use crate::mutation::{Begun, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
+use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 use tandem_access::fingerprint;
-use tandem_runtime::{DeliveryRow, DeliveryState, Subscription, standing};
+use tandem_runtime::{DeliveryRow, DeliveryState, Subscription, webhook_status};
 use tandem_wire::v1::time::rfc3339;
 
 const DEFAULT_LIMIT: u64 = 50;
@@ -24,15 +24,15 @@ const MAX_LIMIT: u64 = 200;
     responses((status = 200, description = "Subscriptions, oldest first, without secrets", body = Value))
 )]
 pub(super) async fn list(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
 ) -> Result<Json<Value>, Problem> {
-    courier(&doors)?;
+    require_webhooks(&api)?;
     let (tenant, workspace) = (&caller.tenant, caller.workspace.as_ref());
-    let found = doors.runtime.webhooks(tenant, workspace).await?;
+    let found = api.runtime.webhooks(tenant, workspace).await?;
     let mut webhooks = Vec::with_capacity(found.len());
     for subscription in &found {
-        webhooks.push(item(&doors, subscription).await?);
+        webhooks.push(item(&api, subscription).await?);
     }
     Ok(Json(json!({"webhooks": webhooks})))
 }
@@ -43,13 +43,13 @@ pub(super) async fn list(
     responses((status = 200, description = "The subscription, without its secret", body = Value))
 )]
 pub(super) async fn read(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    courier(&doors)?;
-    let found = find(&doors, &caller, id).await?;
-    Ok(Json(item(&doors, &found).await?))
+    require_webhooks(&api)?;
+    let found = find(&api, &caller, id).await?;
+    Ok(Json(item(&api, &found).await?))
 }
 
 #[utoipa::path(
@@ -60,18 +60,18 @@ pub(super) async fn read(
     responses((status = 200, description = "Deliveries, newest first", body = Value))
 )]
 pub(super) async fn deliveries(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    courier(&doors)?;
-    let webhook = find(&doors, &caller, id).await?.webhook;
+    require_webhooks(&api)?;
+    let webhook = find(&api, &caller, id).await?.webhook;
     params.only(&["limit", "cursor"])?;
     let limit = params.number("limit", 1..=MAX_LIMIT)?;
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
     let before = params.number("cursor", 1..=u64::MAX)?;
-    let listing = doors
+    let listing = api
         .runtime
         .webhook_deliveries(&webhook.id, before, limit)
         .await?;
@@ -90,34 +90,34 @@ pub(super) async fn deliveries(
     responses((status = 202, description = "It is attempted again", body = Value))
 )]
 pub(super) async fn redeliver(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
-    At((id, number)): At<(String, String)>,
+    PathParams((id, number)): PathParams<(String, String)>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    courier(&doors)?;
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    require_webhooks(&api)?;
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let subscription = find(&doors, &caller, id).await?;
+    let subscription = find(&api, &caller, id).await?;
     let number: u64 = number.parse().map_err(|_| Problem::not_found("delivery"))?;
-    let said = Said::accepted(json!({
+    let response = ApiResponse::accepted(json!({
         "webhookId": subscription.webhook.id, "number": number, "state": "pending",
     }));
-    let runtime = doors.runtime_of(&caller);
+    let runtime = api.runtime_of(&caller);
     ticket
-        .together(&doors, said, |answer| async move {
-            done(runtime.redeliver(&subscription, number, answer).await)
+        .commit_with_response(&api, response, |answer| async move {
+            to_mutation_outcome(runtime.redeliver(&subscription, number, answer).await)
         })
         .await
 }
 
-async fn item(doors: &Doors, subscription: &Subscription) -> Result<Value, Problem> {
+async fn item(api: &ApiState, subscription: &Subscription) -> Result<Value, Problem> {
     let (webhook, health) = (&subscription.webhook, &subscription.health);
-    let mut item = shown(webhook);
-    let now = doors.now();
-    item["state"] = json!(standing(health, now).as_str());
+    let mut item = to_json(webhook);
+    let now = api.now();
+    item["state"] = json!(webhook_status(health, now).as_str());
     item["consecutiveFailures"] = json!(health.consecutive_failures);
     item["dropped"] = json!(subscription.dropped);
     if let Some(until) = health.hold_until.filter(|until| *until > now) {
@@ -129,10 +129,10 @@ async fn item(doors: &Doors, subscription: &Subscription) -> Result<Value, Probl
     if let Some(by) = &webhook.created_by {
         item["createdBy"] = json!(by);
     }
-    if let Some(courier) = doors.runtime.courier() {
+    if let Some(webhook_sender) = api.runtime.webhook_sender() {
         // Nothing is delivered while whoever registered it may not read.
-        item["suspended"] = json!(!courier.may_receive(webhook, now).await?);
-        let secret = courier.secret(&webhook.id, webhook.generation);
+        item["suspended"] = json!(!webhook_sender.may_receive(webhook, now).await?);
+        let secret = webhook_sender.secret(&webhook.id, webhook.generation);
         item["secretFingerprint"] = json!(fingerprint(&secret));
     }
     if let Some(until) = webhook.overlap_until.filter(|until| *until > now) {
@@ -149,7 +149,7 @@ fn delivery(row: &DeliveryRow) -> Value {
         "sequence": row.seq,
         "eventId": row.run_id.event_id(row.seq),
         "type": row.event_type,
-        "state": shown_state(progress.state),
+        "state": delivery_state_name(progress.state),
         "attempts": progress.attempts,
         "createdAt": rfc3339(row.created_at),
     });
@@ -166,7 +166,7 @@ fn delivery(row: &DeliveryRow) -> Value {
 }
 
 /// The protocol's word for a state.
-pub(crate) fn shown_state(state: DeliveryState) -> &'static str {
+pub(crate) fn delivery_state_name(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Pending { .. } => "pending",
         DeliveryState::Delivered => "delivered",

@@ -4,13 +4,13 @@
 //! repetition of that answer to the same idempotency key: a caller whose connection broke would
 //! otherwise hold a webhook it cannot verify.
 
-use crate::api::{Doors, Shared};
-use crate::at::At;
+use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
-use crate::mutation::{Begun, Deed, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, MutationOutcome};
 use crate::params::Params;
+use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::said::Said;
+use crate::response::ApiResponse;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_access::{Identity, Scope, fingerprint};
 use tandem_record::{Webhook, WebhookId};
-use tandem_runtime::{Courier, Subscription, WebhookError};
+use tandem_runtime::{Subscription, WebhookError, WebhookSender};
 use tandem_wire::v1::time::rfc3339;
 use tandem_wire::v1::webhook::{SIGNATURE_ALGORITHM, is_event_name};
 use utoipa::ToSchema;
@@ -34,7 +34,7 @@ const MAX_OVERLAP_SECONDS: u64 = 7 * 24 * 3600;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewWebhook)]
-pub(super) struct Wanted {
+pub(super) struct WebhookRequest {
     /// https, and reachable from the internet.
     url: String,
     /// Names of run events, for example `run.completed`.
@@ -59,35 +59,38 @@ pub(super) struct Rotation {
 
 #[utoipa::path(
     post, path = "/v1/webhooks", tag = "webhooks", operation_id = "registerWebhook",
-    request_body = Wanted,
+    request_body = WebhookRequest,
     description = "Takes the scope runs:read besides webhooks:manage. Contents are delivered as long as the \
                    principal that registered it has a key that may read the runs.",
     responses((status = 201, description = "The subscription and its secret", body = Value))
 )]
 pub(super) async fn register(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let courier = Arc::clone(courier(&doors)?);
-    let may_read = caller.may(Scope::RunsRead);
-    may_read.map_err(|denied| Problem::webhook_takes_reading(denied.scope))?;
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let webhook_sender = Arc::clone(require_webhooks(&api)?);
+    let may_read = caller.require_scope(Scope::RunsRead);
+    may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))?;
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let wanted: Wanted = request.json()?;
-    wanted.check()?;
-    check_membership(&caller, wanted.tenant_id.as_deref())?;
-    let vetted = courier.vet(&wanted.url).await;
+    let requested: WebhookRequest = request.json()?;
+    requested.check()?;
+    check_membership(&caller, requested.tenant_id.as_deref())?;
+    let vetted = webhook_sender.vet(&requested.url).await;
     vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
-    let webhook = wanted.into_webhook(&doors, &caller);
-    let mut body = shown(&webhook);
-    show_secret(&mut body, &courier.secret(&webhook.id, webhook.generation));
-    let runtime = doors.runtime_of(&caller);
+    let webhook = requested.into_webhook(&api, &caller);
+    let mut body = to_json(&webhook);
+    show_secret(
+        &mut body,
+        &webhook_sender.secret(&webhook.id, webhook.generation),
+    );
+    let runtime = api.runtime_of(&caller);
     ticket
-        .together(&doors, Said::created(body), |answer| async move {
-            done(runtime.register_webhook(&webhook, answer).await)
+        .commit_with_response(&api, ApiResponse::created(body), |answer| async move {
+            to_mutation_outcome(runtime.register_webhook(&webhook, answer).await)
         })
         .await
 }
@@ -99,23 +102,23 @@ pub(super) async fn register(
     responses((status = 204, description = "Ended; nothing more is delivered"))
 )]
 pub(super) async fn unregister(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    courier(&doors)?;
+    require_webhooks(&api)?;
     check_membership(&caller, params.get("tenantId"))?;
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let webhook = find(&doors, &caller, id).await?.webhook;
-    let runtime = doors.runtime_of(&caller);
+    let webhook = find(&api, &caller, id).await?.webhook;
+    let runtime = api.runtime_of(&caller);
     ticket
-        .together(&doors, Said::nothing(), |answer| async move {
-            done(runtime.delete_webhook(&webhook, answer).await)
+        .commit_with_response(&api, ApiResponse::no_content(), |answer| async move {
+            to_mutation_outcome(runtime.delete_webhook(&webhook, answer).await)
         })
         .await
 }
@@ -127,15 +130,15 @@ pub(super) async fn unregister(
     responses((status = 201, description = "The secret to come, and when it begins to sign", body = Value))
 )]
 pub(super) async fn rotate(
-    State(doors): State<Shared>,
+    State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let courier = Arc::clone(courier(&doors)?);
-    let ticket = match request.begin(&doors, &caller).await? {
-        Begun::Now(ticket) => ticket,
-        Begun::Before(answer) => return Ok(answer),
+    let webhook_sender = Arc::clone(require_webhooks(&api)?);
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let Rotation { overlap_seconds } = request.optional_json()?;
     let seconds = overlap_seconds.unwrap_or(OVERLAP_SECONDS);
@@ -143,23 +146,23 @@ pub(super) async fn rotate(
         let message = format!("must be at most {MAX_OVERLAP_SECONDS}");
         return Err(Problem::invalid("/overlapSeconds", message));
     }
-    let webhook = find(&doors, &caller, id).await?.webhook;
-    let until = (seconds > 0).then(|| doors.now().plus_ms(seconds * 1000));
+    let webhook = find(&api, &caller, id).await?.webhook;
+    let until = (seconds > 0).then(|| api.now().plus_ms(seconds * 1000));
     let mut body = json!({"webhookId": webhook.id});
     show_secret(
         &mut body,
-        &courier.secret(&webhook.id, webhook.generation + 1),
+        &webhook_sender.secret(&webhook.id, webhook.generation + 1),
     );
-    body["signsFrom"] = json!(rfc3339(until.unwrap_or_else(|| doors.now())));
-    let runtime = doors.runtime_of(&caller);
+    body["signsFrom"] = json!(rfc3339(until.unwrap_or_else(|| api.now())));
+    let runtime = api.runtime_of(&caller);
     ticket
-        .together(&doors, Said::created(body), |answer| async move {
-            done(runtime.rotate_webhook(&webhook, until, answer).await)
+        .commit_with_response(&api, ApiResponse::created(body), |answer| async move {
+            to_mutation_outcome(runtime.rotate_webhook(&webhook, until, answer).await)
         })
         .await
 }
 
-impl Wanted {
+impl WebhookRequest {
     fn check(&self) -> Result<(), Problem> {
         let mut errors = Vec::new();
         let mut wrong = |path: String, message: String| errors.push((path, message));
@@ -194,7 +197,7 @@ impl Wanted {
         }
     }
 
-    fn into_webhook(self, doors: &Doors, caller: &Identity) -> Webhook {
+    fn into_webhook(self, api: &ApiState, caller: &Identity) -> Webhook {
         let mut events = self.events;
         events.sort();
         events.dedup();
@@ -205,7 +208,7 @@ impl Wanted {
             url: self.url,
             events,
             tags: self.tags.unwrap_or_default(),
-            created_at: doors.now(),
+            created_at: api.now(),
             created_by: Some(caller.principal.clone()),
             generation: 0,
             overlap_until: None,
@@ -226,34 +229,36 @@ fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Proble
     }
 }
 
-pub(super) fn courier(doors: &Doors) -> Result<&Arc<dyn Courier>, Problem> {
-    let courier = doors.runtime.courier();
-    courier.ok_or_else(|| Problem::capability_not_provided("webhooks"))
+pub(super) fn require_webhooks(api: &ApiState) -> Result<&Arc<dyn WebhookSender>, Problem> {
+    let webhook_sender = api.runtime.webhook_sender();
+    webhook_sender.ok_or_else(|| Problem::capability_not_provided("webhooks"))
 }
 
 pub(super) async fn find(
-    doors: &Doors,
+    api: &ApiState,
     caller: &Identity,
     id: String,
 ) -> Result<Subscription, Problem> {
     let workspace = caller.workspace.as_ref();
-    let found = doors
+    let found = api
         .runtime
         .webhook(&caller.tenant, workspace, &WebhookId::from(id))
         .await?;
     found.ok_or_else(Problem::subscription_not_found)
 }
 
-pub(super) fn done(outcome: Result<(), WebhookError>) -> Result<Deed, Problem> {
+pub(super) fn to_mutation_outcome(
+    outcome: Result<(), WebhookError>,
+) -> Result<MutationOutcome, Problem> {
     match outcome {
-        Ok(()) => Ok(Deed::Done),
-        Err(WebhookError::AnsweredBefore) => Ok(Deed::AnsweredBefore),
+        Ok(()) => Ok(MutationOutcome::Done),
+        Err(WebhookError::IdempotencyKeyUsed) => Ok(MutationOutcome::IdempotencyKeyUsed),
         Err(error) => Err(error.into()),
     }
 }
 
 /// A subscription without its secret.
-pub(super) fn shown(webhook: &Webhook) -> Value {
+pub(super) fn to_json(webhook: &Webhook) -> Value {
     let workspace = webhook.workspace.as_ref().map(AsRef::as_ref);
     json!({
         "webhookId": webhook.id,

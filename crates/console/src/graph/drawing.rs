@@ -25,9 +25,9 @@ pub(crate) fn svg(view: &GraphView) -> Markup {
             role="group" aria-label={ "Workflow graph, " (view.nodes.len()) " nodes" } {
             g.edges {
                 // What the run has passed is drawn last, on top where edges meet.
-                @for wanted in [false, true] {
+                @for on_top in [false, true] {
                     @for ((link, route), &taken) in layout.routes.iter().zip(&taken) {
-                        @if taken == wanted { (edge(view, &layout, *link, route, taken)) }
+                        @if taken == on_top { (edge(view, &layout, *link, route, taken)) }
                     }
                 }
             }
@@ -124,7 +124,7 @@ fn taken(view: &GraphView, layout: &Layout) -> Vec<bool> {
         .iter()
         .map(|(link, _)| {
             view.nodes[link.source].state == NodeState::Completed
-                && view.nodes[link.target].state.reached()
+                && view.nodes[link.target].state.is_reached()
                 && !link.back
                 && (!view.edges[link.edge].conditional || ways_in[link.target] == 1)
         })
@@ -142,7 +142,7 @@ fn trace(route: &Route, source: (f64, f64), target: (f64, f64)) -> Drawn {
     match route {
         Route::Forward(points) => forward(points),
         Route::Back { lane_y, reach } => back(source, target, *lane_y, *reach),
-        Route::Own => own(source),
+        Route::SelfLoop => self_loop(source),
     }
 }
 
@@ -209,7 +209,7 @@ fn back(source: (f64, f64), target: (f64, f64), lane: f64, reach: f64) -> Drawn 
 }
 
 /// A small arc over the top of the node.
-fn own((x, y): (f64, f64)) -> Drawn {
+fn self_loop((x, y): (f64, f64)) -> Drawn {
     let (from, to) = (x + NODE_W - 48.0, x + NODE_W - 88.0);
     let lift = y - 24.0;
     let end = y - HEAD;

@@ -89,7 +89,7 @@ impl NodeState {
     }
 
     /// Whether a run has got as far as this node.
-    fn reached(self) -> bool {
+    fn is_reached(self) -> bool {
         match self {
             Self::Defined | Self::Pending | Self::Skipped => false,
             Self::Running | Self::Completed | Self::Failed | Self::Suspended | Self::Cancelled => {

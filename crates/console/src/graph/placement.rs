@@ -45,7 +45,7 @@ pub(super) enum Route {
     /// `reach` is how far it stands off from the two nodes.
     Back { lane_y: f64, reach: f64 },
     /// From a node to itself.
-    Own,
+    SelfLoop,
 }
 
 pub(super) fn lay_out(view: &GraphView) -> Layout {
@@ -71,7 +71,7 @@ pub(super) fn lay_out(view: &GraphView) -> Layout {
     for &link in &links {
         match part_links.get_mut(part_of[link.source]) {
             Some(own) => own.push(link),
-            None => layout.routes.push((link, Route::Own)),
+            None => layout.routes.push((link, Route::SelfLoop)),
         }
     }
     let mut top = MARGIN;
@@ -131,7 +131,7 @@ fn place_part(
     let mut loops = 0;
     for &link in links.iter().filter(|link| link.back) {
         let route = if link.source == link.target {
-            Route::Own
+            Route::SelfLoop
         } else {
             let lane = loops % LANES;
             loops += 1;
@@ -168,9 +168,9 @@ fn column_lefts(view: &GraphView, columns: &Columns, layer: &[usize]) -> Vec<f64
     let mut gap = vec![COLUMN_GAP; columns.columns.len()];
     for (link, _) in &columns.routes {
         if let Some(label) = &view.edges[link.edge].label {
-            let wanted = width_px(label, LABEL).min(LABEL_MAX_PX) + LABEL_PAD;
+            let label_width = width_px(label, LABEL).min(LABEL_MAX_PX) + LABEL_PAD;
             let gap = &mut gap[layer[link.source]];
-            *gap = gap.max(wanted.ceil());
+            *gap = gap.max(label_width.ceil());
         }
     }
     let mut x = MARGIN;
@@ -200,7 +200,7 @@ fn centres(columns: &Columns, top: f64) -> (Vec<f64>, f64) {
                 columns.columns.len() - 1 - step
             };
             let column = &columns.columns[c];
-            let wish: Vec<f64> = column
+            let desired: Vec<f64> = column
                 .iter()
                 .map(|&slot| {
                     let s = &columns.slots[slot];
@@ -212,7 +212,7 @@ fn centres(columns: &Columns, top: f64) -> (Vec<f64>, f64) {
                     mean(before.chain(after).map(|&n| centre[n])).unwrap_or(centre[slot])
                 })
                 .collect();
-            settle(columns, column, &wish, &mut centre);
+            settle(columns, column, &desired, &mut centre);
         }
     }
     let edge = |slot: usize, sign: f64| centre[slot] + sign * height(columns, slot) / 2.0;
@@ -227,10 +227,10 @@ fn centres(columns: &Columns, top: f64) -> (Vec<f64>, f64) {
     (centre, (lowest - highest).ceil())
 }
 
-/// Gives each slot of a column the position nearest its wish, in the least-squares sense,
+/// Gives each slot of a column the position nearest its desired, in the least-squares sense,
 /// that keeps the order and the spacing. Slots that would collide are pooled and share
 /// the mean of their wishes (isotonic regression, pool adjacent violators).
-fn settle(columns: &Columns, column: &[usize], wish: &[f64], centre: &mut [f64]) {
+fn settle(columns: &Columns, column: &[usize], desired: &[f64], centre: &mut [f64]) {
     // Measured from the first slot when everything is packed tight.
     let mut packed = Vec::with_capacity(column.len());
     let mut y = 0.0;
@@ -241,8 +241,8 @@ fn settle(columns: &Columns, column: &[usize], wish: &[f64], centre: &mut [f64])
         packed.push(y);
     }
     let mut pools: Vec<(f64, usize)> = Vec::new();
-    for (wish, packed) in wish.iter().zip(&packed) {
-        let mut pool = (wish - packed, 1);
+    for (desired, packed) in desired.iter().zip(&packed) {
+        let mut pool = (desired - packed, 1);
         while let Some(&(mean, size)) = pools.last() {
             if mean < pool.0 {
                 break;

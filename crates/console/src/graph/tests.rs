@@ -23,9 +23,9 @@ fn graph(node_count: usize, pairs: &[(usize, usize)]) -> GraphView {
 }
 
 /// A small generator with a visible seed: a failing graph can be made again.
-struct Dice(u64);
+struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self
             .0
@@ -36,15 +36,15 @@ impl Dice {
 }
 
 fn random_graph(seed: u64) -> GraphView {
-    let mut dice = Dice(seed);
-    let count = 1 + dice.below(40);
-    let edges = dice.below(count * 2 + 1);
+    let mut rng = TestRng(seed);
+    let count = 1 + rng.below(40);
+    let edges = rng.below(count * 2 + 1);
     let pairs: Vec<_> = (0..edges)
-        .map(|_| (dice.below(count), dice.below(count)))
+        .map(|_| (rng.below(count), rng.below(count)))
         .collect();
     let mut view = graph(count, &pairs);
     for edge in &mut view.edges {
-        edge.label = (dice.below(3) == 0).then(|| "a label of some length".to_owned());
+        edge.label = (rng.below(3) == 0).then(|| "a label of some length".to_owned());
     }
     view
 }
@@ -82,7 +82,7 @@ fn assert_edges_sound(layout: &Layout, context: &str) {
                 assert!(link.back, "{context}: a forward edge drawn as a loop");
                 assert!(*lane_y <= layout.height, "{context}: a lane outside");
             }
-            Route::Own => assert_eq!(link.source, link.target, "{context}"),
+            Route::SelfLoop => assert_eq!(link.source, link.target, "{context}"),
         }
     }
 }
@@ -101,7 +101,7 @@ fn assert_clear_of_nodes(layout: &Layout, points: &[(f64, f64)], context: &str) 
 }
 
 #[test]
-fn any_graph_keeps_the_promises() {
+fn random_graphs_keep_layout_invariants() {
     for seed in 0..300 {
         let view = random_graph(seed);
         let layout = lay_out(&view);
@@ -115,7 +115,7 @@ fn any_graph_keeps_the_promises() {
 }
 
 #[test]
-fn a_node_stands_right_of_everything_it_waits_for() {
+fn node_is_right_of_its_predecessors() {
     let layout = lay_out(&graph(4, &[(0, 1), (1, 2), (0, 3), (2, 3)]));
     let x: Vec<f64> = layout.corners.iter().map(|c| c.0).collect();
     assert!(x[0] < x[1] && x[1] < x[2] && x[2] < x[3], "{x:?}");
@@ -165,19 +165,19 @@ fn nodes_that_share_an_id_are_both_drawn() {
 }
 
 #[test]
-fn an_empty_graph_is_a_drawing_too() {
+fn empty_graph_renders() {
     let layout = lay_out(&GraphView::default());
     assert!(layout.width > 0.0 && layout.height > 0.0);
 }
 
 #[test]
-fn five_hundred_nodes_of_each_shape() {
-    let mut dice = Dice(7);
+fn large_graphs_of_each_shape_render() {
+    let mut rng = TestRng(7);
     let chain: Vec<_> = (0..499).map(|i| (i, i + 1)).collect();
     let star: Vec<_> = (1..500).map(|i| (0, i)).collect();
     let ring: Vec<_> = (0..500).map(|i| (i, (i + 1) % 500)).collect();
     let tangle: Vec<_> = (0..3_000)
-        .map(|_| (dice.below(500), dice.below(500)))
+        .map(|_| (rng.below(500), rng.below(500)))
         .collect();
     // Every node feeds all later ones near it: far more bends than the budget allows.
     let dense: Vec<_> = (0..500)
@@ -208,7 +208,7 @@ fn nodes_without_edges_form_a_grid() {
 }
 
 #[test]
-fn a_node_says_its_name_and_state_in_words() {
+fn node_label_has_name_and_state() {
     let mut view = graph(1, &[]);
     view.nodes[0].name = "A name that is much too long for the box".to_owned();
     view.nodes[0].state = NodeState::Failed;
@@ -222,7 +222,7 @@ fn a_node_says_its_name_and_state_in_words() {
 }
 
 #[test]
-fn a_passed_edge_is_marked_only_when_its_ends_leave_no_doubt() {
+fn edge_is_marked_taken_only_when_unambiguous() {
     let mut view = graph(3, &[(0, 1), (0, 2), (1, 2), (2, 1)]);
     for node in &mut view.nodes {
         node.state = NodeState::Completed;
@@ -235,7 +235,7 @@ fn a_passed_edge_is_marked_only_when_its_ends_leave_no_doubt() {
 }
 
 #[test]
-fn wide_scripts_are_cut_sooner() {
+fn wide_characters_are_truncated_earlier() {
     use super::fit_text::{NAME, fit, width_px};
     let wide = fit("承認承認承認承認承認承認", NAME, 100.0);
     assert!(wide.ends_with('…'));

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::MomentView;
+use super::HistoryPageView;
 use crate::links;
 
 /// A fork the reader may make.
@@ -26,14 +26,14 @@ const MODES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-pub(super) fn part(view: &MomentView) -> Markup {
+pub(super) fn part(view: &HistoryPageView) -> Markup {
     html! {
         div data-part="fork" {
             @if let Some(offer) = &view.fork {
                 form.stack.pad #fork method="post" action=(links::run_action(&view.state.run_id, "fork")) {
                     input type="hidden" name="csrf" value=(offer.csrf);
                     input type="hidden" name="fromSeq" value=(offer.from_seq);
-                    p { (kept(view, offer)) }
+                    p { (retained_events(view, offer)) }
                     fieldset.modes {
                         legend.visually-hidden { "How the fork goes on" }
                         @for (mode, label, note) in MODES { (choice(mode, label, note)) }
@@ -52,7 +52,7 @@ pub(super) fn part(view: &MomentView) -> Markup {
 }
 
 /// At the end there is nothing left to do differently but the last event itself.
-fn kept(view: &MomentView, offer: &ForkOffer) -> Markup {
+fn retained_events(view: &HistoryPageView, offer: &ForkOffer) -> Markup {
     let again = offer.from_seq <= view.seq;
     html! {
         @match offer.from_seq {

@@ -6,8 +6,8 @@
 //! every moment is a page of its own.
 
 mod fork;
-mod knew;
 mod slider;
+mod state_panels;
 
 use maud::{Markup, html};
 
@@ -18,10 +18,10 @@ use crate::run_page::{EventRow, RunPageView};
 use crate::{links, status, time};
 
 pub use fork::ForkOffer;
-pub use knew::{MemoryRow, OpenQuestion, ReachedNode, RememberedView};
+pub use state_panels::{MemoryEntryRow, MemoryPanelView, OpenQuestion, ReachedNode};
 
 #[derive(Debug, Clone, Default)]
-pub struct MomentView {
+pub struct HistoryPageView {
     /// The run as it was then: status, graph, variables, child runs.
     pub state: RunPageView,
     pub seq: u64,
@@ -36,18 +36,18 @@ pub struct MomentView {
     /// Reached nodes the page leaves out.
     pub nodes_omitted: u64,
     pub questions: Vec<OpenQuestion>,
-    pub memory: RememberedView,
+    pub memory: MemoryPanelView,
     /// Absent for readers who may not create runs.
     pub fork: Option<ForkOffer>,
 }
 
-impl MomentView {
+impl HistoryPageView {
     fn event(&self) -> Option<&EventRow> {
         self.around.iter().find(|e| e.sequence == self.seq)
     }
 }
 
-pub fn moment_page(chrome: &Chrome, view: &MomentView) -> String {
+pub fn history_page(chrome: &Chrome, view: &HistoryPageView) -> String {
     let state = &view.state;
     let body = html! {
         nav aria-label="Breadcrumb" {
@@ -72,14 +72,14 @@ pub fn moment_page(chrome: &Chrome, view: &MomentView) -> String {
         div.columns {
             div {
                 (frame("Variables", &panels::variables_part(state)))
-                (frame("Memory", &knew::memory(view)))
-                (frame("Channels", &knew::channels(view)))
+                (frame("Memory", &state_panels::memory(view)))
+                (frame("Channels", &state_panels::channels(view)))
             }
             div {
                 (frame("Fork from here", &fork::part(view)))
                 (frame("Events around it", &around(view)))
-                (frame("Nodes", &knew::nodes(view)))
-                (frame("Open questions", &knew::questions(view)))
+                (frame("Nodes", &state_panels::nodes(view)))
+                (frame("Open questions", &state_panels::questions(view)))
                 (frame("Child runs", &panels::children_part(state)))
             }
         }
@@ -96,18 +96,18 @@ pub fn moment_page(chrome: &Chrome, view: &MomentView) -> String {
 }
 
 /// Everything that changes with the moment, for the script that moves the slider.
-pub fn moment_fragment(view: &MomentView) -> String {
+pub fn history_fragment(view: &HistoryPageView) -> String {
     let parts = html! {
         (slider::neighbours(view))
         (head(view))
         (panels::graph_part(&view.state))
         (panels::variables_part(&view.state))
-        (knew::memory(view))
-        (knew::channels(view))
+        (state_panels::memory(view))
+        (state_panels::channels(view))
         (fork::part(view))
         (around(view))
-        (knew::nodes(view))
-        (knew::questions(view))
+        (state_panels::nodes(view))
+        (state_panels::questions(view))
         (panels::children_part(&view.state))
     };
     parts.into_string()
@@ -123,7 +123,7 @@ fn frame(title: &str, part: &Markup) -> Markup {
 }
 
 /// What happened at this moment and how the run stood after it.
-fn head(view: &MomentView) -> Markup {
+fn head(view: &HistoryPageView) -> Markup {
     html! {
         section.panel.moment data-part="moment" data-seq=(view.seq) data-last=(view.last) aria-labelledby="moment-title" {
             div.panel-head {
@@ -147,14 +147,14 @@ fn head(view: &MomentView) -> Markup {
     }
 }
 
-fn around(view: &MomentView) -> Markup {
+fn around(view: &HistoryPageView) -> Markup {
     html! {
         div data-part="around" {
             ol.around #events data-origin=(view.state.created_at) {
                 @for event in &view.around {
                     @let here = event.sequence == view.seq;
                     li aria-current=[here.then_some("step")] {
-                        a href=(links::moment(&view.state.run_id, event.sequence)) data-moment=(event.sequence) {
+                        a href=(links::history_at(&view.state.run_id, event.sequence)) data-moment=(event.sequence) {
                             span.count { (event.sequence) }
                             span class={ "code " (tone(&event.kind)) } { (event.kind) }
                             @if let Some(node) = &event.node_id { span.where { (node) } }

@@ -2,17 +2,17 @@
 
 use maud::{Markup, html};
 
-use super::MomentView;
+use super::HistoryPageView;
 use crate::links;
 
-pub(super) fn panel(view: &MomentView) -> Markup {
+pub(super) fn panel(view: &HistoryPageView) -> Markup {
     let run = &view.state.run_id;
     html! {
         section.panel.pad.slider aria-label="Moment" {
             form method="get" action=(links::history(run)) {
                 label for="moment-seq" { "Event" }
                 input #moment-seq type="range" name="seq" min="0" max=(view.last) step="1" value=(view.seq)
-                    autocomplete="off" data-at=(links::moments(run)) aria-describedby="moment-hint";
+                    autocomplete="off" data-at=(links::history_at_prefix(run)) aria-describedby="moment-hint";
                 output #moment-number for="moment-seq" { (view.seq) " of " (view.last) }
                 button #moment-show type="submit" { "Show" }
             }
@@ -23,7 +23,7 @@ pub(super) fn panel(view: &MomentView) -> Markup {
 }
 
 /// The events before and after, as links.
-pub(super) fn neighbours(view: &MomentView) -> Markup {
+pub(super) fn neighbours(view: &HistoryPageView) -> Markup {
     let before = view.seq.checked_sub(1);
     let after = Some(view.seq + 1).filter(|seq| *seq <= view.last);
     html! {
@@ -36,11 +36,11 @@ pub(super) fn neighbours(view: &MomentView) -> Markup {
     }
 }
 
-fn step(view: &MomentView, name: &str, label: &str, seq: Option<u64>) -> Markup {
+fn step(view: &HistoryPageView, name: &str, label: &str, seq: Option<u64>) -> Markup {
     let id = format!("moment-{name}");
     html! {
         @if let Some(seq) = seq {
-            a.button id=(id) href=(links::moment(&view.state.run_id, seq)) data-moment=(seq) {
+            a.button id=(id) href=(links::history_at(&view.state.run_id, seq)) data-moment=(seq) {
                 (label) span.visually-hidden { " event, " (seq) }
             }
         } @else {

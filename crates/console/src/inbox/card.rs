@@ -7,7 +7,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{Selection, kinds, list};
+use super::{InboxSelection, kinds, list};
 use crate::{EventRow, links, status, time};
 
 /// Text of an artifact beyond this is folded away at first.
@@ -36,22 +36,22 @@ pub struct CardView {
     pub proposed: Option<Value>,
     /// What was accepted in place of what the question showed.
     pub edited: Option<Value>,
-    pub asked_back: Vec<AskedBack>,
+    pub follow_up_questions: Vec<FollowUpQuestion>,
     /// The last events before the question, oldest first.
     pub history: Vec<EventRow>,
     pub next: Vec<NextStep>,
     pub decided: Option<Decided>,
     /// The list the card stands beside.
-    pub selection: Selection,
+    pub selection: InboxSelection,
     /// Why this reader may not answer, if they may not.
-    pub barred: Option<String>,
+    pub denied_reason: Option<String>,
     /// How this reader voted already.
     pub own_vote: Option<String>,
     pub csrf: String,
     /// Said above the form when an answer was not taken.
     pub refused: Option<String>,
     /// Places in the answer, as JSON pointers, and what is wrong there.
-    pub complaints: Vec<(String, String)>,
+    pub field_errors: Vec<(String, String)>,
     /// What was typed, when the form comes back to be corrected.
     pub entered: Vec<(String, String)>,
 }
@@ -82,7 +82,7 @@ pub struct VoteView {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct AskedBack {
+pub struct FollowUpQuestion {
     pub by: Option<String>,
     pub question: String,
     pub at: String,
@@ -103,15 +103,15 @@ pub struct Decided {
     pub at: Option<String>,
 }
 
-pub(super) fn whole(card: &CardView) -> Markup {
+pub(super) fn render(card: &CardView) -> Markup {
     html! {
         section #card .panel.card data-id=(card.id) data-digest=(card.digest)
             data-open[card.decided.is_none()] aria-labelledby="card-title" {
             (head(card))
-            @if let Some(decided) = &card.decided { (ending(card, decided)) }
-            (standing(card))
-            (kinds::shown(card))
-            @if card.decided.is_none() { (answer(card)) (ahead(card)) }
+            @if let Some(decided) = &card.decided { (outcome_notice(card, decided)) }
+            (votes_part(card))
+            (kinds::question_part(card))
+            @if card.decided.is_none() { (answer(card)) (next_steps_part(card)) }
             (history(card))
         }
     }
@@ -140,11 +140,11 @@ fn head(card: &CardView) -> Markup {
     }
 }
 
-fn ending(card: &CardView, decided: &Decided) -> Markup {
+fn outcome_notice(card: &CardView, decided: &Decided) -> Markup {
     html! {
         div.notice.ended role="status" {
             p {
-                strong #card-outcome { (outcome_words(&decided.outcome, card.edit().is_some())) }
+                strong #card-outcome { (outcome_label(&decided.outcome, card.edit().is_some())) }
                 @if let Some(by) = &decided.by { " by " (by) }
                 @if let Some(at) = &decided.at { ", " (time::ago(at)) }
                 "."
@@ -155,7 +155,7 @@ fn ending(card: &CardView, decided: &Decided) -> Markup {
     }
 }
 
-pub(crate) fn outcome_words(outcome: &str, edited: bool) -> &str {
+pub(crate) fn outcome_label(outcome: &str, edited: bool) -> &str {
     match outcome {
         "accepted" if edited => "Approved with changes",
         "accepted" => "Approved",
@@ -168,7 +168,7 @@ pub(crate) fn outcome_words(outcome: &str, edited: bool) -> &str {
     }
 }
 
-fn standing(card: &CardView) -> Markup {
+fn votes_part(card: &CardView) -> Markup {
     let needed = card.data["requiredApprovals"].as_u64().unwrap_or(1);
     let given = card.votes.iter().filter(|v| v.action != "reject").count();
     html! {
@@ -181,21 +181,21 @@ fn standing(card: &CardView) -> Markup {
                             li {
                                 strong { (vote.voter) }
                                 @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
-                                " " (kinds::vote_words(&vote.action)) " " (time::ago(&vote.at))
+                                " " (kinds::vote_label(&vote.action)) " " (time::ago(&vote.at))
                                 @if let Some(text) = &vote.feedback { q.said { (text) } }
                             }
                         }
                     }
                 }
             }
-            @if !card.asked_back.is_empty() {
+            @if !card.follow_up_questions.is_empty() {
                 section.pad aria-label="Questions asked back" {
                     h3 { "Asked back" }
                     ul.plain {
-                        @for asked in &card.asked_back {
+                        @for question in &card.follow_up_questions {
                             li {
-                                strong { (asked.by.as_deref().unwrap_or("somebody")) }
-                                " " (time::ago(&asked.at)) q.said { (asked.question) }
+                                strong { (question.by.as_deref().unwrap_or("somebody")) }
+                                " " (time::ago(&question.at)) q.said { (question.question) }
                             }
                         }
                     }
@@ -211,9 +211,9 @@ fn answer(card: &CardView) -> Markup {
             @if let Some(refused) = &card.refused {
                 div.notice.bad role="alert" {
                     p { (refused) }
-                    @if !card.complaints.is_empty() {
+                    @if !card.field_errors.is_empty() {
                         ul {
-                            @for (place, why) in &card.complaints {
+                            @for (place, why) in &card.field_errors {
                                 li { @if place != "/action" { code { (place) } " " } (why) }
                             }
                         }
@@ -223,20 +223,20 @@ fn answer(card: &CardView) -> Markup {
             div #card-changed .notice.bad role="alert" hidden {
                 p { "This changed since you looked. " a href=(links::question(&card.id, &card.selection)) { "Look again" } }
             }
-            @match &card.barred {
+            @match &card.denied_reason {
                 Some(why) => p.hint #card-barred { (why) },
                 None => {
                     @if let Some(action) = &card.own_vote {
-                        p.hint { "You " (kinds::vote_words(action)) " already. You may change your vote." }
+                        p.hint { "You " (kinds::vote_label(action)) " already. You may change your vote." }
                     }
-                    (kinds::asked(card))
+                    (kinds::answer_form(card))
                 },
             }
         }
     }
 }
 
-fn ahead(card: &CardView) -> Markup {
+fn next_steps_part(card: &CardView) -> Markup {
     html! {
         @if !card.next.is_empty() {
             section.pad aria-label="What happens next" {
@@ -244,7 +244,7 @@ fn ahead(card: &CardView) -> Markup {
                 dl.ahead {
                     @for step in &card.next {
                         div {
-                            dt { (kinds::action_words(&step.action).1) }
+                            dt { (kinds::action_label(&step.action).1) }
                             dd { (step.text) }
                         }
                     }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{InboxView, Selection};
+use super::{InboxSelection, InboxView};
 use crate::{links, time};
 
 #[derive(Debug, Clone, Default)]
@@ -83,7 +83,7 @@ pub(super) fn rows(view: &InboxView) -> Markup {
     }
 }
 
-fn row_of(row: &InboxRow, selection: &Selection, chosen: bool) -> Markup {
+fn row_of(row: &InboxRow, selection: &InboxSelection, chosen: bool) -> Markup {
     html! {
         li data-id=(row.id) {
             a.question href=(links::question(&row.id, selection)) aria-current=[chosen.then_some("true")] {

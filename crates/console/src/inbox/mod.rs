@@ -17,16 +17,16 @@ use crate::chrome::{Chrome, Section, page_with};
 use crate::links;
 use crate::run_list::live_indicator;
 
-pub(crate) use card::outcome_words;
-pub use card::{AskedBack, CardView, Decided, NextStep, VoteView};
+pub(crate) use card::outcome_label;
+pub use card::{CardView, Decided, FollowUpQuestion, NextStep, VoteView};
 pub use kinds::read_answer;
-pub(crate) use kinds::vote_words;
+pub(crate) use kinds::vote_label;
 pub use list::InboxRow;
 
 #[derive(Debug, Clone, Default)]
 pub struct InboxView {
     pub rows: Vec<InboxRow>,
-    pub selection: Selection,
+    pub selection: InboxSelection,
     /// The kinds a reader may choose from.
     pub kinds: Vec<String>,
     /// The groups a reader may choose from.
@@ -39,7 +39,7 @@ pub struct InboxView {
 
 /// What the list shows, as the address says it; an empty value is no filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct InboxSelection {
     pub kind: Option<String>,
     pub group: Option<String>,
     /// `deadline`, `priority` or `newest`.
@@ -71,7 +71,7 @@ pub fn inbox_page(chrome: &Chrome, view: &InboxView) -> String {
             }
             div.inbox-card {
                 @match &view.card {
-                    Some(card) => (card::whole(card)),
+                    Some(card) => (card::render(card)),
                     None => (nothing_chosen(view)),
                 }
             }
@@ -90,7 +90,7 @@ pub fn inbox_page(chrome: &Chrome, view: &InboxView) -> String {
 }
 
 /// Where a question is shown, percent-encoded.
-pub fn question_link(id: &str, selection: &Selection) -> String {
+pub fn question_link(id: &str, selection: &InboxSelection) -> String {
     links::question(id, selection)
 }
 
@@ -101,7 +101,7 @@ pub fn inbox_rows(view: &InboxView) -> String {
 
 /// The card alone, as the live stream sends it.
 pub fn inbox_card(card: &CardView) -> String {
-    card::whole(card).into_string()
+    card::render(card).into_string()
 }
 
 fn nothing_chosen(view: &InboxView) -> Markup {

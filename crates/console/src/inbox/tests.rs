@@ -58,7 +58,7 @@ fn approvals_are_read_by_action() {
 }
 
 #[test]
-fn what_an_agent_decided_is_decided_upon() {
+fn held_agent_decision_uses_the_decision_form() {
     for kind in ["low-confidence", "x-host-tandem-doubt"] {
         let data = json!({"agentId": "ada", "observed": 0.4, "threshold": 0.7,
             "decision": {"kind": "terminate", "confidence": 0.4},
@@ -86,7 +86,7 @@ fn what_an_agent_decided_is_decided_upon() {
 }
 
 #[test]
-fn question_sets_are_read_by_type() {
+fn clarification_answers_are_read_by_type() {
     let questions = json!({"questions": [
         {"id": "n", "question": "How many?", "schema": {"type": "integer"}},
         {"id": "why", "question": "Why?"}]});
@@ -102,7 +102,7 @@ fn question_sets_are_read_by_type() {
 }
 
 #[test]
-fn other_kinds_go_by_their_schema_or_as_json() {
+fn other_kinds_use_schema_form_or_json() {
     let mut typed = card("custom", json!({"customKind": "size"}));
     typed.resume_schema = Some(json!({"type": "object", "required": ["size"],
         "properties": {"size": {"type": "number"}}}));
@@ -123,7 +123,7 @@ fn other_kinds_go_by_their_schema_or_as_json() {
 }
 
 #[test]
-fn every_form_says_what_was_shown_and_to_whom() {
+fn every_form_carries_csrf_and_digest() {
     for kind in ["approval", "clarification", "custom", "x-host-acme-odd"] {
         let html = inbox_card(&card(
             kind,
@@ -143,7 +143,7 @@ fn every_form_says_what_was_shown_and_to_whom() {
 }
 
 #[test]
-fn a_closed_question_says_who_closed_it_and_offers_nothing() {
+fn closed_question_shows_decider_and_no_form() {
     let mut closed = card("approval", json!({}));
     closed.decided = Some(Decided {
         outcome: "rejected".to_owned(),
@@ -159,15 +159,15 @@ fn a_closed_question_says_who_closed_it_and_offers_nothing() {
 }
 
 #[test]
-fn a_reader_who_may_not_answer_is_told_why_and_sees_no_form() {
+fn reader_without_permission_sees_reason_and_no_form() {
     let mut card = card("approval", json!({}));
-    card.barred = Some("You are not among them.".to_owned());
+    card.denied_reason = Some("You are not among them.".to_owned());
     let html = inbox_card(&card);
     assert!(!html.contains("<form") && html.contains("You are not among them."));
 }
 
 #[test]
-fn an_approval_sent_with_changes_is_never_taken_for_one_without() {
+fn plain_approval_with_edits_is_refused() {
     let data =
         json!({"artifactData": {"amount": 129, "note": "a\nb", "gift": true, "tags": ["x"]}});
     let card = card("approval", data);
@@ -184,8 +184,8 @@ fn an_approval_sent_with_changes_is_never_taken_for_one_without() {
         ]
     };
     let places = |fields: &[(String, String)]| {
-        let complaints = read_answer(&card, fields).unwrap_err();
-        complaints
+        let field_errors = read_answer(&card, fields).unwrap_err();
+        field_errors
             .into_iter()
             .map(|(place, _)| place)
             .collect::<Vec<_>>()
@@ -218,7 +218,7 @@ fn an_approval_sent_with_changes_is_never_taken_for_one_without() {
 }
 
 #[test]
-fn fields_and_buttons_are_in_one_form_which_comes_back_with_what_was_typed() {
+fn rejected_form_keeps_entered_values() {
     let mut card = card("approval", json!({"artifactData": {"amount": 129}}));
     let html = inbox_card(&card);
     assert_eq!(html.matches("<form").count(), 1);
@@ -234,7 +234,7 @@ fn fields_and_buttons_are_in_one_form_which_comes_back_with_what_was_typed() {
 }
 
 #[test]
-fn what_was_changed_is_shown_before_and_after() {
+fn edits_are_shown_before_and_after() {
     let mut card = card("approval", json!({"artifactData": {"amount": 129}}));
     card.edited = Some(json!({"amount": 7}));
     card.votes = vec![VoteView {
@@ -280,7 +280,7 @@ fn a_large_artifact_is_folded() {
 }
 
 #[test]
-fn the_list_keeps_its_selection_in_every_link() {
+fn inbox_links_keep_the_selection() {
     let view = InboxView {
         rows: vec![InboxRow {
             id: "q/1".to_owned(),
@@ -290,10 +290,10 @@ fn the_list_keeps_its_selection_in_every_link() {
             votes: Some((1, 3)),
             ..InboxRow::default()
         }],
-        selection: Selection {
+        selection: InboxSelection {
             kind: Some("approval".to_owned()),
             sort: Some("priority".to_owned()),
-            ..Selection::default()
+            ..InboxSelection::default()
         },
         next_cursor: Some("q1.2".to_owned()),
         ..InboxView::default()
@@ -313,7 +313,7 @@ fn the_list_keeps_its_selection_in_every_link() {
 }
 
 #[test]
-fn the_page_holds_what_the_script_looks_for() {
+fn inbox_page_contains_the_elements_the_script_uses() {
     let card = card("approval", json!({}));
     let view = InboxView {
         chosen: Some(card.id.clone()),

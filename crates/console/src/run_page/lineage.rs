@@ -34,7 +34,7 @@ pub(super) fn fact(origin: &ForkOrigin) -> Markup {
             dt { "Forked from" }
             dd {
                 a.id #forked-from href=(links::run(&origin.run_id)) { (origin.run_id) }
-                " at " a href=(links::moment(&origin.run_id, origin.from_seq)) { "event " (origin.from_seq) }
+                " at " a href=(links::history_at(&origin.run_id, origin.from_seq)) { "event " (origin.from_seq) }
                 " as a " (origin.mode)
             }
         }

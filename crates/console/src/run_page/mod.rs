@@ -6,7 +6,7 @@
 //! first load, where the parts stand apart on the page, and the live fragment, where
 //! they travel together and the script puts each in its place.
 
-mod crew;
+mod agents;
 mod header;
 mod lineage;
 pub(crate) mod panels;
@@ -20,7 +20,7 @@ use crate::graph::GraphView;
 use crate::links;
 use crate::run_list::live_indicator;
 
-pub use crew::{CheckView, CrewView, FamilyView, HandoffView, TurnView};
+pub use agents::{AgentsView, CheckView, HandoffView, IterationView, RunTreeView};
 pub use lineage::ForkOrigin;
 pub use people::AnsweredView;
 pub use timeline::EventRow;
@@ -52,11 +52,11 @@ pub struct RunPageView {
     pub child_runs: Vec<(String, String)>,
     /// A supervisor decides in this run.
     pub supervised: bool,
-    pub crew: CrewView,
+    pub agents: AgentsView,
     /// Questions put to people, newest first.
     pub answered: Vec<AnsweredView>,
     /// Its parents and children, as they were when the page was loaded.
-    pub family: Option<FamilyView>,
+    pub run_tree: Option<RunTreeView>,
     pub csrf: String,
 }
 
@@ -74,7 +74,7 @@ pub fn run_page(chrome: &Chrome, view: &RunPageView) -> String {
         div data-live-run=(links::run_live(&view.run_id)) data-after=[view.last_sequence] {
             (header::part(view))
             (panels::graph(view))
-            (crew::panel(view))
+            (agents::panel(view))
             (people::part(view))
             div.columns {
                 (timeline::panel(view))
@@ -82,7 +82,7 @@ pub fn run_page(chrome: &Chrome, view: &RunPageView) -> String {
                     (timeline::inspector())
                     (panels::variables(view))
                     (panels::children(view))
-                    (crew::family(view))
+                    (agents::run_tree(view))
                 }
             }
         }
@@ -96,7 +96,7 @@ pub fn run_state_fragment(view: &RunPageView) -> String {
     let parts: Markup = html! {
         (header::part(view))
         (panels::graph_part(view))
-        (crew::part(view))
+        (agents::part(view))
         (people::part(view))
         (panels::variables_part(view))
         (panels::children_part(view))

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::RunPageView;
-use crate::inbox::{Selection, outcome_words, vote_words};
+use crate::inbox::{InboxSelection, outcome_label, vote_label};
 use crate::{VoteView, changes, links, time};
 
 /// A question of the run, as far as it was answered.
@@ -38,10 +38,10 @@ fn answered(one: &AnsweredView) -> Markup {
     html! {
         li.pad {
             p {
-                a href=(links::question(&one.interrupt_id, &Selection::default())) { (one.title) }
+                a href=(links::question(&one.interrupt_id, &InboxSelection::default())) { (one.title) }
                 " " span.hint { (one.node_id) }
                 @match &one.outcome {
-                    Some(outcome) => { ": " strong { (outcome_words(outcome, one.edit.is_some())) } }
+                    Some(outcome) => { ": " strong { (outcome_label(outcome, one.edit.is_some())) } }
                     None => ": open",
                 }
                 @if let Some(at) = &one.at { " " (time::ago(at)) }
@@ -52,7 +52,7 @@ fn answered(one: &AnsweredView) -> Markup {
                         li {
                             strong { (vote.voter) }
                             @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
-                            " " (vote_words(&vote.action)) " " (time::ago(&vote.at))
+                            " " (vote_label(&vote.action)) " " (time::ago(&vote.at))
                             @if let Some(text) = &vote.feedback { q.said { (text) } }
                         }
                     }

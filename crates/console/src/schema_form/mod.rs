@@ -2,7 +2,7 @@
 //!
 //! Owns: what kind of field a schema asks for ([`Shape`]), how it looks ([`render`]) and what the
 //! browser's fields mean ([`read`]). Validation is not here: whoever takes the value checks it
-//! against the schema, and hands the complaints back to be shown beside their fields.
+//! against the schema, and hands the field_errors back to be shown beside their fields.
 //!
 //! Invariants:
 //! - A field is named by the JSON pointer of its value, so a complaint finds its field.
@@ -15,8 +15,8 @@ mod render;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use read::{Posted, read};
-pub(crate) use render::{Rendering, untouched};
+pub(crate) use read::{PostedFields, read};
+pub(crate) use render::{FormRenderer, initial_fields};
 
 use serde_json::Value;
 
@@ -270,7 +270,7 @@ fn fits(field: &Field, value: &Value) -> bool {
 }
 
 /// A JSON pointer one step further down.
-pub(crate) fn below(path: &str, name: &str) -> String {
+pub(crate) fn child_pointer(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 

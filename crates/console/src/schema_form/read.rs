@@ -1,14 +1,14 @@
 //! Fields as a browser sent them, back to a value. Only what a text can be wrong about is refused
 //! here (not a number, not JSON); whether the value fits its schema is for the taker to say.
 
-use super::{Field, MAX_ITEMS, Shape, below, field_name};
+use super::{Field, MAX_ITEMS, Shape, child_pointer, field_name};
 use serde_json::{Map, Number, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a browser sent; the last field of a name counts.
-pub(crate) struct Posted<'a>(HashMap<&'a str, &'a str>);
+pub(crate) struct PostedFields<'a>(HashMap<&'a str, &'a str>);
 
-impl<'a> Posted<'a> {
+impl<'a> PostedFields<'a> {
     pub(crate) fn new(fields: &'a [(String, String)]) -> Self {
         let pairs = fields.iter().map(|(n, v)| (n.as_str(), v.as_str()));
         Self(pairs.collect())
@@ -36,16 +36,16 @@ impl<'a> Posted<'a> {
 }
 
 /// A place, as a JSON pointer, and what is wrong there.
-pub(crate) type Complaint = (String, String);
+pub(crate) type FieldError = (String, String);
 
 /// The value at `path`; `None` when it is left out. `before` is what was proposed there.
 pub(crate) fn read(
     shape: &Shape,
     path: &str,
-    posted: &Posted<'_>,
+    posted: &PostedFields<'_>,
     before: Option<&Value>,
     required: bool,
-    complaints: &mut Vec<Complaint>,
+    field_errors: &mut Vec<FieldError>,
 ) -> Option<Value> {
     let sent = posted.get(&field_name(path));
     let blank = sent.is_none_or(|text| text.trim().is_empty());
@@ -54,7 +54,7 @@ pub(crate) fn read(
         (shape.nullable && (required || was_null)).then_some(Value::Null)
     };
     let mut wrong = |why: String| {
-        complaints.push((path.to_owned(), why));
+        field_errors.push((path.to_owned(), why));
         None
     };
     match &shape.field {
@@ -76,9 +76,9 @@ pub(crate) fn read(
             }
         }
         Field::Flag => {
-            let kept = required || before.is_some_and(Value::is_boolean);
+            let is_present = required || before.is_some_and(Value::is_boolean);
             let set = sent == Some("true");
-            (set || kept).then_some(Value::Bool(set))
+            (set || is_present).then_some(Value::Bool(set))
         }
         Field::Choice(options) => {
             let chosen = sent.and_then(|text| text.parse::<usize>().ok());
@@ -99,23 +99,23 @@ pub(crate) fn read(
             let items: Vec<Value> = places
                 .into_iter()
                 .filter_map(|place| {
-                    let path = below(path, &place.to_string());
+                    let path = child_pointer(path, &place.to_string());
                     let before = before.and_then(|b| b.get(place));
                     // An entry left empty is no entry.
-                    read(item, &path, posted, before, false, complaints)
+                    read(item, &path, posted, before, false, field_errors)
                 })
                 .collect();
-            let kept = required || before.is_some_and(Value::is_array) || !items.is_empty();
-            kept.then_some(Value::Array(items))
+            let is_present = required || before.is_some_and(Value::is_array) || !items.is_empty();
+            is_present.then_some(Value::Array(items))
         }
         Field::Group(members) => {
             let mut object = Map::new();
             for member in members {
-                let path = below(path, &member.name);
+                let path = child_pointer(path, &member.name);
                 let before = before.and_then(|b| b.get(&member.name));
                 let inside = required || before.is_some();
                 let required = member.required && inside;
-                let value = read(&member.shape, &path, posted, before, required, complaints);
+                let value = read(&member.shape, &path, posted, before, required, field_errors);
                 if let Some(value) = value {
                     object.insert(member.name.clone(), value);
                 }

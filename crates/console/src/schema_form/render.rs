@@ -1,34 +1,34 @@
-//! The fields of a shape as markup: labelled, with complaints beside the field they are about.
+//! The fields of a shape as markup: labelled, with field_errors beside the field they are about.
 
-use super::read::{Complaint, Posted};
-use super::{Field, Shape, Text, below, field_name};
+use super::read::{FieldError, PostedFields};
+use super::{Field, Shape, Text, child_pointer, field_name};
 use maud::{Markup, html};
 use serde_json::Value;
 use std::cell::Cell;
 
 /// What somebody typed before, when a form comes back to be corrected.
-pub(crate) type Entered<'a> = Option<&'a Posted<'a>>;
+pub(crate) type Entered<'a> = Option<&'a PostedFields<'a>>;
 
 /// One form being rendered: keeps field ids apart.
-pub(crate) struct Rendering<'a> {
+pub(crate) struct FormRenderer<'a> {
     pub(crate) entered: Entered<'a>,
-    pub(crate) complaints: &'a [Complaint],
+    pub(crate) field_errors: &'a [FieldError],
     fields: Cell<usize>,
 }
 
 /// Where a field stands.
-struct At<'a> {
+struct FieldContext<'a> {
     path: &'a str,
     label: &'a str,
     value: Option<&'a Value>,
     required: bool,
 }
 
-impl<'a> Rendering<'a> {
-    pub(crate) fn new(entered: Entered<'a>, complaints: &'a [Complaint]) -> Self {
+impl<'a> FormRenderer<'a> {
+    pub(crate) fn new(entered: Entered<'a>, field_errors: &'a [FieldError]) -> Self {
         Self {
             entered,
-            complaints,
+            field_errors,
             fields: Cell::new(0),
         }
     }
@@ -43,7 +43,7 @@ impl<'a> Rendering<'a> {
         required: bool,
     ) -> Markup {
         let label = shape.title.as_deref().unwrap_or(label);
-        let at = At {
+        let at = FieldContext {
             path,
             label,
             value,
@@ -53,10 +53,10 @@ impl<'a> Rendering<'a> {
             Field::Group(members) => html! {
                 fieldset.group {
                     legend { (label) }
-                    (self.remarks(shape, path, &self.next_id()))
+                    (self.hint_and_errors(shape, path, &self.next_id()))
                     @for member in members {
                         @let value = value.and_then(|v| v.get(&member.name));
-                        (self.field(&member.shape, &below(path, &member.name), &member.name, value,
+                        (self.field(&member.shape, &child_pointer(path, &member.name), &member.name, value,
                             member.required))
                     }
                 }
@@ -68,7 +68,7 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    fn typed(&self, shape: &Shape, at: &At<'_>) -> Markup {
+    fn typed(&self, shape: &Shape, at: &FieldContext<'_>) -> Markup {
         let (id, name) = (self.next_id(), field_name(at.path));
         let shown = self.shown(&name, typed_text(&shape.field, at.value));
         let (invalid, described) = (self.invalid(at.path), format!("{id}-about"));
@@ -106,12 +106,12 @@ impl<'a> Rendering<'a> {
                             aria-describedby=(described) aria-invalid=[invalid];
                     }
                 }
-                (self.remarks(shape, at.path, &described))
+                (self.hint_and_errors(shape, at.path, &described))
             }
         }
     }
 
-    fn flag(&self, shape: &Shape, at: &At<'_>) -> Markup {
+    fn flag(&self, shape: &Shape, at: &FieldContext<'_>) -> Markup {
         let (id, name) = (self.next_id(), field_name(at.path));
         let on = match self.entered {
             Some(entered) => entered.get(&name) == Some("true"),
@@ -123,12 +123,12 @@ impl<'a> Rendering<'a> {
                 input id=(id) name=(name) type="checkbox" value="true" checked[on]
                     aria-describedby=(described);
                 label for=(id) { (at.label) }
-                (self.remarks(shape, at.path, &described))
+                (self.hint_and_errors(shape, at.path, &described))
             }
         }
     }
 
-    fn choice(&self, shape: &Shape, options: &[Value], at: &At<'_>) -> Markup {
+    fn choice(&self, shape: &Shape, options: &[Value], at: &FieldContext<'_>) -> Markup {
         let (id, name) = (self.next_id(), field_name(at.path));
         let proposed = at.value.and_then(|v| options.iter().position(|o| o == v));
         let chosen = match self.entered {
@@ -145,16 +145,16 @@ impl<'a> Rendering<'a> {
                         option value="" selected[chosen.is_none()] { "–" }
                     }
                     @for (place, option) in options.iter().enumerate() {
-                        option value=(place) selected[chosen == Some(place)] { (words(option)) }
+                        option value=(place) selected[chosen == Some(place)] { (display_text(option)) }
                     }
                 }
-                (self.remarks(shape, at.path, &described))
+                (self.hint_and_errors(shape, at.path, &described))
             }
         }
     }
 
     /// The entries there are, and an empty one for the next.
-    fn list(&self, shape: &Shape, item: &Shape, at: &At<'_>) -> Markup {
+    fn list(&self, shape: &Shape, item: &Shape, at: &FieldContext<'_>) -> Markup {
         let known = at.value.and_then(Value::as_array).map_or(0, Vec::len);
         let mut places: Vec<usize> = match self.entered {
             Some(entered) => entered.places(at.path).into_iter().collect(),
@@ -164,12 +164,12 @@ impl<'a> Rendering<'a> {
         html! {
             fieldset.group data-list=(field_name(at.path)) {
                 legend { (at.label) (mark(at.required)) }
-                (self.remarks(shape, at.path, &self.next_id()))
+                (self.hint_and_errors(shape, at.path, &self.next_id()))
                 @for (i, place) in places.iter().enumerate() {
                     @let value = at.value.and_then(|v| v.get(*place));
                     @let label = format!("{} {}", at.label, i + 1);
                     div.entry data-place=(place) {
-                        (self.field(item, &below(at.path, &place.to_string()), &label, value, false))
+                        (self.field(item, &child_pointer(at.path, &place.to_string()), &label, value, false))
                     }
                 }
                 p.hint { "An entry left empty is left out." }
@@ -178,8 +178,8 @@ impl<'a> Rendering<'a> {
     }
 
     /// What the schema's author says about a field, and what is wrong with it.
-    fn remarks(&self, shape: &Shape, path: &str, id: &str) -> Markup {
-        let wrong = self.complaints.iter().filter(|(place, _)| place == path);
+    fn hint_and_errors(&self, shape: &Shape, path: &str, id: &str) -> Markup {
+        let wrong = self.field_errors.iter().filter(|(place, _)| place == path);
         html! {
             div.about id=(id) {
                 @if let Some(hint) = &shape.hint { p.hint { (hint) } }
@@ -189,7 +189,7 @@ impl<'a> Rendering<'a> {
     }
 
     fn invalid(&self, path: &str) -> Option<&'static str> {
-        let wrong = self.complaints.iter().any(|(place, _)| place == path);
+        let wrong = self.field_errors.iter().any(|(place, _)| place == path);
         wrong.then_some("true")
     }
 
@@ -217,20 +217,32 @@ fn typed_text(field: &Field, value: Option<&Value>) -> String {
 }
 
 /// What a browser sends for a form nobody touched; fields that are sent empty are left out.
-pub(crate) fn untouched(shape: &Shape, path: &str, value: Option<&Value>) -> Vec<(String, String)> {
+pub(crate) fn initial_fields(
+    shape: &Shape,
+    path: &str,
+    value: Option<&Value>,
+) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     let sent = match &shape.field {
         Field::Group(members) => {
             for member in members {
                 let value = value.and_then(|v| v.get(&member.name));
-                fields.extend(untouched(&member.shape, &below(path, &member.name), value));
+                fields.extend(initial_fields(
+                    &member.shape,
+                    &child_pointer(path, &member.name),
+                    value,
+                ));
             }
             return fields;
         }
         Field::List(item) => {
             let items = value.and_then(Value::as_array).into_iter().flatten();
             for (i, value) in items.enumerate() {
-                fields.extend(untouched(item, &below(path, &i.to_string()), Some(value)));
+                fields.extend(initial_fields(
+                    item,
+                    &child_pointer(path, &i.to_string()),
+                    Some(value),
+                ));
             }
             return fields;
         }
@@ -254,7 +266,7 @@ fn mark(required: bool) -> Markup {
     html! { @if required { span.must aria-hidden="true" { " *" } } }
 }
 
-fn words(option: &Value) -> String {
+fn display_text(option: &Value) -> String {
     match option {
         Value::String(text) => text.clone(),
         other => other.to_string(),

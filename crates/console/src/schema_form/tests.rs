@@ -62,7 +62,7 @@ fn untouched(html: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_an_untouched_form_sends_is_known_beforehand() {
+fn initial_fields_match_what_a_browser_sends() {
     let value = proposed();
     for (schema, value) in [
         (Some(order()), Some(&value)),
@@ -72,15 +72,15 @@ fn what_an_untouched_form_sends_is_known_beforehand() {
         let shape = Shape::of(schema.as_ref(), value);
         let mut sent = untouched(&render(&shape, value));
         sent.retain(|(_, text)| !text.is_empty());
-        let mut foreseen = super::untouched(&shape, "", value);
+        let mut expected = super::initial_fields(&shape, "", value);
         sent.sort();
-        foreseen.sort();
-        assert_eq!(foreseen, sent);
+        expected.sort();
+        assert_eq!(expected, sent);
     }
 }
 
 fn render(shape: &Shape, value: Option<&Value>) -> String {
-    Rendering::new(None, &[])
+    FormRenderer::new(None, &[])
         .field(shape, "", "Value", value, true)
         .into_string()
 }
@@ -90,18 +90,18 @@ fn read_back(
     fields: &[(String, String)],
     before: Option<&Value>,
 ) -> Result<Value, Vec<(String, String)>> {
-    let mut complaints = Vec::new();
+    let mut field_errors = Vec::new();
     let value = read(
         shape,
         "",
-        &Posted::new(fields),
+        &PostedFields::new(fields),
         before,
         true,
-        &mut complaints,
+        &mut field_errors,
     );
-    match complaints.is_empty() {
+    match field_errors.is_empty() {
         true => Ok(value.unwrap_or_default()),
-        false => Err(complaints),
+        false => Err(field_errors),
     }
 }
 
@@ -186,7 +186,7 @@ fn edits_are_read_by_type() {
 }
 
 #[test]
-fn what_is_left_empty_is_left_out_unless_demanded() {
+fn empty_optional_fields_are_omitted() {
     let shape = Shape::of(Some(&order()), None);
     let read = read_back(&shape, &[], None).unwrap();
     assert_eq!(
@@ -197,7 +197,7 @@ fn what_is_left_empty_is_left_out_unless_demanded() {
 }
 
 #[test]
-fn a_text_that_is_no_value_is_refused_at_its_place() {
+fn unparsable_text_is_refused_with_its_path() {
     let (schema, value) = (order(), proposed());
     let shape = Shape::of(Some(&schema), Some(&value));
     let mut fields = untouched(&render(&shape, Some(&value)));
@@ -205,12 +205,15 @@ fn a_text_that_is_no_value_is_refused_at_its_place() {
     set(&mut fields, "v/count", "1.5");
     set(&mut fields, "v/currency", "9");
     set(&mut fields, "v/odd", "{");
-    let complaints = read_back(&shape, &fields, Some(&value)).unwrap_err();
-    let places: Vec<&str> = complaints.iter().map(|(place, _)| place.as_str()).collect();
+    let field_errors = read_back(&shape, &fields, Some(&value)).unwrap_err();
+    let places: Vec<&str> = field_errors
+        .iter()
+        .map(|(place, _)| place.as_str())
+        .collect();
     assert_eq!(places, ["/amount", "/count", "/currency", "/odd"]);
     // Shown again: what was typed, with the complaint beside it.
-    let posted = Posted::new(&fields);
-    let again = Rendering::new(Some(&posted), &complaints);
+    let posted = PostedFields::new(&fields);
+    let again = FormRenderer::new(Some(&posted), &field_errors);
     let html = again
         .field(&shape, "", "Value", Some(&value), true)
         .into_string();
@@ -219,7 +222,7 @@ fn a_text_that_is_no_value_is_refused_at_its_place() {
 }
 
 #[test]
-fn beyond_reach_is_json() {
+fn unsupported_schemas_fall_back_to_json() {
     let long: Vec<u32> = (0..100).collect();
     let mut deep = json!(1);
     for _ in 0..10 {

@@ -4,8 +4,8 @@ use super::scan::tags;
 use super::{HOSTILE, chrome, event, hostile, run};
 use crate::*;
 
-pub(super) fn moment() -> MomentView {
-    MomentView {
+pub(super) fn history_view() -> HistoryPageView {
+    HistoryPageView {
         state: run(),
         seq: 7,
         last: 9,
@@ -27,8 +27,8 @@ pub(super) fn moment() -> MomentView {
             },
             OpenQuestion::default(),
         ],
-        memory: RememberedView {
-            entries: vec![MemoryRow {
+        memory: MemoryPanelView {
+            entries: vec![MemoryEntryRow {
                 key: hostile(),
                 memory_ref: hostile(),
                 value_json: hostile(),
@@ -70,7 +70,7 @@ pub(super) fn comparison() -> ComparePageView {
             difference(HOSTILE, true, true),
         ],
         more_events: true,
-        moving: true,
+        is_unfinished: true,
         state: vec![
             StateDifference {
                 part: hostile(),
@@ -98,8 +98,11 @@ pub(super) fn origin() -> ForkOrigin {
 /// Each page as full and as empty as it can be.
 pub(super) fn pages(chrome: &Chrome) -> Vec<(&'static str, String)> {
     vec![
-        ("moment", moment_page(chrome, &moment())),
-        ("bare moment", moment_page(chrome, &MomentView::default())),
+        ("moment", history_page(chrome, &history_view())),
+        (
+            "bare moment",
+            history_page(chrome, &HistoryPageView::default()),
+        ),
         ("comparison", compare_page(chrome, &comparison())),
         (
             "nothing differs",
@@ -117,18 +120,18 @@ fn parts(html: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_fragment_replaces_every_part_of_a_moment() {
-    for view in [moment(), MomentView::default()] {
+fn history_fragment_has_every_part_of_the_page() {
+    for view in [history_view(), HistoryPageView::default()] {
         assert_eq!(
-            parts(&moment_fragment(&view)),
-            parts(&moment_page(&chrome(), &view))
+            parts(&history_fragment(&view)),
+            parts(&history_page(&chrome(), &view))
         );
     }
 }
 
 #[test]
-fn a_moment_holds_what_its_script_looks_for() {
-    let page = moment_page(&chrome(), &moment());
+fn history_page_contains_the_elements_the_script_uses() {
+    let page = history_page(&chrome(), &history_view());
     let script = std::str::from_utf8(asset("history.js").unwrap().body).unwrap();
     let tags = tags(&page);
     let ids: Vec<&str> = tags.iter().filter_map(|t| t.attribute("id")).collect();
@@ -145,14 +148,14 @@ fn a_moment_holds_what_its_script_looks_for() {
 }
 
 #[test]
-fn steps_lead_to_moments_there_are() {
-    let at = |seq, last| MomentView {
+fn step_links_stay_within_the_log() {
+    let at = |seq, last| HistoryPageView {
         seq,
         last,
-        ..MomentView::default()
+        ..HistoryPageView::default()
     };
-    let links = |view: &MomentView| -> Vec<u64> {
-        let page = moment_page(&chrome(), view);
+    let links = |view: &HistoryPageView| -> Vec<u64> {
+        let page = history_page(&chrome(), view);
         let found = tags(&page);
         let found = found.iter().filter_map(|t| t.attribute("data-moment"));
         found.map(|text| text.parse().unwrap()).collect()
@@ -164,17 +167,17 @@ fn steps_lead_to_moments_there_are() {
 }
 
 #[test]
-fn a_fork_is_offered_to_those_who_may_make_one() {
-    let mut view = moment();
-    let page = moment_page(&chrome(), &view);
+fn fork_form_needs_permission() {
+    let mut view = history_view();
+    let page = history_page(&chrome(), &view);
     assert!(page.contains("name=\"fromSeq\" value=\"8\"") && page.contains("events 0 to 7"));
     assert!(!page.contains("happens again"));
     view.fork = None;
-    assert!(!moment_page(&chrome(), &view).contains("fromSeq"));
+    assert!(!history_page(&chrome(), &view).contains("fromSeq"));
 }
 
 #[test]
-fn a_fork_says_where_it_comes_from() {
+fn fork_page_links_to_its_source() {
     let mut view = RunPageView {
         run_id: "run-b".to_owned(),
         ..RunPageView::default()
@@ -197,7 +200,7 @@ fn a_fork_says_where_it_comes_from() {
 }
 
 #[test]
-fn a_comparison_names_the_side_that_has_nothing() {
+fn compare_page_names_the_side_without_a_value() {
     let page = compare_page(&chrome(), &comparison());
     assert!(page.contains("Not in A.") && page.contains("Not in B."));
     assert!(page.contains("Only the first 4 differing events"));

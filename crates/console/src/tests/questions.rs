@@ -36,7 +36,7 @@ pub(super) fn question(kind: &str) -> CardView {
             at: hostile(),
             feedback: Some(hostile()),
         }],
-        asked_back: vec![AskedBack {
+        follow_up_questions: vec![FollowUpQuestion {
             by: Some(hostile()),
             question: hostile(),
             at: hostile(),
@@ -51,7 +51,7 @@ pub(super) fn question(kind: &str) -> CardView {
         own_vote: Some(hostile()),
         csrf: hostile(),
         refused: Some(hostile()),
-        complaints: vec![(hostile(), hostile())],
+        field_errors: vec![(hostile(), hostile())],
         entered: vec![("action".to_owned(), "edit-accept".to_owned())],
         ..CardView::default()
     }
@@ -71,7 +71,7 @@ pub(super) fn inbox(card: Option<CardView>) -> InboxView {
             groups: vec![hostile()],
             votes: Some((1, 2)),
         }],
-        selection: Selection {
+        selection: InboxSelection {
             kind: Some(hostile()),
             group: Some(hostile()),
             sort: Some(hostile()),

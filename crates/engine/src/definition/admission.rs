@@ -2,14 +2,14 @@
 //! document always compiles, so that the runs pinned to it stay readable.
 
 use super::check::{Examined, examine};
-use super::{Definition, Permissions, Problem, names, reach};
-use crate::node::{Kind, OrchestratorDecision, UnknownSetting, unknown_settings};
+use super::{Definition, Permissions, Problem, undefined_names, unreachable};
+use crate::node::{Kind, OrchestratorDecision, RefusalPolicy, unknown_settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::Object;
 
 /// Problems of one document that are told at once.
-const MAX_TOLD: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 impl Definition {
     /// Compiles a document that somebody wants to register. A refusal lists the errors first, then
@@ -20,28 +20,28 @@ impl Definition {
             mut problems,
         } = examine(document, permissions);
         for unknown in unknown_settings(document) {
-            let told = Problem {
+            let problem = Problem {
                 warning: match unknown.refusal {
-                    UnknownSetting::Always => false,
-                    UnknownSetting::Usually => permissions.unknown_settings,
-                    UnknownSetting::Never => true,
+                    RefusalPolicy::Always => false,
+                    RefusalPolicy::UnlessAllowed => permissions.unknown_settings,
+                    RefusalPolicy::Never => true,
                 },
                 ..unknown.problem
             };
-            problems.push(told);
+            problems.push(problem);
         }
         if let Some(definition) = &definition {
             problems.extend(schedules(definition));
             problems.extend(mapped_channels(definition));
             problems.extend(closed_settings(definition));
-            problems.extend(names::problems(definition));
-            problems.extend(reach::never_run(definition));
+            problems.extend(undefined_names::problems(definition));
+            problems.extend(unreachable::unreachable_nodes(definition));
         }
         // One place, one complaint: the first says the most.
-        let mut seen = BTreeSet::new();
-        problems.retain(|problem| seen.insert(problem.path.clone()));
+        let mut paths = BTreeSet::new();
+        problems.retain(|problem| paths.insert(problem.path.clone()));
         problems.sort_by_key(|problem| problem.warning);
-        problems.truncate(MAX_TOLD);
+        problems.truncate(MAX_REPORTED);
         match definition {
             Some(definition) if problems.iter().all(|problem| problem.warning) => Ok(Self {
                 warnings: problems,
@@ -73,7 +73,7 @@ fn mapped_channels(definition: &Definition) -> Vec<Problem> {
     for node in &definition.nodes {
         let mapped: Vec<&String> = match &node.kind {
             Kind::SubWorkflow(sub) => sub.output_mapping.iter().map(|(to, _)| to).collect(),
-            Kind::Dispatch(dispatch) => dispatch.harvested_into().collect(),
+            Kind::Dispatch(dispatch) => dispatch.output_variables().collect(),
             _ => Vec::new(),
         };
         for name in mapped {
@@ -159,7 +159,7 @@ fn faults_of_decisions(config: &Object) -> Vec<Fault> {
         .into_iter()
         .chain(planned)
         .filter_map(|(at, decision)| {
-            let (below, message) = OrchestratorDecision::read_new(decision).err()?;
+            let (below, message) = OrchestratorDecision::read_strict(decision).err()?;
             Some((format!("{at}{below}"), message))
         })
         .collect()

@@ -80,7 +80,7 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
                         names.join(", ")
                     ),
                 )
-                .because("cycle_detected"),
+                .with_reason("cycle_detected"),
             );
             return Examined {
                 definition: None,
@@ -100,7 +100,7 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
     let mut nodes = built.nodes;
     for trigger in &triggers {
         if nodes[trigger.node].incoming.is_empty() {
-            nodes[trigger.node].dormant = true;
+            nodes[trigger.node].trigger_only = true;
         }
     }
     let mut definition = Definition {
@@ -264,7 +264,7 @@ impl Parts {
                 .map_err(|(key, message)| {
                     problems.push(
                         Problem::new(format!("/edges/{e}/condition/{key}"), message)
-                            .because("expression_invalid"),
+                            .with_reason("expression_invalid"),
                     );
                 })
                 .ok()
@@ -392,7 +392,7 @@ fn compile_node(
                         format!("/nodes/{d}/inputs/{port}/expression"),
                         e.to_string(),
                     )
-                    .because("expression_invalid"),
+                    .with_reason("expression_invalid"),
                 ),
             }
         }
@@ -429,7 +429,7 @@ fn compile_node(
         rule: Default::default(),
         expressions,
         repeats: None,
-        dormant: false,
+        trigger_only: false,
         test_only,
     }
 }

@@ -27,7 +27,7 @@ pub struct Document {
     #[serde(default)]
     pub groups: Vec<Group>,
     pub metadata: Metadata,
-    pub settings: Settings,
+    pub settings: WorkflowSettings,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -210,7 +210,7 @@ pub struct Variable {
 
 impl Variable {
     /// Whether a value is of the declared type.
-    pub(crate) fn takes(&self, value: &Value) -> bool {
+    pub(crate) fn accepts(&self, value: &Value) -> bool {
         match self.kind.as_str() {
             "string" => value.is_string(),
             "number" => value.is_number(),
@@ -221,7 +221,7 @@ impl Variable {
         }
     }
 
-    pub(crate) fn kind_in_words(&self) -> &'static str {
+    pub(crate) fn kind_label(&self) -> &'static str {
         match self.kind.as_str() {
             "string" => "a string",
             "number" => "a number",
@@ -285,7 +285,7 @@ pub struct ComplianceConfig {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct WorkflowSettings {
     /// Milliseconds; 0 or absent means unbounded.
     pub timeout: u64,
     pub max_retries: u32,

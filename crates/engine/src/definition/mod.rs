@@ -4,23 +4,23 @@
 mod admission;
 mod check;
 pub mod document;
-mod names;
 mod nearest;
-mod reach;
 pub(crate) mod schema;
 pub(crate) mod sensitive;
 mod supervision;
 mod topology;
 mod triggers;
+mod undefined_names;
+mod unreachable;
 
-pub use names::{ChildReference, child_references};
 pub use nearest::nearest;
+pub use undefined_names::{ChildReference, child_references};
 
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
 use crate::model::mock;
 use crate::node::Kind;
-use crate::pack::Brought;
+use crate::pack::AllowedPackTypes;
 use document::{Document, TriggerRule};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -65,7 +65,7 @@ impl Problem {
         }
     }
 
-    pub(crate) fn because(mut self, reason: &'static str) -> Self {
+    pub(crate) fn with_reason(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self
     }
@@ -93,7 +93,7 @@ pub struct Permissions<'a> {
     /// Unknown settings of nodes are told as warnings; they make a document refused otherwise.
     pub unknown_settings: bool,
     /// Node types besides the host's own.
-    pub packs: Brought<'a>,
+    pub packs: AllowedPackTypes<'a>,
 }
 
 #[derive(Debug)]
@@ -132,7 +132,7 @@ pub(crate) struct CompiledNode {
     /// For a loop head: what it repeats.
     pub(crate) repeats: Option<Loop>,
     /// Started only by a channel-write trigger.
-    pub(crate) dormant: bool,
+    pub(crate) trigger_only: bool,
     /// Its type, or something in its configuration, exists for conformance tests only.
     pub(crate) test_only: bool,
 }

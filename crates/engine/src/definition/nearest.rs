@@ -1,13 +1,13 @@
 //! The name somebody probably meant.
 
-/// The candidate that looks most like `wanted`, if any looks like it at all.
-pub fn nearest<'a>(wanted: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate that looks most like `name`, if any looks like it at all.
+pub fn nearest<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let ranked = among
         .into_iter()
-        .map(|known| (distance(wanted, known), known));
+        .map(|known| (distance(name, known), known));
     let (edits, known) = ranked.min()?;
     // A third of the letters may be wrong: more is another word.
-    let shorter = wanted.chars().count().min(known.chars().count());
+    let shorter = name.chars().count().min(known.chars().count());
     (edits <= shorter.div_ceil(3).clamp(1, 3)).then_some(known)
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_name_and_another_word_does_not() {
+    fn nearest_finds_typos_but_not_unrelated_names() {
         let names = ["title", "requiredApprovals", "ms", "timeoutMs"];
         let table = [
             ("requiredApproval", Some("requiredApprovals")),
@@ -42,8 +42,8 @@ mod tests {
             ("approvers", None),
             ("", None),
         ];
-        for (wanted, meant) in table {
-            assert_eq!(nearest(wanted, names), meant, "{wanted}");
+        for (name, meant) in table {
+            assert_eq!(nearest(name, names), meant, "{name}");
         }
     }
 }

@@ -2,15 +2,17 @@
 //! a workflow document itself, as a schema of the host, which lists every fault with a JSON pointer.
 
 use super::{Permissions, Problem};
-use crate::pack::Brought;
+use crate::pack::AllowedPackTypes;
 use serde_json::Value;
 use std::sync::LazyLock;
-use tandem_schema::{Budget, Failure, MAX_WORK, Meter, Pattern, Refused, Schema, brief};
+use tandem_schema::{
+    Budget, MAX_WORK, Meter, Pattern, Schema, SchemaRefusal, ValidationFailure, short_message,
+};
 
 static DOCUMENT: LazyLock<Schema> = LazyLock::new(|| {
     let text = include_str!("workflow.schema.json");
     let schema: Value = serde_json::from_str(text).expect("the embedded schema is JSON");
-    Schema::own(&schema)
+    Schema::builtin(&schema)
 });
 
 /// Problems one document may report; a hostile one must not produce an unbounded answer.
@@ -23,11 +25,14 @@ pub(super) fn check(document: &Value) -> Vec<Problem> {
 /// Complaints of any schema about a value that sits at `at` in a larger document.
 pub(crate) fn problems(schema: &Schema, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
     let checked = schema.check(value, meter, MAX_PROBLEMS, |error| {
-        Problem::new(format!("{at}{}", error.instance_path()), brief(error))
+        Problem::new(
+            format!("{at}{}", error.instance_path()),
+            short_message(error),
+        )
     });
     match checked {
         Ok(()) => Vec::new(),
-        Err(Failure::Errors(problems)) => problems,
+        Err(ValidationFailure::Errors(problems)) => problems,
         Err(failure) => vec![Problem {
             reason: failure.code(),
             ..Problem::new(at, failure.message())
@@ -50,15 +55,15 @@ impl Schemas {
     pub(crate) fn of(permissions: Permissions<'_>) -> Self {
         Self {
             budget: Budget::default(),
-            stored: matches!(permissions.packs, Brought::Once),
-            meter: Meter::up_to(MAX_WORK),
+            stored: matches!(permissions.packs, AllowedPackTypes::PreviouslyAccepted),
+            meter: Meter::with_limit(MAX_WORK),
             weight: 0,
         }
     }
 
     /// A schema that is refused today but was accepted once does not make its document unreadable:
     /// it stays as a schema that no value fits, and says why.
-    pub(crate) fn compile(&mut self, schema: &Value) -> Result<Schema, Refused> {
+    pub(crate) fn compile(&mut self, schema: &Value) -> Result<Schema, SchemaRefusal> {
         match Schema::compile(schema, &mut self.budget) {
             Ok(schema) => {
                 self.weight += schema.weight();
@@ -70,7 +75,7 @@ impl Schemas {
     }
 
     /// A pattern outside of schemas. One that was accepted once stays.
-    pub(crate) fn pattern(&mut self, text: &str) -> Result<Pattern, Refused> {
+    pub(crate) fn pattern(&mut self, text: &str) -> Result<Pattern, SchemaRefusal> {
         let budget = (!self.stored).then_some(&mut self.budget);
         let pattern = Pattern::compile(text, budget)?;
         self.weight += pattern.weight();
@@ -84,8 +89,8 @@ impl Schemas {
 }
 
 /// A refused schema, which sits at `at` in the document.
-pub(crate) fn refusal(why: &Refused, at: &str) -> Problem {
-    Problem::new(format!("{at}{}", why.at), &why.message).because("schema_refused")
+pub(crate) fn refusal(why: &SchemaRefusal, at: &str) -> Problem {
+    Problem::new(format!("{at}{}", why.at), &why.message).with_reason("schema_refused")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use super::document::PortValue;
 use super::{CompiledNode, Definition};
 use crate::expression::Expression;
-use crate::node::{Kind, MemoryAction, Source};
+use crate::node::{DecisionSource, Kind, MemoryAction};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tandem_record::{Masking, NodeId, RunRequest, Sensitivity};
@@ -31,7 +31,7 @@ impl Definition {
     }
 
     /// Whether the author marked what goes by this name, rather than something it is made of.
-    pub(crate) fn is_marked(&self, name: &str) -> bool {
+    pub(crate) fn is_declared_sensitive(&self, name: &str) -> bool {
         let channel = self.channels.get(name);
         let mut variables = self.document.variables.iter();
         variables.any(|v| v.sensitive && v.name == name)
@@ -50,7 +50,7 @@ impl Definition {
             return found;
         }
         // Marks are only ever added, and there are not many to add: this ends.
-        while self.spread(&mut found) {}
+        while self.propagate(&mut found) {}
         let last = self.sinks().map(|ix| self.nodes[ix].id.clone());
         found.last = last.collect();
         found
@@ -81,7 +81,7 @@ impl Definition {
     }
 
     /// Carries every mark one step further; whether that found anything.
-    fn spread(&self, found: &mut Sensitivity) -> bool {
+    fn propagate(&self, found: &mut Sensitivity) -> bool {
         let mut more = false;
         for node in &self.nodes {
             let ports = self.sensitive_ports(node, found);
@@ -108,7 +108,7 @@ impl Definition {
         }
         for &e in &node.incoming {
             let edge = &self.edges[e];
-            if offers(found, &self.nodes[edge.source].id, &edge.source_output) {
+            if is_sensitive_output(found, &self.nodes[edge.source].id, &edge.source_output) {
                 ports.insert(edge.target_input.clone());
             }
         }
@@ -120,10 +120,10 @@ impl Definition {
                     node_id,
                     output_key,
                     ..
-                } => offers(found, node_id, output_key),
+                } => is_sensitive_output(found, node_id, output_key),
                 PortValue::Expression { .. } => {
                     let expression = node.expressions.get(port);
-                    expression.is_some_and(|e| reads(found, e))
+                    expression.is_some_and(|e| reads_sensitive(found, e))
                 }
             };
             if sensitive {
@@ -145,8 +145,8 @@ fn marks<'a>(
 ) -> Vec<Mark<'a>> {
     // A value that goes to a variable and to a port is as sensitive in one place as in the other.
     let same = |port: &'a str, variable: Option<&'a String>, arrives: bool| {
-        let kept = variable.is_some_and(|name| found.variables.contains(name));
-        if !arrives && !kept && !offers(found, &node.id, port) {
+        let stored = variable.is_some_and(|name| found.variables.contains(name));
+        if !arrives && !stored && !is_sensitive_output(found, &node.id, port) {
             return Vec::new();
         }
         let variable = variable.map(|name| Mark::Variable(name));
@@ -190,7 +190,7 @@ fn marks<'a>(
             Mark::Port("artifactData"),
         ),
         Kind::Supervisor(config) => when(
-            matches!(config.source, Source::Port) && ports.contains("decision"),
+            matches!(config.source, DecisionSource::Port) && ports.contains("decision"),
             Mark::Port("decision"),
         ),
         // What a child does with what it is given is not known here.
@@ -202,9 +202,9 @@ fn marks<'a>(
                 false => Vec::new(),
             }
         }
-        Kind::Dispatch(config) => match config.given_from().any(|name| found.holds(name)) {
+        Kind::Dispatch(config) => match config.input_variables().any(|name| found.holds(name)) {
             true => config
-                .harvested_into()
+                .output_variables()
                 .map(|name| Mark::Variable(name))
                 .collect(),
             false => Vec::new(),
@@ -214,7 +214,7 @@ fn marks<'a>(
         | Kind::Model(_)
         | Kind::Tool(_)
         | Kind::ClarificationGate(_)
-        | Kind::OpenInterrupt(_)
+        | Kind::GenericInterrupt(_)
         | Kind::ConversationGate(_)
         | Kind::Pack
         | Kind::MemoryHook(_)
@@ -228,13 +228,13 @@ fn marks<'a>(
     }
 }
 
-fn offers(found: &Sensitivity, node: &NodeId, port: &str) -> bool {
+fn is_sensitive_output(found: &Sensitivity, node: &NodeId, port: &str) -> bool {
     let ports = found.outputs.get(node);
     ports.is_some_and(|ports| ports.contains(port))
 }
 
 /// Whether an expression looks at something sensitive.
-pub(crate) fn reads(found: &Sensitivity, expression: &Expression) -> bool {
+pub(crate) fn reads_sensitive(found: &Sensitivity, expression: &Expression) -> bool {
     let any = |root: &str, sensitive: &dyn Fn(&[&str]) -> bool| {
         let places = expression.places_below(root);
         places.iter().any(|place| sensitive(place))
@@ -247,7 +247,7 @@ pub(crate) fn reads(found: &Sensitivity, expression: &Expression) -> bool {
         || any("channels", &named)
         || any("inputs", &named)
         || any("nodes", &|place| match place {
-            [node, "outputs", port, ..] => offers(found, &NodeId::new(*node), port),
+            [node, "outputs", port, ..] => is_sensitive_output(found, &NodeId::new(*node), port),
             [node, ..] => found.outputs.contains_key(&NodeId::new(*node)),
             [] => !found.outputs.is_empty(),
         })

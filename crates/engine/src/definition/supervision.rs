@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::{CompiledNode, Problem};
-use crate::node::{Kind, Source, Supervisor};
+use crate::node::{DecisionSource, Kind, Supervisor};
 
 pub(super) fn check(doc: &Document, nodes: &[CompiledNode], problems: &mut Vec<Problem>) {
     // By its name: one whose configuration is refused is still there.
@@ -16,7 +16,8 @@ pub(super) fn check(doc: &Document, nodes: &[CompiledNode], problems: &mut Vec<P
                 "core.dispatch carries out what a core.orchestrator.supervisor decides; there is none",
             ),
             Kind::Supervisor(config) => {
-                let fault = unheard(doc, node, config).or_else(|| unchecked(config, dispatched));
+                let fault = missing_decision_source(doc, node, config)
+                    .or_else(|| verifier_without_dispatch(config, dispatched));
                 match fault.or_else(|| same_agent(doc, node, config)) {
                     Some(fault) => fault,
                     None => continue,
@@ -33,13 +34,17 @@ pub(super) fn check(doc: &Document, nodes: &[CompiledNode], problems: &mut Vec<P
 type Fault = (&'static str, &'static str);
 
 /// A supervisor nobody decides for.
-fn unheard(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Option<Fault> {
+fn missing_decision_source(
+    doc: &Document,
+    node: &CompiledNode,
+    config: &Supervisor,
+) -> Option<Fault> {
     let bound = doc.nodes[node.doc].inputs.contains_key("decision");
     let wired = doc
         .edges
         .iter()
         .any(|e| e.target_node_id == node.id && e.target_input.as_deref() == Some("decision"));
-    let decided = bound || wired || !matches!(config.source, Source::Port);
+    let decided = bound || wired || !matches!(config.source, DecisionSource::Port);
     (!decided).then_some((
         "",
         "a supervisor needs somebody who decides: config.endpoint, or the port \"decision\"",
@@ -47,7 +52,7 @@ fn unheard(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Option<F
 }
 
 /// Checks where nothing is carried out would never take place.
-fn unchecked(config: &Supervisor, dispatched: bool) -> Option<Fault> {
+fn verifier_without_dispatch(config: &Supervisor, dispatched: bool) -> Option<Fault> {
     let place = match &config.verifier {
         Some(_) => "/config/verifier",
         None if !config.success_criteria.is_empty() => "/config/successCriteria",
@@ -61,11 +66,11 @@ fn unchecked(config: &Supervisor, dispatched: bool) -> Option<Fault> {
 
 /// Who checks its own decisions checks nothing.
 fn same_agent(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Option<Fault> {
-    let critic = config.verifier.as_ref()?.agent_id.as_deref()?;
+    let verifier = config.verifier.as_ref()?.agent_id.as_deref()?;
     let pin = doc.nodes[node.doc].agent.as_ref();
     let pinned = pin.and_then(|pin| pin.get("agentId")?.as_str());
     let own = pinned.or(config.agent_id.as_deref());
-    (own == Some(critic)).then_some((
+    (own == Some(verifier)).then_some((
         "/config/verifier/agentId",
         "a critic is another agent than the supervisor it checks",
     ))

@@ -1,7 +1,7 @@
 //! What may be registered: each check with the place and the reason it reports.
 
 use super::{ConformanceTypes, Definition, Permissions, Problem};
-use crate::pack::{Brought, PackType, PackTypes};
+use crate::pack::{AllowedPackTypes, PackType, PackTypes};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ fn reasons_are_named_where_the_protocol_names_them() {
 }
 
 #[test]
-fn what_this_host_does_not_do_is_refused_when_it_comes_in_and_read_when_it_is_here() {
+fn unsupported_features_are_refused_at_registration_but_compile_when_stored() {
     let schedule = json!({"id": "daily", "type": "schedule", "config": {"cron": "0 9 * * *"}});
     let child = json!({"id": "d", "typeId": "core.subWorkflow", "name": "d",
         "position": {"x": 0, "y": 0}, "inputs": {},
@@ -265,7 +265,7 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
 }
 
 #[test]
-fn no_workflow_this_repository_ships_uses_the_shorthand_of_the_mock_agent() {
+fn shipped_workflows_do_not_use_the_mock_agent_shorthand() {
     // R-0023-28 (half: our own workflows do not use the shorthand)
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut read = 0;
@@ -286,7 +286,7 @@ fn no_workflow_this_repository_ships_uses_the_shorthand_of_the_mock_agent() {
 }
 
 #[test]
-fn gated_types_are_registered_but_said_to_need_a_capability() {
+fn gated_types_register_and_name_the_missing_capability() {
     let governed = "core.openwop.governance.approvalGate";
     let gated = with(sound(), "/nodes/1/typeId", json!(governed));
     let compiled = Definition::compile(&gated, Permissions::default()).expect("registered");
@@ -298,7 +298,7 @@ fn gated_types_are_registered_but_said_to_need_a_capability() {
 }
 
 #[test]
-fn edges_back_to_a_loop_are_no_cycle_and_others_are() {
+fn back_edges_to_loops_and_supervisors_are_allowed_and_others_are_cycles() {
     let looped = |head: &str| {
         let document = with(sound(), "/nodes/0/typeId", json!(head));
         with(
@@ -318,7 +318,7 @@ fn edges_back_to_a_loop_are_no_cycle_and_others_are() {
 }
 
 #[test]
-fn the_same_document_has_the_same_hash_however_it_is_written() {
+fn definition_hash_ignores_formatting() {
     let compiled = |document: &Value| {
         let definition = Definition::compile(document, Permissions::default());
         definition.expect("sound").hash
@@ -360,7 +360,7 @@ fn published_workflows_register_or_name_a_type_this_host_lacks() {
 }
 
 #[test]
-fn packs_bring_types_but_never_the_hosts_own() {
+fn packs_add_types_but_never_reserved_ones() {
     let types = PackTypes::from_iter([("vendor.acme.act", "a@1.0.0"), ("core.acted", "a@1.0.0")]);
     let compiles = |type_id: &str, packs| {
         let document = with(sound(), "/nodes/0/typeId", json!(type_id));
@@ -370,7 +370,7 @@ fn packs_bring_types_but_never_the_hosts_own() {
         };
         Definition::compile(&document, permissions).is_ok()
     };
-    for (type_id, nothing, brought, once) in [
+    for (type_id, nothing, listed, once) in [
         ("vendor.acme.act", false, true, true),
         ("vendor.acme.gone", false, false, true),
         ("core.acted", false, false, false),
@@ -378,24 +378,36 @@ fn packs_bring_types_but_never_the_hosts_own() {
         ("conformance.acted", false, false, false),
         ("core.noop", true, true, true),
     ] {
-        assert_eq!(compiles(type_id, Brought::Nothing), nothing, "{type_id}");
-        assert_eq!(compiles(type_id, Brought::By(&types)), brought, "{type_id}");
+        assert_eq!(
+            compiles(type_id, AllowedPackTypes::None),
+            nothing,
+            "{type_id}"
+        );
+        assert_eq!(
+            compiles(type_id, AllowedPackTypes::Listed(&types)),
+            listed,
+            "{type_id}"
+        );
         // A document that was accepted still means what it meant.
-        assert_eq!(compiles(type_id, Brought::Once), once, "{type_id}");
+        assert_eq!(
+            compiles(type_id, AllowedPackTypes::PreviouslyAccepted),
+            once,
+            "{type_id}"
+        );
     }
 }
 
 #[test]
-fn configuration_a_pack_does_not_understand_is_refused_at_its_place() {
+fn invalid_pack_node_config_is_refused_with_its_path() {
     let shape = json!({"required": ["tone"], "properties": {"tone": {"enum": ["kind"]}}});
     let known = PackType {
         pack: "a@1.0.0".to_owned(),
-        config: Some(Arc::new(tandem_schema::Schema::own(&shape))),
+        config: Some(Arc::new(tandem_schema::Schema::builtin(&shape))),
     };
     let types = PackTypes::from_iter([("vendor.acme.act".to_owned(), known)]);
     let acts = with(sound(), "/nodes/0/typeId", json!("vendor.acme.act"));
     let permissions = Permissions {
-        packs: Brought::By(&types),
+        packs: AllowedPackTypes::Listed(&types),
         ..Permissions::default()
     };
     for (config, place) in [

@@ -82,13 +82,13 @@ fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
     starts.sort_by_key(|&n| (entered[n], !is(n, &LOOP_HEADS), n));
 
     let mut found = BTreeSet::new();
-    let mut seen = vec![false; doc.nodes.len()];
+    let mut visited = vec![false; doc.nodes.len()];
     let mut on_path = vec![false; doc.nodes.len()];
     for start in starts {
-        if seen[start] {
+        if visited[start] {
             continue;
         }
-        seen[start] = true;
+        visited[start] = true;
         on_path[start] = true;
         let mut path = vec![(start, leaving[start].clone())];
         while let Some((node, rest)) = path.last_mut() {
@@ -100,8 +100,8 @@ fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
             let target = ends[e].1;
             if on_path[target] && (is(target, &LOOP_HEADS) || is(node, &LOOP_TAILS)) {
                 found.insert(e);
-            } else if !seen[target] {
-                seen[target] = true;
+            } else if !visited[target] {
+                visited[target] = true;
                 on_path[target] = true;
                 path.push((target, leaving[target].clone()));
             }
@@ -123,14 +123,14 @@ pub(super) fn reach(
             next[source].push(target);
         }
     }
-    let mut seen = BTreeSet::from([from]);
+    let mut visited = BTreeSet::from([from]);
     let mut stack = vec![from];
     while let Some(node) = stack.pop() {
         for &target in &next[node] {
-            if seen.insert(target) {
+            if visited.insert(target) {
                 stack.push(target);
             }
         }
     }
-    seen
+    visited
 }

@@ -1,6 +1,6 @@
 //! A tree and a scope to a value.
 
-use super::{Kept, Node, Operator, Scope, Step};
+use super::{Node, Operator, Scope, Step, ValueLocation};
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -17,10 +17,10 @@ fn follow(steps: &[Step], scope: &dyn Scope) -> Value {
     let Some((Step::Key(root), rest)) = steps.split_first() else {
         return Value::Null;
     };
-    match scope.kept(root, rest) {
-        Kept::At(value, steps) => walk(value, &rest[steps..]),
-        Kept::Nowhere => Value::Null,
-        Kept::Elsewhere => match scope.root(root) {
+    match scope.locate(root, rest) {
+        ValueLocation::Found(value, steps) => walk(value, &rest[steps..]),
+        ValueLocation::Missing => Value::Null,
+        ValueLocation::NotStored => match scope.root(root) {
             Some(value) => walk(&value, rest),
             None => Value::Null,
         },

@@ -27,7 +27,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, SyntaxError> {
             while at < chars.len() && is_name(chars[at]) {
                 at += 1;
             }
-            found.push((word(chars[start..at].iter().collect()), start));
+            found.push((keyword_or_name(chars[start..at].iter().collect()), start));
         } else if c.is_ascii_digit()
             || (c == '-' && chars.get(at + 1).is_some_and(char::is_ascii_digit))
         {
@@ -64,7 +64,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$' || c == '-'
 }
 
-fn word(text: String) -> Token {
+fn keyword_or_name(text: String) -> Token {
     match text.as_str() {
         "true" => Token::Literal(Value::Bool(true)),
         "false" => Token::Literal(Value::Bool(false)),

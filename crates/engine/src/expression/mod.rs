@@ -95,18 +95,18 @@ pub(crate) trait Scope {
     fn root(&self, name: &str) -> Option<Value>;
 
     /// A value below a root, found where it is kept: the whole root is not copied for it.
-    fn kept(&self, _root: &str, _path: &[Step]) -> Kept<'_> {
-        Kept::Elsewhere
+    fn locate(&self, _root: &str, _path: &[Step]) -> ValueLocation<'_> {
+        ValueLocation::NotStored
     }
 }
 
 /// Where a value below a root is.
-pub(crate) enum Kept<'a> {
+pub(crate) enum ValueLocation<'a> {
     /// Reached after so many steps.
-    At(&'a Value, usize),
-    Nowhere,
+    Found(&'a Value, usize),
+    Missing,
     /// The root has to be put together first.
-    Elsewhere,
+    NotStored,
 }
 
 impl Expression {

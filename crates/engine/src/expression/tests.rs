@@ -44,7 +44,7 @@ fn values_and_operators() {
 }
 
 #[test]
-fn faults_name_their_place() {
+fn syntax_errors_name_their_position() {
     for text in [
         "",
         "inputs.",

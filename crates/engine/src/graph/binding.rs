@@ -1,10 +1,10 @@
 //! What a node finds on its input ports, and what expressions can see.
 
-use super::channel::{Side, check_access};
+use super::channel::{AccessSide, check_access};
 use super::readiness::{EdgeState, edge_state};
 use crate::definition::document::PortValue;
-use crate::definition::sensitive::reads;
-use crate::expression::{Expression, Kept, Scope, Step};
+use crate::definition::sensitive::reads_sensitive;
+use crate::expression::{Expression, Scope, Step, ValueLocation};
 use crate::run::{Limits, Run};
 use crate::template::Template;
 use serde_json::Value;
@@ -79,7 +79,7 @@ impl Run {
             ports.insert("refineFeedback".to_owned(), feedback.clone());
         }
         for (port, binding) in &self.def.doc_node(ix).inputs {
-            match self.bound(ix, port, binding)? {
+            match self.resolve_binding(ix, port, binding)? {
                 Some(value) => {
                     admit(&value)?;
                     ports.insert(port.clone(), value)
@@ -90,7 +90,7 @@ impl Run {
         Ok(ports)
     }
 
-    fn bound(
+    fn resolve_binding(
         &self,
         ix: usize,
         port: &str,
@@ -111,7 +111,7 @@ impl Run {
                 variable_name,
                 optional,
             } => {
-                self.may_read(ix, variable_name)?;
+                self.check_channel_access(ix, variable_name)?;
                 let declared = || {
                     let variables = self.def.document.variables.iter();
                     variables.map(|v| &v.name).any(|name| name == variable_name)
@@ -144,12 +144,12 @@ impl Run {
                 };
                 for name in expression.read_below("channels") {
                     match name {
-                        Some(name) => self.may_read(ix, name)?,
+                        Some(name) => self.check_channel_access(ix, name)?,
                         None => self
                             .def
                             .channels
                             .keys()
-                            .try_for_each(|name| self.may_read(ix, name))?,
+                            .try_for_each(|name| self.check_channel_access(ix, name))?,
                     }
                 }
                 Ok(Some(expression.evaluate(&RunScope::new(self))))
@@ -158,24 +158,24 @@ impl Run {
     }
 
     /// Whether a node may see what goes by this name: everything but a channel that keeps it out.
-    pub(crate) fn may_read(&self, ix: usize, name: &str) -> Result<(), ErrorInfo> {
+    pub(crate) fn check_channel_access(&self, ix: usize, name: &str) -> Result<(), ErrorInfo> {
         let Some(channel) = self.def.channels.get(name) else {
             return Ok(());
         };
         let node = &self.def.nodes[ix];
         let (id, kind) = (node.id.as_str(), node.type_id.as_str());
-        check_access(name, &channel.declared, Side::Readers, id, kind)
+        check_access(name, &channel.declared, AccessSide::Readers, id, kind)
     }
 }
 
 impl Run {
     /// A text of the workflow with the run's values in it. What is sensitive stays masked: the text
     /// is shown wherever the question is.
-    pub(crate) fn written(&self, text: &Template) -> String {
+    pub(crate) fn render_template(&self, text: &Template) -> String {
         let sensitivity = text.expressions().next().map(|_| self.sensitivity());
         let hidden = |e: &Expression| {
             let rules = sensitivity.as_ref();
-            rules.is_some_and(|s| s.mode != Masking::Passthrough && reads(s, e))
+            rules.is_some_and(|s| s.mode != Masking::Passthrough && reads_sensitive(s, e))
         };
         text.render(&RunScope::new(self), hidden)
     }
@@ -212,8 +212,8 @@ impl Scope for RunScope<'_> {
                 let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
                 let outputs = nodes.filter_map(|(node, state)| {
                     let outputs = state.outputs.as_deref()?.clone();
-                    let seen = Object::from_iter([("outputs".to_owned(), outputs.into())]);
-                    Some((node.id.to_string(), Value::Object(seen)))
+                    let wrapped = Object::from_iter([("outputs".to_owned(), outputs.into())]);
+                    Some((node.id.to_string(), Value::Object(wrapped)))
                 });
                 Some(Value::Object(outputs.collect()))
             }
@@ -221,7 +221,7 @@ impl Scope for RunScope<'_> {
         }
     }
 
-    fn kept(&self, root: &str, path: &[Step]) -> Kept<'_> {
+    fn locate(&self, root: &str, path: &[Step]) -> ValueLocation<'_> {
         let run = self.run;
         let (object, key, steps) = match (root, path) {
             ("inputs", [Step::Key(key), ..]) => (Some(&run.request().inputs), key, 1),
@@ -236,15 +236,15 @@ impl Scope for RunScope<'_> {
             }
             ("channels", [Step::Key(key), ..]) => {
                 return match run.state.channels.get(key) {
-                    Some(channel) => Kept::At(&channel.value, 1),
-                    None => Kept::Elsewhere,
+                    Some(channel) => ValueLocation::Found(&channel.value, 1),
+                    None => ValueLocation::NotStored,
                 };
             }
-            _ => return Kept::Elsewhere,
+            _ => return ValueLocation::NotStored,
         };
         match object.and_then(|object| object.get(key)) {
-            Some(value) => Kept::At(value, steps),
-            None => Kept::Nowhere,
+            Some(value) => ValueLocation::Found(value, steps),
+            None => ValueLocation::Missing,
         }
     }
 }

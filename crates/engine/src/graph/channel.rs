@@ -5,7 +5,7 @@ use crate::definition::CompiledChannel;
 use crate::definition::document::Channel;
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, Object, Timestamp};
-use tandem_schema::{Failure, Meter};
+use tandem_schema::{Meter, ValidationFailure};
 
 const REDUCERS: [&str; 7] = [
     "replace", "append", "merge", "counter", "votes", "feedback", "message",
@@ -19,7 +19,7 @@ pub(crate) fn is_reducer(name: &str) -> bool {
 }
 
 /// Reducers whose entries age.
-pub(crate) fn ages(reducer: &str) -> bool {
+pub(crate) fn has_aging_entries(reducer: &str) -> bool {
     matches!(reducer, "append" | "votes" | "feedback")
 }
 
@@ -30,7 +30,7 @@ fn drops_oldest(reducer: &str) -> bool {
 
 /// How a write is stored: wrapped with its time when its entries age.
 pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: Timestamp) -> Value {
-    if ttl.is_some() && ages(reducer) {
+    if ttl.is_some() && has_aging_entries(reducer) {
         json!({"value": value, "_ts": now.0})
     } else {
         value
@@ -52,7 +52,7 @@ pub(crate) fn fold(
                 Some(Value::Array(entries)) => entries.clone(),
                 _ => Vec::new(),
             };
-            if let Some(ttl) = ttl.filter(|_| ages(reducer)) {
+            if let Some(ttl) = ttl.filter(|_| has_aging_entries(reducer)) {
                 let oldest = at.0.saturating_sub(i64::try_from(ttl).unwrap_or(i64::MAX));
                 entries.retain(|e| {
                     e.get("_ts")
@@ -158,7 +158,7 @@ pub(crate) fn check_write(
         entry => match (entry, schema.fits(&next, meter)) {
             (_, Ok(true)) => return Ok(()),
             (Err(failure), _) | (_, Err(failure)) => failure,
-            (Ok(_), Ok(false)) => Failure::Unlisted,
+            (Ok(_), Ok(false)) => ValidationFailure::Unlisted,
         },
     };
     let code = misfit.code().unwrap_or("validation_error");
@@ -171,7 +171,7 @@ pub(crate) fn check_write(
 
 /// Who may touch a channel.
 #[derive(Clone, Copy)]
-pub(crate) enum Side {
+pub(crate) enum AccessSide {
     Readers,
     Writers,
 }
@@ -179,7 +179,7 @@ pub(crate) enum Side {
 pub(crate) fn check_access(
     channel: &str,
     declared: &Channel,
-    side: Side,
+    side: AccessSide,
     node_id: &str,
     type_id: &str,
 ) -> Result<(), ErrorInfo> {
@@ -189,8 +189,8 @@ pub(crate) fn check_access(
         Some(Value::String(_)) => return Ok(()),
         Some(rules) => {
             let key = match side {
-                Side::Readers => "readers",
-                Side::Writers => "writers",
+                AccessSide::Readers => "readers",
+                AccessSide::Writers => "writers",
             };
             match rules.get(key).and_then(Value::as_array) {
                 None => return Ok(()),

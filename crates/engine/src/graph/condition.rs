@@ -4,7 +4,7 @@ use crate::definition::document::{Condition, ConditionKind};
 use crate::expression::{Expression, Scope, equal, truthy};
 use serde_json::Value;
 use tandem_record::Object;
-use tandem_schema::{Meter, Pattern, Refused};
+use tandem_schema::{Meter, Pattern, SchemaRefusal};
 
 #[derive(Debug)]
 pub(crate) enum CompiledCondition {
@@ -24,7 +24,7 @@ impl CompiledCondition {
     /// On failure: the offending key and what is wrong with it.
     pub(crate) fn new(
         condition: &Condition,
-        compile: impl FnOnce(&str) -> Result<Pattern, Refused>,
+        compile: impl FnOnce(&str) -> Result<Pattern, SchemaRefusal>,
     ) -> Result<Self, (&'static str, String)> {
         let left = condition.left.clone();
         match condition.kind {

@@ -50,7 +50,7 @@ pub(crate) fn edge_state(run: &Run, edge: usize, meter: &Meter) -> EdgeState {
         }
         NodeStatus::Failed => EdgeState::Failed,
         NodeStatus::Skipped | NodeStatus::Cancelled => EdgeState::Inactive,
-        NodeStatus::Pending if node.dormant && !source.cut_off => EdgeState::Inactive,
+        NodeStatus::Pending if node.trigger_only && !source.cut_off => EdgeState::Inactive,
         NodeStatus::Pending | NodeStatus::Running | NodeStatus::Suspended => EdgeState::Unresolved,
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn readiness(run: &Run, ix: usize, meter: &Meter) -> Readiness {
     if run.state.nodes[ix].cut_off {
         return Readiness::Ready;
     }
-    if node.dormant {
+    if node.trigger_only {
         return Readiness::Wait;
     }
     if node.incoming.is_empty() {

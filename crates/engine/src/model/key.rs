@@ -61,7 +61,7 @@ pub fn rekey(event: &mut Event) {
         Event::NodeStarted {
             work: Some(work), ..
         } => rekey_work(work),
-        Event::ModelAskedAgain(retry) => rekey_work(&mut retry.work),
+        Event::ModelRetried(retry) => rekey_work(&mut retry.work),
         _ => {}
     }
 }

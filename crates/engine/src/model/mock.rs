@@ -26,7 +26,7 @@ const USAGE_ONLY: &str = "usage-only";
 
 /// Where a run names its mock provider.
 pub const KEY: &str = "mockProvider";
-const AT: &str = "/configurable/mockProvider";
+const MOCK_PATH: &str = "/configurable/mockProvider";
 
 const MAX_ID_CHARS: usize = 128;
 /// Pieces of one answer. Each is an event, and up to three answers are given to one node.
@@ -49,9 +49,9 @@ pub(crate) struct Mock {
 pub(crate) fn read(value: &Value) -> Result<Mock, Vec<Problem>> {
     let known = value["id"].as_str().and_then(|id| CHECKS.get_key_value(id));
     let Some((id, check)) = known else {
-        return Err(problems(&ANY, value, AT, &Meter::unlimited()));
+        return Err(problems(&ANY, value, MOCK_PATH, &Meter::unlimited()));
     };
-    let found = problems(check, value, AT, &Meter::unlimited());
+    let found = problems(check, value, MOCK_PATH, &Meter::unlimited());
     if !found.is_empty() {
         return Err(found);
     }
@@ -71,7 +71,10 @@ pub(crate) fn read(value: &Value) -> Result<Mock, Vec<Problem>> {
         } else {
             "tokens"
         };
-        return Err(vec![Problem::new(format!("{AT}/config/{key}"), message)]);
+        return Err(vec![Problem::new(
+            format!("{MOCK_PATH}/config/{key}"),
+            message,
+        )]);
     }
     Ok(mock)
 }
@@ -79,7 +82,7 @@ pub(crate) fn read(value: &Value) -> Result<Mock, Vec<Problem>> {
 /// What a schema says is a whole number may still be written as a fraction.
 fn parse<T: DeserializeOwned>(config: Value) -> Result<T, Vec<Problem>> {
     serde_json::from_value(config)
-        .map_err(|e| vec![Problem::new(format!("{AT}/config"), e.to_string())])
+        .map_err(|e| vec![Problem::new(format!("{MOCK_PATH}/config"), e.to_string())])
 }
 
 fn bytes(piece: &ChunkPiece) -> usize {
@@ -96,7 +99,7 @@ fn bytes(piece: &ChunkPiece) -> usize {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StreamText {
-    #[serde(default = "some_words")]
+    #[serde(default = "default_tokens")]
     tokens: Vec<String>,
     #[serde(default)]
     delay_ms_per_token: u64,
@@ -161,12 +164,12 @@ impl Usage {
     }
 }
 
-fn some_words() -> Vec<String> {
+fn default_tokens() -> Vec<String> {
     vec!["mock".to_owned(), " response".to_owned()]
 }
 
 /// One answer made of these pieces.
-fn says(id: &str, pieces: Vec<ChunkPiece>, delay_ms: u64, end: ChunkEnd) -> Mock {
+fn mock_answer(id: &str, pieces: Vec<ChunkPiece>, delay_ms: u64, end: ChunkEnd) -> Mock {
     Mock {
         model: format!("mock-{id}-v1"),
         script: MockScript {
@@ -178,25 +181,25 @@ fn says(id: &str, pieces: Vec<ChunkPiece>, delay_ms: u64, end: ChunkEnd) -> Mock
     }
 }
 
-fn stream_text(asked: StreamText) -> Mock {
+fn stream_text(config: StreamText) -> Mock {
     let end = ChunkEnd {
-        finish: asked.finish_reason,
-        usage: asked.usage.or(1, asked.tokens.len() as u64),
+        finish: config.finish_reason,
+        usage: config.usage.or(1, config.tokens.len() as u64),
     };
-    let pieces = asked.tokens.into_iter().map(ChunkPiece::Text).collect();
-    let mut mock = says(STREAM_TEXT, pieces, asked.delay_ms_per_token, end);
-    if let Some(model) = asked.model {
+    let pieces = config.tokens.into_iter().map(ChunkPiece::Text).collect();
+    let mut mock = mock_answer(STREAM_TEXT, pieces, config.delay_ms_per_token, end);
+    if let Some(model) = config.model {
         mock.model = model;
     }
     mock
 }
 
-fn tool_calls(asked: ToolCalls) -> Mock {
+fn tool_calls(config: ToolCalls) -> Mock {
     let end = ChunkEnd {
         finish: FinishReason::ToolCalls,
-        usage: Usage::default().or(1, asked.tool_calls.len() as u64),
+        usage: Usage::default().or(1, config.tool_calls.len() as u64),
     };
-    let pieces = asked
+    let pieces = config
         .tool_calls
         .into_iter()
         .map(|call| ChunkPiece::ToolCall {
@@ -204,26 +207,26 @@ fn tool_calls(asked: ToolCalls) -> Mock {
             name: call.name,
             arguments: call.arguments,
         });
-    says(TOOL_CALLS, pieces.collect(), asked.delay_ms_per_token, end)
+    mock_answer(TOOL_CALLS, pieces.collect(), config.delay_ms_per_token, end)
 }
 
-fn usage_only(asked: UsageOnly) -> Mock {
+fn usage_only(config: UsageOnly) -> Mock {
     let end = ChunkEnd {
         finish: FinishReason::Stop,
-        usage: asked.usage.or(0, 0),
+        usage: config.usage.or(0, 0),
     };
     let nothing = ChunkPiece::Text(String::new());
-    says(USAGE_ONLY, vec![nothing], 0, end)
+    mock_answer(USAGE_ONLY, vec![nothing], 0, end)
 }
 
-fn error(asked: Failure) -> Mock {
-    let mut error = ErrorInfo::new(asked.code, asked.message);
-    error.retryable = asked.retryable;
+fn error(config: Failure) -> Mock {
+    let mut error = ErrorInfo::new(config.code, config.message);
+    error.retryable = config.retryable;
     Mock {
         model: format!("mock-{ERROR}-v1"),
         script: MockScript {
             pieces: Vec::new(),
-            wait_ms: asked.fail_after_ms,
+            wait_ms: config.fail_after_ms,
             delay_ms: 0,
             ending: MockEnding::Failure(error),
         },
@@ -254,7 +257,7 @@ fn validator(id: &Value, config: &Value, needed: bool) -> Schema {
         "type": "object", "required": required, "additionalProperties": false,
         "properties": {"id": id, "config": config},
     });
-    Schema::own(&schema)
+    Schema::builtin(&schema)
 }
 
 /// The configuration of a provider, and whether it cannot do without one.

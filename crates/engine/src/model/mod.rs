@@ -1,7 +1,7 @@
 //! Language models, as far as the law is concerned: which request is the same as which, what an
 //! answer is worth, and who may be asked. Nothing here calls anybody.
 
-mod judge;
+mod check_answer;
 mod key;
 pub(crate) mod mock;
 mod providers;
@@ -11,12 +11,12 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use judge::{Judged, Verdict, judge};
+pub(crate) use check_answer::{AnswerVerdict, CheckedAnswer, check_answer};
 pub(crate) use key::rekey_work;
 pub use key::{RECIPE, content_key, rekey, semantic_request};
 pub use mock::{KEY as MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
 pub use providers::{MOCK_PROVIDER, Provider, Providers};
-pub(crate) use refusal::without_prompt;
+pub(crate) use refusal::redact_prompt;
 
 /// Node types that are of use only where there is a provider.
 pub const NODE_TYPES: [&str; 2] = ["core.ai.structuredOutput", "core.llm.chat"];

@@ -9,13 +9,13 @@ const MASK: &str = "[REDACTED:prompt]";
 /// Words in a row that are taken for a quotation.
 const QUOTED_WORDS: usize = 3;
 /// A single word this long is hardly in both texts by chance.
-const TELLING_CHARS: usize = 16;
+const LONG_WORD_CHARS: usize = 16;
 const MAX_CHARS: usize = 500;
 
-pub(crate) fn without_prompt(text: &str, prompt: &[ModelMessage]) -> String {
+pub(crate) fn redact_prompt(text: &str, prompt: &[ModelMessage]) -> String {
     let words: Vec<(Range<usize>, String)> = words(text).collect();
     let mut quoted = vec![false; words.len()];
-    let (phrases, telling) = said(prompt);
+    let (phrases, long_words) = prompt_phrases(prompt);
     for size in 1..=QUOTED_WORDS {
         for (at, window) in words.windows(size).enumerate() {
             let phrase: Vec<&str> = window.iter().map(|(_, word)| word.as_str()).collect();
@@ -25,21 +25,21 @@ pub(crate) fn without_prompt(text: &str, prompt: &[ModelMessage]) -> String {
         }
     }
     let long = words.iter().zip(&mut quoted);
-    long.for_each(|((_, word), quoted)| *quoted |= telling.contains(word));
+    long.for_each(|((_, word), quoted)| *quoted |= long_words.contains(word));
 
     let mut shown = String::new();
-    let mut kept = 0;
+    let mut copied = 0;
     for (at, (place, _)) in words.iter().enumerate() {
         if !quoted[at] {
             continue;
         }
         if at == 0 || !quoted[at - 1] {
-            shown.push_str(&text[kept..place.start]);
+            shown.push_str(&text[copied..place.start]);
             shown.push_str(MASK);
         }
-        kept = place.end;
+        copied = place.end;
     }
-    shown.push_str(&text[kept..]);
+    shown.push_str(&text[copied..]);
     match shown.char_indices().nth(MAX_CHARS) {
         Some((cut, _)) => format!("{}…", &shown[..cut]),
         None => shown,
@@ -48,16 +48,16 @@ pub(crate) fn without_prompt(text: &str, prompt: &[ModelMessage]) -> String {
 
 /// Phrases of the prompt that count as quoted, and its long words. A message of fewer words counts
 /// as a whole.
-fn said(prompt: &[ModelMessage]) -> (HashSet<String>, HashSet<String>) {
-    let (mut phrases, mut telling) = (HashSet::new(), HashSet::new());
+fn prompt_phrases(prompt: &[ModelMessage]) -> (HashSet<String>, HashSet<String>) {
+    let (mut phrases, mut long_words) = (HashSet::new(), HashSet::new());
     for message in prompt {
         let words: Vec<String> = words(&message.content).map(|(_, word)| word).collect();
         let size = QUOTED_WORDS.min(words.len()).max(1);
         phrases.extend(words.windows(size).map(|w| w.join(" ")));
         let long = words.into_iter();
-        telling.extend(long.filter(|w| w.chars().count() >= TELLING_CHARS));
+        long_words.extend(long.filter(|w| w.chars().count() >= LONG_WORD_CHARS));
     }
-    (phrases, telling)
+    (phrases, long_words)
 }
 
 /// Words in lower case, without what stands around them, and where they are.

@@ -1,16 +1,16 @@
 //! The recipe, the ways JSON is found, what answers are worth, what a refusal may say.
 
-use super::judge::{Verdict, judge};
+use super::check_answer::{AnswerVerdict, check_answer};
 use super::key::{RECIPE, content_key, semantic_request};
 use super::recover::parse;
-use super::refusal::without_prompt;
+use super::refusal::redact_prompt;
 use serde_json::{Value, json};
 use tandem_record::{
     EnvelopeFault, MAX_NESTING, ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole,
     ModelStop, RecoveryPath,
 };
 
-fn said(role: ModelRole, content: &str) -> ModelMessage {
+fn message(role: ModelRole, content: &str) -> ModelMessage {
     ModelMessage {
         role,
         content: content.to_owned(),
@@ -21,7 +21,7 @@ fn request() -> ModelRequest {
     ModelRequest {
         provider: "OpenAI".to_owned(),
         model: "gpt-X".to_owned(),
-        messages: vec![said(ModelRole::User, "zażółć\u{301}")],
+        messages: vec![message(ModelRole::User, "zażółć\u{301}")],
         temperature: None,
         max_output_tokens: None,
         schema: None,
@@ -39,7 +39,7 @@ fn answer(text: &str) -> ModelAnswer {
 }
 
 #[test]
-fn keys_are_those_of_the_published_recipe() {
+fn content_keys_match_the_published_recipe() {
     // Computed by another implementation of RFC 8785.
     let full = ModelRequest {
         temperature: Some(1.0),
@@ -62,7 +62,7 @@ fn keys_are_those_of_the_published_recipe() {
 }
 
 #[test]
-fn everything_that_changes_the_answer_changes_the_key_and_nothing_is_null() {
+fn every_request_field_changes_the_content_key() {
     let plain = semantic_request(&request());
     assert_eq!(plain["recipe"], RECIPE);
     assert!(plain.as_object().unwrap().values().all(|v| !v.is_null()));
@@ -77,11 +77,14 @@ fn everything_that_changes_the_answer_changes_the_key_and_nothing_is_null() {
         },
         ModelRequest {
             // The same text to the eye, composed otherwise.
-            messages: vec![said(ModelRole::User, "zaz\u{307}o\u{301}łc\u{301}\u{301}")],
+            messages: vec![message(
+                ModelRole::User,
+                "zaz\u{307}o\u{301}łc\u{301}\u{301}",
+            )],
             ..request()
         },
         ModelRequest {
-            messages: vec![said(ModelRole::System, "zażółć\u{301}")],
+            messages: vec![message(ModelRole::System, "zażółć\u{301}")],
             ..request()
         },
         ModelRequest {
@@ -110,7 +113,7 @@ fn everything_that_changes_the_answer_changes_the_key_and_nothing_is_null() {
 }
 
 #[test]
-fn json_is_found_where_models_put_it() {
+fn json_is_recovered_from_fences_and_prose() {
     let fence = Some(RecoveryPath::MarkdownFence);
     let walked = Some(RecoveryPath::BraceWalker);
     for (text, value, path) in [
@@ -147,17 +150,17 @@ fn json_is_found_where_models_put_it() {
 fn verdict(answer: &ModelAnswer) -> String {
     let schema = json!({"type": "object", "required": ["ok"],
                         "properties": {"ok": {"type": "boolean"}}, "additionalProperties": false});
-    let shape = tandem_schema::Schema::own(&schema);
-    match judge(answer, Some(&shape), &tandem_schema::Meter::unlimited()).verdict {
-        Verdict::Accepted(value) => format!("accepted {value}"),
-        Verdict::Refused(_) => "refused".to_owned(),
-        Verdict::Truncated => "truncated".to_owned(),
-        Verdict::Unusable { fault, error } => format!("{} {error}", fault.as_str()),
+    let shape = tandem_schema::Schema::builtin(&schema);
+    match check_answer(answer, Some(&shape), &tandem_schema::Meter::unlimited()).verdict {
+        AnswerVerdict::Accepted(value) => format!("accepted {value}"),
+        AnswerVerdict::Refused(_) => "refused".to_owned(),
+        AnswerVerdict::Truncated => "truncated".to_owned(),
+        AnswerVerdict::Unusable { fault, error } => format!("{} {error}", fault.as_str()),
     }
 }
 
 #[test]
-fn an_answer_is_judged_in_order_and_its_faults_quote_nothing_of_it() {
+fn answer_checks_run_in_order_and_errors_never_quote_the_answer() {
     let refused = ModelAnswer {
         refusal: Some(ModelRefusal::default()),
         stop: ModelStop::MaxTokens,
@@ -191,20 +194,20 @@ fn an_answer_is_judged_in_order_and_its_faults_quote_nothing_of_it() {
             "schema-violation /required: the property \"ok\" is missing",
         ),
     ] {
-        let told = verdict(&answer);
-        assert_eq!(told, expected);
-        assert!(!told.contains("s3cret"));
+        let verdict_text = verdict(&answer);
+        assert_eq!(verdict_text, expected);
+        assert!(!verdict_text.contains("s3cret"));
     }
     assert_eq!(EnvelopeFault::ParseError.as_str(), "parse-error");
-    let text = judge(&answer("any"), None, &tandem_schema::Meter::unlimited()).verdict;
-    assert!(matches!(text, Verdict::Accepted(Value::String(t)) if t == "any"));
+    let text = check_answer(&answer("any"), None, &tandem_schema::Meter::unlimited()).verdict;
+    assert!(matches!(text, AnswerVerdict::Accepted(Value::String(t)) if t == "any"));
 }
 
 #[test]
-fn a_refusal_does_not_repeat_what_it_refuses() {
+fn refusal_text_is_redacted_of_the_prompt() {
     let prompt = [
-        said(ModelRole::System, "You are terse."),
-        said(
+        message(ModelRole::System, "You are terse."),
+        message(
             ModelRole::User,
             "How do I open the vault at number 7? Key AKIA0123456789ABCDEF.",
         ),
@@ -221,15 +224,15 @@ fn a_refusal_does_not_repeat_what_it_refuses() {
         ),
         ("the vault: no", "the vault: no"),
     ] {
-        assert_eq!(without_prompt(text, &prompt), shown);
+        assert_eq!(redact_prompt(text, &prompt), shown);
     }
-    let short = [said(ModelRole::User, "bomb")];
+    let short = [message(ModelRole::User, "bomb")];
     assert_eq!(
-        without_prompt("No bomb today", &short),
+        redact_prompt("No bomb today", &short),
         "No [REDACTED:prompt] today"
     );
     assert!(
-        without_prompt(&"word ".repeat(1_000), &prompt)
+        redact_prompt(&"word ".repeat(1_000), &prompt)
             .chars()
             .count()
             <= 501

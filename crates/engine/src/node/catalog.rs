@@ -1,11 +1,11 @@
 //! Every node type of this host: who may use it and which settings it has.
 
-use super::settings::{NONE, Setting, Settings, object, value};
+use super::settings::{AllowedSettings, NONE, Setting, object, value};
 use super::{
     conformance, conversation, dispatch, flow, gate, http, interrupt, memory, mock_agent, model,
     sub_workflow, supervisor, tool,
 };
-use Settings::{ByConfig, Closed, ClosedByProtocol, Open};
+use AllowedSettings::{ByConfig, Closed, ClosedByProtocol, Open};
 use tandem_record::Object;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub enum Availability {
 pub struct NodeType {
     pub type_id: &'static str,
     pub availability: Availability,
-    pub(super) settings: Settings,
+    pub(super) settings: AllowedSettings,
 }
 
-const fn served(type_id: &'static str, settings: Settings) -> NodeType {
+const fn served(type_id: &'static str, settings: AllowedSettings) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::Served,
@@ -34,7 +34,7 @@ const fn served(type_id: &'static str, settings: Settings) -> NodeType {
     }
 }
 
-const fn in_part(type_id: &'static str, settings: Settings) -> NodeType {
+const fn in_part(type_id: &'static str, settings: AllowedSettings) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::InPart,
@@ -42,7 +42,11 @@ const fn in_part(type_id: &'static str, settings: Settings) -> NodeType {
     }
 }
 
-const fn gated(type_id: &'static str, capability: &'static str, settings: Settings) -> NodeType {
+const fn gated(
+    type_id: &'static str,
+    capability: &'static str,
+    settings: AllowedSettings,
+) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::Gated(capability),
@@ -50,7 +54,7 @@ const fn gated(type_id: &'static str, capability: &'static str, settings: Settin
     }
 }
 
-const fn test_only(type_id: &'static str, settings: Settings) -> NodeType {
+const fn test_only(type_id: &'static str, settings: AllowedSettings) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::TestOnly,

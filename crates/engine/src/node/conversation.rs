@@ -1,7 +1,7 @@
 //! `core.conversationGate`: a question that is talked over, turn by turn, until somebody closes it.
 
 use super::ParseContext;
-use super::asking::{Asking, Known, TANDEM};
+use super::interrupt_settings::{GateDeciders, InterruptSettings, TANDEM};
 use super::settings::{Setting, object, value};
 use crate::definition::{Problem, schema};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(crate) struct ConversationGate {
     pub(crate) participants: Option<Value>,
     /// Test only: holds this many turns with itself and closes.
     pub(crate) mock_turns: Option<u64>,
-    pub(crate) asking: Asking,
+    pub(crate) interrupt_settings: InterruptSettings,
 }
 
 impl ConversationGate {
@@ -63,7 +63,12 @@ impl ConversationGate {
             schema_document,
             participants,
             mock_turns: mock.then(|| turns.min(MAX_MOCK_TURNS)),
-            asking: Asking::parse(config, Known::default(), none, cx)?,
+            interrupt_settings: InterruptSettings::parse(
+                config,
+                GateDeciders::default(),
+                none,
+                cx,
+            )?,
         })
     }
 
@@ -75,7 +80,7 @@ impl ConversationGate {
             schema_document: None,
             participants: None,
             mock_turns: None,
-            asking: Asking::default(),
+            interrupt_settings: InterruptSettings::default(),
         }
     }
 
@@ -92,13 +97,13 @@ impl ConversationGate {
     }
 
     /// What is wrong with what somebody said.
-    pub(crate) fn complaints(&self, content: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
+    pub(crate) fn check_value(&self, content: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
         let schema = self.schema.as_ref();
         schema.map_or_else(Vec::new, |s| schema::problems(s, content, at, meter))
     }
 
     /// Whether an agent may speak here.
-    pub(crate) fn seats(&self, speaker: &str) -> bool {
+    pub(crate) fn is_participant(&self, speaker: &str) -> bool {
         let listed = self.participants.as_ref().and_then(Value::as_array);
         let is = |p: &Value| p.get("agentId").and_then(Value::as_str) == Some(speaker);
         listed.is_none_or(|all| all.iter().any(is))

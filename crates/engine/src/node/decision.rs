@@ -86,7 +86,7 @@ impl OrchestratorDecision {
     }
 
     /// Reads a decision as somebody makes it. Those made before this rule are still read.
-    pub(crate) fn read_new(value: &Value) -> Result<Self, Fault> {
+    pub(crate) fn read_strict(value: &Value) -> Result<Self, Fault> {
         let decision = Self::read(value)?;
         let criteria = value.get("successCriteria").and_then(Value::as_array);
         let unnamed = |item: &Value| item.get("key").and_then(Value::as_str) == Some("");
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_closed() {
+    fn each_decision_kind_refuses_unknown_keys() {
         let table = [
             (json!({"kind": "next-worker", "nextWorkerIds": ["a"]}), ""),
             (
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_names_become_what_is_published() {
+    fn older_decision_names_are_published_under_current_names() {
         let published = |value| OrchestratorDecision::read(&value).map(|d| d.document);
         assert_eq!(
             published(json!({"kind": "clarify", "prompt": "?"})),

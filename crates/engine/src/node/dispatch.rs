@@ -10,7 +10,7 @@ use tandem_record::{Object, WorkflowId};
 #[derive(Debug)]
 pub(crate) struct Dispatch {
     /// A question to the user is talked over, or answered once.
-    pub(crate) converses: bool,
+    pub(crate) uses_conversation: bool,
     pub(crate) fan_out: FanOut,
     /// Executions of all dispatch nodes of the run.
     pub(crate) iteration_cap: Option<u64>,
@@ -108,7 +108,7 @@ const JOIN_POLICY: &[Setting] = &[value("mode"), value("quorum"), value("onChild
 
 impl Dispatch {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        let converses = match cx.text(config, "askUserRouting")?.as_deref() {
+        let uses_conversation = match cx.text(config, "askUserRouting")?.as_deref() {
             None | Some("conversation" | "auto") => true,
             Some("clarification") => false,
             Some(other) => return cx.bad("askUserRouting", format!("{other:?} is no routing")),
@@ -123,7 +123,7 @@ impl Dispatch {
             }
         }
         Some(Self {
-            converses,
+            uses_conversation,
             fan_out: fan_out(config, cx)?,
             iteration_cap: cx.whole(config, "iterationCap", 1)?,
             input: mappings(config, "inputMapping", "perWorkerInputMappings", cx)?,
@@ -138,12 +138,12 @@ impl Dispatch {
     }
 
     /// Every parent variable some worker's result goes into.
-    pub(crate) fn harvested_into(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn output_variables(&self) -> impl Iterator<Item = &String> {
         self.output.all().map(|(to, _)| to)
     }
 
     /// Every parent variable some worker is given.
-    pub(crate) fn given_from(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn input_variables(&self) -> impl Iterator<Item = &String> {
         self.input.all().map(|(_, from)| from)
     }
 

@@ -1,8 +1,10 @@
 //! Nodes that ask: approvals, questions, events from outside.
 
 use super::ParseContext;
-use super::asking::{AnswerSchema, Asking, Known, People, TANDEM, Unfit, names};
 use super::interrupt_kind;
+use super::interrupt_settings::{
+    AnswerProblem, AnswerSchema, Deciders, GateDeciders, InterruptSettings, TANDEM, names,
+};
 use super::settings::{Setting, list_of, object, value};
 use crate::definition::{Problem, schema};
 use crate::template::Template;
@@ -23,7 +25,7 @@ pub(crate) struct ApprovalGate {
     pub(crate) majority: bool,
     /// Whom clients may tell of it; passed on as given.
     audience: Option<Value>,
-    pub(crate) asking: Asking,
+    pub(crate) interrupt_settings: InterruptSettings,
     pub(crate) max_loopbacks: Option<u32>,
 }
 
@@ -126,7 +128,7 @@ impl ApprovalGate {
         }
         let loopbacks = cx.whole(config, "maxLoopbackIterations", 1)?;
         let mut listed = |key: &str| names(config.get(key), key, cx);
-        let people = People {
+        let deciders = Deciders {
             approvers: listed("approversList")?,
             groups: listed("approverGroupRefs")?,
             roles: listed("approverRoleRefs")?,
@@ -135,12 +137,13 @@ impl ApprovalGate {
         if audience.as_ref().is_some_and(|a| !a.is_object()) {
             return cx.bad("audience", "must be an object");
         }
-        let known = Known {
-            people,
+        let known = GateDeciders {
+            deciders,
             auth_required: cx.text(config, "profile")?.as_deref() == Some(AUTH_REQUIRED),
         };
-        let mut asking = Asking::parse(config, known, never_approves, cx)?;
-        asking.answer = AnswerSchema::parse(config, cx)?;
+        let mut interrupt_settings =
+            InterruptSettings::parse(config, known, check_approval_default, cx)?;
+        interrupt_settings.answer = AnswerSchema::parse(config, cx)?;
         Some(Self {
             title: Template::parse_or_literal(
                 cx.text(config, "title")?.as_deref().unwrap_or("Approval"),
@@ -154,7 +157,7 @@ impl ApprovalGate {
             required: u32::try_from(required).unwrap_or(u32::MAX),
             majority,
             audience,
-            asking,
+            interrupt_settings,
             max_loopbacks: loopbacks.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         })
     }
@@ -170,7 +173,7 @@ impl ApprovalGate {
         run: &RunId,
         node: &NodeId,
         inputs: &Object,
-        written: &dyn Fn(&Template) -> String,
+        render: &dyn Fn(&Template) -> String,
     ) -> Value {
         let text = |key: &str, fallback: String| {
             let given = self.artifact.get(key).and_then(Value::as_str);
@@ -179,22 +182,22 @@ impl ApprovalGate {
         let mut data = json!({
             "artifactId": text("artifactId", format!("{run}:{node}")),
             "artifactType": text("artifactType", "approval".to_owned()),
-            "title": written(&self.title),
+            "title": render(&self.title),
             "actions": self.actions,
             "requiredApprovals": self.required,
             "rejectionPolicy": if self.majority { "majority" } else { "single-veto" },
         });
         if let Some(description) = &self.description {
-            data["description"] = json!(written(description));
+            data["description"] = json!(render(description));
         }
         if let Some(schema) = self.artifact.get("artifactSchema") {
             data["artifactSchema"] = schema.clone();
         }
-        let people = self.asking.people(0);
+        let deciders = self.interrupt_settings.deciders(0);
         for (key, names) in [
-            ("approversList", &people.approvers),
-            ("approverGroupRefs", &people.groups),
-            ("approverRoleRefs", &people.roles),
+            ("approversList", &deciders.approvers),
+            ("approverGroupRefs", &deciders.groups),
+            ("approverRoleRefs", &deciders.roles),
         ] {
             if !names.is_empty() {
                 data[key] = json!(names);
@@ -203,7 +206,7 @@ impl ApprovalGate {
         if let Some(audience) = &self.audience {
             data["audience"] = audience.clone();
         }
-        if let Some(priority) = self.asking.priority {
+        if let Some(priority) = self.interrupt_settings.priority {
             data["priority"] = json!(priority);
         }
         let port = inputs.get("artifact").cloned();
@@ -222,7 +225,7 @@ impl ApprovalGate {
 pub(crate) struct ClarificationGate {
     questions: Vec<Question>,
     context: Option<String>,
-    pub(crate) asking: Asking,
+    pub(crate) interrupt_settings: InterruptSettings,
 }
 
 #[derive(Debug)]
@@ -275,32 +278,36 @@ impl ClarificationGate {
             let Some(answers) = answers else {
                 return Err(("/answers".to_owned(), "answers are required".to_owned()));
             };
-            match unanswered(&questions, answers, meter).into_iter().next() {
+            match clarification_problems(&questions, answers, meter)
+                .into_iter()
+                .next()
+            {
                 Some((below, why)) => Err((format!("/answers{below}"), why)),
                 None => Ok(()),
             }
         };
-        let mut asking = Asking::parse(config, Known::default(), fits, cx)?;
-        asking.answer = AnswerSchema::parse(config, cx)?;
+        let mut interrupt_settings =
+            InterruptSettings::parse(config, GateDeciders::default(), fits, cx)?;
+        interrupt_settings.answer = AnswerSchema::parse(config, cx)?;
         Some(Self {
             context: cx.text(config, "contextType")?,
-            asking,
+            interrupt_settings,
             questions,
         })
     }
 
     /// What is wrong with a set of answers: a place below them, and why.
-    pub(crate) fn unfit(&self, answers: &Object, meter: &Meter) -> Vec<Unfit> {
-        unanswered(&self.questions, answers, meter)
+    pub(crate) fn answer_problems(&self, answers: &Object, meter: &Meter) -> Vec<AnswerProblem> {
+        clarification_problems(&self.questions, answers, meter)
     }
 
-    pub(crate) fn data(&self, written: &dyn Fn(&Template) -> String) -> Value {
-        let asked = self.questions.iter().map(|question| {
+    pub(crate) fn data(&self, render: &dyn Fn(&Template) -> String) -> Value {
+        let shown_questions = self.questions.iter().map(|question| {
             let mut shown = question.document.clone();
-            shown["question"] = json!(written(&question.text));
+            shown["question"] = json!(render(&question.text));
             shown
         });
-        let mut data = json!({"questions": asked.collect::<Vec<_>>()});
+        let mut data = json!({"questions": shown_questions.collect::<Vec<_>>()});
         if let Some(context) = &self.context {
             data["contextType"] = json!(context);
         }
@@ -308,7 +315,11 @@ impl ClarificationGate {
     }
 }
 
-fn unanswered(questions: &[Question], answers: &Object, meter: &Meter) -> Vec<Unfit> {
+fn clarification_problems(
+    questions: &[Question],
+    answers: &Object,
+    meter: &Meter,
+) -> Vec<AnswerProblem> {
     let mut faults = Vec::new();
     for question in questions {
         let path = format!("/{}", question.id);
@@ -332,7 +343,7 @@ fn unanswered(questions: &[Question], answers: &Object, meter: &Meter) -> Vec<Un
 }
 
 /// The only default of an approval is the one silence has anyway.
-fn never_approves(value: &Value, _: &Meter) -> Result<(), Unfit> {
+fn check_approval_default(value: &Value, _: &Meter) -> Result<(), AnswerProblem> {
     let action = value.get("action").unwrap_or(value);
     if action.as_str() == Some("reject") {
         return Ok(());
@@ -343,13 +354,13 @@ fn never_approves(value: &Value, _: &Meter) -> Result<(), Unfit> {
 
 /// `core.interrupt`: any other question.
 #[derive(Debug)]
-pub(crate) struct OpenInterrupt {
+pub(crate) struct GenericInterrupt {
     pub(crate) kind: String,
     pub(crate) data: Value,
-    pub(crate) asking: Asking,
+    pub(crate) interrupt_settings: InterruptSettings,
 }
 
-impl OpenInterrupt {
+impl GenericInterrupt {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let kind = cx.required_text(config, "kind")?;
         let data = config.get("data").cloned().unwrap_or_else(|| json!({}));
@@ -370,37 +381,48 @@ impl OpenInterrupt {
         }
         let answer = AnswerSchema::parse(config, cx)?;
         let fits = |value: &Value, meter: &Meter| {
-            let problems = complaints(&kind, answer.as_ref(), value, "", meter);
+            let problems = check_value(&kind, answer.as_ref(), value, "", meter);
             match problems.into_iter().next() {
                 Some(problem) => Err((problem.path, problem.message)),
                 None => Ok(()),
             }
         };
-        let mut asking = Asking::parse(config, Known::default(), fits, cx)?;
-        asking.answer = answer;
-        if kind == "external-event" && asking.names_anybody() {
+        let mut interrupt_settings =
+            InterruptSettings::parse(config, GateDeciders::default(), fits, cx)?;
+        interrupt_settings.answer = answer;
+        if kind == "external-event" && interrupt_settings.restricts_deciders() {
             return cx.bad(
                 "tandem",
                 "an event is nobody's decision: it has no approvers",
             );
         }
-        Some(Self { kind, data, asking })
+        Some(Self {
+            kind,
+            data,
+            interrupt_settings,
+        })
     }
 
     /// What is wrong with an answer that sits at `at`, apart from its correlation.
-    pub(crate) fn complaints(&self, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
-        complaints(&self.kind, self.asking.answer.as_ref(), value, at, meter)
+    pub(crate) fn check_value(&self, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
+        check_value(
+            &self.kind,
+            self.interrupt_settings.answer.as_ref(),
+            value,
+            at,
+            meter,
+        )
     }
 }
 
-fn complaints(
+fn check_value(
     kind: &str,
     schema: Option<&AnswerSchema>,
     value: &Value,
     at: &str,
     meter: &Meter,
 ) -> Vec<Problem> {
-    if let Some(why) = interrupt_kind::refuses(kind, value) {
+    if let Some(why) = interrupt_kind::refusal_reason(kind, value) {
         return vec![Problem::new(at, why)];
     }
     schema.map_or_else(Vec::new, |schema| schema.problems(value, at, meter))

@@ -1,10 +1,10 @@
 //! `core.interrupt`: a question of any kind, with its data written out. The kinds that have a gate of
 //! their own are asked by that gate, so that there is one way of deciding each.
 
-use super::asking::TANDEM;
 use super::gate::{
-    APPROVAL_DATA, ApprovalGate, CLARIFICATION_DATA, ClarificationGate, OpenInterrupt,
+    APPROVAL_DATA, ApprovalGate, CLARIFICATION_DATA, ClarificationGate, GenericInterrupt,
 };
+use super::interrupt_settings::TANDEM;
 use super::settings::{Setting, object, value};
 use super::{Kind, ParseContext};
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(super) fn interrupt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Ki
             let gate = gate_config(config, &["questions"], cx)?;
             ClarificationGate::parse(&gate, cx).map(Kind::ClarificationGate)
         }
-        _ => OpenInterrupt::parse(config, cx).map(Kind::OpenInterrupt),
+        _ => GenericInterrupt::parse(config, cx).map(Kind::GenericInterrupt),
     }
 }
 

@@ -2,7 +2,7 @@
 //! one, and what an answer to one may be. A kind of this host's own is `x-host-<host>-<kind>`.
 
 use serde_json::Value;
-use tandem_record::{Doubt, RunStatus};
+use tandem_record::{LowConfidence, RunStatus};
 
 /// The run's status while a question of this kind is what it waits for.
 pub(crate) fn waiting_status(kind: &str) -> RunStatus {
@@ -20,7 +20,7 @@ pub(crate) fn waiting_status(kind: &str) -> RunStatus {
 }
 
 /// Why a node is suspended, where the kind alone does not say it.
-pub(crate) fn suspended_for(kind: &str) -> Option<&'static str> {
+pub(crate) fn suspend_reason(kind: &str) -> Option<&'static str> {
     match kind {
         "conversation.exchange" => Some("conversation-input"),
         "low-confidence" => Some("low-confidence"),
@@ -40,13 +40,13 @@ pub(crate) fn is_vendor(kind: &str) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum FieldType {
     Text,
     Number,
     Object,
 }
 
-impl Shape {
+impl FieldType {
     pub(crate) fn holds(self, data: &Value, key: &str) -> bool {
         let found = data.get(key);
         match self {
@@ -66,11 +66,11 @@ impl Shape {
 }
 
 /// Which agent is unsure of what, when that is the question.
-pub(crate) fn doubt(kind: &str, data: &Value) -> Option<Doubt> {
+pub(crate) fn low_confidence(kind: &str, data: &Value) -> Option<LowConfidence> {
     if kind != "low-confidence" {
         return None;
     }
-    Some(Doubt {
+    Some(LowConfidence {
         agent_id: data["agentId"].as_str()?.to_owned(),
         threshold: data["threshold"].as_f64()?,
         observed: data["observed"].as_f64()?,
@@ -79,14 +79,17 @@ pub(crate) fn doubt(kind: &str, data: &Value) -> Option<Doubt> {
 
 /// What `data` must hold for a question any node may ask; `None` for kinds that have a gate of their
 /// own or that this host does not know.
-pub(crate) fn data_needs(kind: &str) -> Option<&'static [(&'static str, Shape)]> {
+pub(crate) fn data_needs(kind: &str) -> Option<&'static [(&'static str, FieldType)]> {
     match kind {
-        "external-event" => Some(&[("eventType", Shape::Text), ("correlation", Shape::Object)]),
-        "custom" => Some(&[("customKind", Shape::Text)]),
+        "external-event" => Some(&[
+            ("eventType", FieldType::Text),
+            ("correlation", FieldType::Object),
+        ]),
+        "custom" => Some(&[("customKind", FieldType::Text)]),
         "low-confidence" => Some(&[
-            ("agentId", Shape::Text),
-            ("threshold", Shape::Number),
-            ("observed", Shape::Number),
+            ("agentId", FieldType::Text),
+            ("threshold", FieldType::Number),
+            ("observed", FieldType::Number),
         ]),
         vendor if is_vendor(vendor) => Some(&[]),
         _ => None,
@@ -94,7 +97,7 @@ pub(crate) fn data_needs(kind: &str) -> Option<&'static [(&'static str, Shape)]>
 }
 
 /// Why a value is no answer to a question of this kind, before any schema of its own is asked.
-pub(crate) fn refuses(kind: &str, value: &Value) -> Option<&'static str> {
+pub(crate) fn refusal_reason(kind: &str, value: &Value) -> Option<&'static str> {
     let ratifies = kind == "low-confidence";
     (ratifies && value.is_null()).then_some(
         "ratify with {\"ratified\": true}, decide with {\"decision\": …}, or refuse with {\"rejected\": true}",
@@ -103,9 +106,9 @@ pub(crate) fn refuses(kind: &str, value: &Value) -> Option<&'static str> {
 
 /// The name of what an answer decided.
 pub(crate) fn outcome(kind: &str, value: &Value) -> &'static str {
-    let says = |key: &str| value.get(key) == Some(&Value::Bool(true));
+    let is_true = |key: &str| value.get(key) == Some(&Value::Bool(true));
     match kind {
-        "low-confidence" if says("rejected") => "rejected",
+        "low-confidence" if is_true("rejected") => "rejected",
         "low-confidence" => "ratified",
         _ => "resolved",
     }

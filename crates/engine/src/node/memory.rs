@@ -190,8 +190,8 @@ fn tags(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<String>> {
     let read: Option<Vec<&str>> = given.iter().map(|t| t.as_str().filter(fits)).collect();
     match read {
         Some(read) => {
-            let kept = read.into_iter().filter(|tag| !tag.is_empty());
-            Some(kept.map(str::to_owned).collect())
+            let non_empty = read.into_iter().filter(|tag| !tag.is_empty());
+            Some(non_empty.map(str::to_owned).collect())
         }
         None => cx.bad(
             "tags",
@@ -201,9 +201,9 @@ fn tags(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<String>> {
 }
 
 fn limit(config: &Object, cx: &mut ParseContext<'_>) -> Option<usize> {
-    let asked = cx.whole(config, "limit", 0)?.filter(|n| *n > 0);
-    let asked = asked.map_or(DEFAULT_LISTED, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    Some(asked.min(MAX_LISTED))
+    let requested = cx.whole(config, "limit", 0)?.filter(|n| *n > 0);
+    let requested = requested.map_or(DEFAULT_LISTED, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    Some(requested.min(MAX_LISTED))
 }
 
 /// What a fixture wants done with memory. Each leaves its findings in variables of fixed names.

@@ -12,7 +12,7 @@ pub(crate) struct MockAgent {
     pub(crate) agent_id: Option<String>,
     pub(crate) reasoning: Option<Reasoning>,
     pub(crate) tools: Vec<ToolCall>,
-    pub(crate) handoff: Option<Handover>,
+    pub(crate) handoff: Option<MockHandoff>,
     pub(crate) decision: Option<MockDecision>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct ToolCall {
 }
 
 #[derive(Debug)]
-pub(crate) struct Handover {
+pub(crate) struct MockHandoff {
     pub(crate) to: String,
     pub(crate) reason: Option<String>,
     pub(crate) context: Option<Value>,
@@ -221,7 +221,7 @@ fn tool_error(fields: &Object, at: &str, cx: &mut ParseContext<'_>) -> Option<Op
     Some(Some(error))
 }
 
-fn handoff(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Handover>> {
+fn handoff(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<MockHandoff>> {
     let at = "mockHandoff";
     let Some(value) = config.get(at) else {
         return Some(None);
@@ -238,7 +238,7 @@ fn handoff(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Handover
         let message = format!("has at least {MIN_AGENT_ID_CHARS} characters");
         return cx.bad("mockHandoff/toAgentId", message);
     }
-    Some(Some(Handover {
+    Some(Some(MockHandoff {
         to,
         reason: text(fields, at, "reason", false, cx)?,
         context: fields.get("context").cloned(),

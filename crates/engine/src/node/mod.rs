@@ -1,7 +1,6 @@
 //! The node types this host knows and what their configuration means. Parsing happens once, at
 //! registration, so that a bad `config` is refused with its place instead of failing a run.
 
-mod asking;
 mod catalog;
 mod conformance;
 mod conversation;
@@ -12,6 +11,7 @@ mod gate;
 mod http;
 pub(crate) mod interrupt;
 pub(crate) mod interrupt_kind;
+mod interrupt_settings;
 mod memory;
 mod mock_agent;
 mod model;
@@ -23,12 +23,11 @@ mod verifier;
 
 use crate::definition::schema::{self, Schemas, problems};
 use crate::definition::{ConformanceTypes, Problem};
-use crate::pack::Brought;
+use crate::pack::AllowedPackTypes;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 use tandem_schema::Schema;
 
-pub(crate) use asking::{Asking, Level, OnTimeout};
 #[cfg(test)]
 use catalog::CATALOG;
 pub use catalog::{Availability, NodeType, advertised_types, node_type};
@@ -39,17 +38,18 @@ pub use dispatch::{ASK_USER_ROUTINGS, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT}
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, hold_ms};
 pub use gate::ACTIONS as APPROVAL_ACTIONS;
-pub(crate) use gate::{ApprovalGate, ClarificationGate, OpenInterrupt};
+pub(crate) use gate::{ApprovalGate, ClarificationGate, GenericInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
+pub(crate) use interrupt_settings::{EscalationLevel, InterruptSettings, OnTimeout};
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemoryKey, MemorySource, is_key};
 pub(crate) use mock_agent::MockAgent;
 pub(crate) use model::ModelNode;
-pub(crate) use settings::{Refusal as UnknownSetting, unknown_settings};
+pub(crate) use settings::{RefusalPolicy, unknown_settings};
 pub(crate) use sub_workflow::SubWorkflow;
-pub(crate) use supervisor::{Source, Supervisor};
+pub(crate) use supervisor::{DecisionSource, Supervisor};
 pub(crate) use tool::ToolNode;
-pub(crate) use verifier::{Critic, Opinion, Verifier};
+pub(crate) use verifier::{Verifier, VerifierReport, VerifierSource};
 
 /// What a node does, with its configuration understood.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(crate) enum Kind {
     Tool(ToolNode),
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
-    OpenInterrupt(OpenInterrupt),
+    GenericInterrupt(GenericInterrupt),
     /// What it does is in a pack.
     Pack,
     Memory(MemoryConfig),
@@ -119,12 +119,12 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// How the node's question is put, if it puts one.
-    pub(crate) fn asking(&self) -> Option<&Asking> {
+    pub(crate) fn interrupt_settings(&self) -> Option<&InterruptSettings> {
         match self {
-            Self::ApprovalGate(gate) => Some(&gate.asking),
-            Self::ClarificationGate(gate) => Some(&gate.asking),
-            Self::OpenInterrupt(open) => Some(&open.asking),
-            Self::ConversationGate(gate) => Some(&gate.asking),
+            Self::ApprovalGate(gate) => Some(&gate.interrupt_settings),
+            Self::ClarificationGate(gate) => Some(&gate.interrupt_settings),
+            Self::GenericInterrupt(open) => Some(&open.interrupt_settings),
+            Self::ConversationGate(gate) => Some(&gate.interrupt_settings),
             _ => None,
         }
     }
@@ -140,7 +140,7 @@ pub(crate) struct ParseContext<'a> {
     /// Set by whatever reads something that exists for conformance tests only.
     pub(crate) test_only: bool,
     /// Node types besides the host's own.
-    pub(crate) packs: Brought<'a>,
+    pub(crate) packs: AllowedPackTypes<'a>,
     /// Compiles what the nodes of the document bring.
     pub(crate) schemas: &'a mut Schemas,
     pub(crate) problems: &'a mut Vec<Problem>,
@@ -295,7 +295,7 @@ impl Kind {
             | Self::Pack
             | Self::ApprovalGate(_)
             | Self::ClarificationGate(_)
-            | Self::OpenInterrupt(_)
+            | Self::GenericInterrupt(_)
             | Self::ConversationGate(_)
             | Self::Supervisor(_)
             | Self::Dispatch(_)
@@ -334,7 +334,7 @@ fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kin
 /// Understands a node's type and configuration. `None` after noting at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
-        if cx.packs.has(type_id) {
+        if cx.packs.contains(type_id) {
             return pack(type_id, config, cx);
         }
         return cx.no_such_type(type_id);

@@ -13,7 +13,7 @@ const MAX_UNKNOWN: usize = 50;
 
 /// What a node type's configuration may hold.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Settings {
+pub(crate) enum AllowedSettings {
     /// Left open by the protocol.
     Open,
     Closed(&'static [Setting]),
@@ -26,7 +26,7 @@ pub(crate) enum Settings {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     name: &'static str,
-    inside: Inside,
+    inside: SettingValue,
 }
 
 impl Setting {
@@ -37,7 +37,7 @@ impl Setting {
 
 /// What is known of a setting's value.
 #[derive(Debug, Clone, Copy)]
-enum Inside {
+enum SettingValue {
     Anything,
     Object(&'static [Setting]),
     ListOf(&'static [Setting]),
@@ -47,7 +47,7 @@ enum Inside {
 pub(super) const fn value(name: &'static str) -> Setting {
     Setting {
         name,
-        inside: Inside::Anything,
+        inside: SettingValue::Anything,
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) const fn value(name: &'static str) -> Setting {
 pub(super) const fn object(name: &'static str, settings: &'static [Setting]) -> Setting {
     Setting {
         name,
-        inside: Inside::Object(settings),
+        inside: SettingValue::Object(settings),
     }
 }
 
@@ -63,11 +63,11 @@ pub(super) const fn object(name: &'static str, settings: &'static [Setting]) -> 
 pub(super) const fn list_of(name: &'static str, settings: &'static [Setting]) -> Setting {
     Setting {
         name,
-        inside: Inside::ListOf(settings),
+        inside: SettingValue::ListOf(settings),
     }
 }
 
-pub(super) const NONE: Settings = Settings::Closed(&[]);
+pub(super) const NONE: AllowedSettings = AllowedSettings::Closed(&[]);
 
 /// What this host reads of a node's `settings`. The protocol leaves them open, so other keys are only
 /// told of.
@@ -79,30 +79,30 @@ const NODE_SETTINGS: &[Setting] = &[
 ];
 
 /// A setting that does not exist.
-pub(crate) struct Unknown {
+pub(crate) struct UnknownSetting {
     pub(crate) problem: Problem,
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: RefusalPolicy,
 }
 
 /// Whether an unknown setting makes a document refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Refusal {
+pub(crate) enum RefusalPolicy {
     /// Whatever the operator allows.
     Always,
     /// Unless the operator allows it.
     #[default]
-    Usually,
+    UnlessAllowed,
     Never,
 }
 
 /// Every unknown setting in a document, which need not be sound otherwise.
-pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
+pub(crate) fn unknown_settings(document: &Value) -> Vec<UnknownSetting> {
     let nodes = document["nodes"].as_array().into_iter().flatten();
     let mut search = Search::default();
     for (i, node) in nodes.enumerate() {
         search.node = node["id"].as_str();
         if let Some(given) = node["settings"].as_object() {
-            search.refusal = Refusal::Never;
+            search.refusal = RefusalPolicy::Never;
             let at = format!("/nodes/{i}/settings");
             search.look("a node's settings", NODE_SETTINGS, given, &at);
         }
@@ -114,10 +114,10 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
             continue;
         };
         let (settings, refusal) = match known.settings {
-            Settings::Open => continue,
-            Settings::Closed(settings) => (settings, Refusal::Usually),
-            Settings::ClosedByProtocol(settings) => (settings, Refusal::Always),
-            Settings::ByConfig(choose) => (choose(config), Refusal::Usually),
+            AllowedSettings::Open => continue,
+            AllowedSettings::Closed(settings) => (settings, RefusalPolicy::UnlessAllowed),
+            AllowedSettings::ClosedByProtocol(settings) => (settings, RefusalPolicy::Always),
+            AllowedSettings::ByConfig(choose) => (choose(config), RefusalPolicy::UnlessAllowed),
         };
         search.refusal = refusal;
         search.look(type_id, settings, config, &format!("/nodes/{i}/config"));
@@ -128,9 +128,9 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<Unknown> {
 
 #[derive(Default)]
 struct Search<'a> {
-    refusal: Refusal,
+    refusal: RefusalPolicy,
     node: Option<&'a str>,
-    found: Vec<Unknown>,
+    found: Vec<UnknownSetting>,
 }
 
 impl Search<'_> {
@@ -140,7 +140,8 @@ impl Search<'_> {
             let path = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
             match settings.iter().find(|setting| setting.name == key) {
                 Some(setting) => self.look_inside(setting, value, &path),
-                None if key.starts_with(AUTHORS_PREFIX) && self.refusal != Refusal::Always => {}
+                None if key.starts_with(AUTHORS_PREFIX)
+                    && self.refusal != RefusalPolicy::Always => {}
                 None => self.report(owner, settings, key, path),
             }
         }
@@ -148,10 +149,10 @@ impl Search<'_> {
 
     fn look_inside(&mut self, setting: &Setting, value: &Value, path: &str) {
         match (setting.inside, value) {
-            (Inside::Object(settings), Value::Object(given)) => {
+            (SettingValue::Object(settings), Value::Object(given)) => {
                 self.look(setting.name, settings, given, path);
             }
-            (Inside::ListOf(settings), Value::Array(items)) => {
+            (SettingValue::ListOf(settings), Value::Array(items)) => {
                 for (i, item) in items.iter().enumerate() {
                     if let Value::Object(given) = item {
                         self.look(setting.name, settings, given, &format!("{path}/{i}"));
@@ -159,7 +160,7 @@ impl Search<'_> {
                 }
             }
             // Of the wrong type, which its parser says.
-            (Inside::Anything | Inside::Object(_) | Inside::ListOf(_), _) => {}
+            (SettingValue::Anything | SettingValue::Object(_) | SettingValue::ListOf(_), _) => {}
         }
     }
 
@@ -178,7 +179,7 @@ impl Search<'_> {
         };
         let mut problem = Problem::new(path, message);
         problem.node = self.node.map(Into::into);
-        self.found.push(Unknown {
+        self.found.push(UnknownSetting {
             problem,
             refusal: self.refusal,
         });
@@ -194,7 +195,7 @@ mod tests {
     fn unknown(type_id: &str, config: &Value) -> Vec<String> {
         let node = json!({"id": "n", "typeId": type_id, "config": config});
         let found = unknown_settings(&json!({"nodes": [node]}));
-        let line = |u: Unknown| format!("{}: {}", u.problem.path, u.problem.message);
+        let line = |u: UnknownSetting| format!("{}: {}", u.problem.path, u.problem.message);
         found.into_iter().map(line).collect()
     }
 
@@ -208,18 +209,18 @@ mod tests {
     }
 
     #[test]
-    fn every_object_and_list_below_a_configuration_is_closed_too() {
+    fn nested_settings_refuse_unknown_keys_too() {
         fn walk(type_id: &str, settings: &'static [Setting], wrap: &dyn Fn(Value) -> Value) {
             let found = unknown(type_id, &wrap(json!({"madeUpSetting": 1})));
             assert_eq!(found.len(), 1, "{type_id} {}: {found:?}", wrap(json!({})));
             for setting in settings {
                 let name = setting.name;
                 match setting.inside {
-                    Inside::Anything => {}
-                    Inside::Object(inner) => {
+                    SettingValue::Anything => {}
+                    SettingValue::Object(inner) => {
                         walk(type_id, inner, &|value| wrap(json!({ name: value })));
                     }
-                    Inside::ListOf(inner) => {
+                    SettingValue::ListOf(inner) => {
                         walk(type_id, inner, &|value| wrap(json!({ name: [value] })));
                     }
                 }
@@ -227,16 +228,16 @@ mod tests {
         }
         for known in CATALOG {
             match known.settings {
-                Settings::Closed(settings) | Settings::ClosedByProtocol(settings) => {
+                AllowedSettings::Closed(settings) | AllowedSettings::ClosedByProtocol(settings) => {
                     walk(known.type_id, settings, &|value| value);
                 }
-                Settings::Open | Settings::ByConfig(_) => {}
+                AllowedSettings::Open | AllowedSettings::ByConfig(_) => {}
             }
         }
     }
 
     #[test]
-    fn a_misspelt_setting_is_told_what_was_meant() {
+    fn misspelt_setting_gets_a_suggestion() {
         assert_eq!(
             unknown(
                 "core.approvalGate",
@@ -249,8 +250,8 @@ mod tests {
                  `onTimeout`?"
             ]
         );
-        let asked = json!({"kind": "approval", "data": {"requiredApproval": 2}});
-        let found = unknown("core.interrupt", &asked);
+        let config = json!({"kind": "approval", "data": {"requiredApproval": 2}});
+        let found = unknown("core.interrupt", &config);
         assert!(
             found[0].contains("/config/data/requiredApproval"),
             "{found:?}"
@@ -258,23 +259,23 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_of_a_nodes_settings_is_told_but_no_error() {
+    fn unknown_keys_in_node_settings_are_only_warnings() {
         let settings = json!({"timeoutMS": 5, "retry": {"attempts": 3}, "onError": "fail"});
         let node = json!({"id": "n", "typeId": "core.noop", "config": {}, "settings": settings});
         let found = unknown_settings(&json!({"nodes": [node]}));
-        let told: Vec<&str> = found.iter().map(|u| u.problem.path.as_str()).collect();
+        let paths: Vec<&str> = found.iter().map(|u| u.problem.path.as_str()).collect();
         assert_eq!(
-            told,
+            paths,
             [
                 "/nodes/0/settings/retry/attempts",
                 "/nodes/0/settings/timeoutMS"
             ]
         );
-        assert!(found.iter().all(|u| u.refusal == Refusal::Never));
+        assert!(found.iter().all(|u| u.refusal == RefusalPolicy::Never));
     }
 
     #[test]
-    fn authors_may_keep_keys_of_their_own_but_not_where_the_protocol_closed_it() {
+    fn x_prefixed_keys_are_allowed_except_in_protocol_closed_configs() {
         let own = json!({"x-editor": {"colour": "red"}});
         assert!(unknown("core.approvalGate", &own).is_empty());
         assert_eq!(unknown("core.dispatch", &own).len(), 1);

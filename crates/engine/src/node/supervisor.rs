@@ -11,7 +11,7 @@ use tandem_record::Object;
 
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    pub(crate) source: Source,
+    pub(crate) source: DecisionSource,
     /// Stated confidence of the test hook, in place of a live agent's.
     pub(crate) mock_confidence: Option<f64>,
     pub(crate) agent_id: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Supervisor {
 }
 
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum DecisionSource {
     /// Test hook: the same decision every turn.
     Pending(OrchestratorDecision),
     /// Test hook: the n-th decision of the run, then the end.
@@ -64,7 +64,7 @@ pub(super) fn refuse_hook<T>(hook: &str, cx: &mut ParseContext<'_>) -> Option<T>
         format!("{}/config/{hook}", cx.path),
         "is a test hook, for conformance workflows only",
     )
-    .because("typeId_refused");
+    .with_reason("typeId_refused");
     problem.node = Some(cx.node.clone());
     problem.type_id = Some("core.orchestrator.supervisor".to_owned());
     cx.problems.push(problem);
@@ -92,9 +92,9 @@ impl Supervisor {
     }
 }
 
-fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
+fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<DecisionSource> {
     if let Some(pending) = config.get("mockPendingDecision") {
-        return decision(pending, "mockPendingDecision", cx).map(Source::Pending);
+        return decision(pending, "mockPendingDecision", cx).map(DecisionSource::Pending);
     }
     for key in ["mockDispatchPlan", "mockDecisions"] {
         match config.get(key) {
@@ -102,7 +102,7 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
             Some(Value::Array(plan)) => {
                 let read = |(i, d)| decision(d, &format!("{key}/{i}"), cx);
                 let plan: Option<Vec<_>> = plan.iter().enumerate().map(read).collect();
-                return plan.map(Source::Plan);
+                return plan.map(DecisionSource::Plan);
             }
             Some(_) => return cx.bad(key, "must be a list of decisions"),
         }
@@ -111,7 +111,7 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
         None | Some(Value::Null) => {}
         Some(Value::Object(config)) => {
             let endpoint = endpoint(config, "endpoint", cx)?;
-            return Some(Source::Endpoint(Box::new(endpoint)));
+            return Some(DecisionSource::Endpoint(Box::new(endpoint)));
         }
         Some(_) => return cx.bad("endpoint", "must be an object with a url"),
     }
@@ -120,9 +120,9 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<Source> {
     let worker = json!({"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]});
     let once = OrchestratorDecision::read(&worker).expect("a sound decision");
     Some(if cx.implicit_hook() {
-        Source::Plan(vec![once])
+        DecisionSource::Plan(vec![once])
     } else {
-        Source::Port
+        DecisionSource::Port
     })
 }
 

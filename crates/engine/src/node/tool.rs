@@ -5,7 +5,7 @@ use super::ParseContext;
 use super::settings::{Setting, object, value};
 use crate::tool::ToolServers;
 use serde_json::Value;
-use tandem_record::{ErrorInfo, Object, ToolAsk, ToolRequest};
+use tandem_record::{ErrorInfo, Object, ToolOperation, ToolRequest};
 
 /// How long a call may take when its author says nothing, and at most.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
@@ -37,27 +37,27 @@ pub(crate) struct ToolNode {
     /// Absent where the host's own is meant.
     server: Option<String>,
     pub(crate) agent_id: Option<String>,
-    asks: Asks,
+    selection: ToolSelection,
     timeout_ms: u64,
 }
 
 #[derive(Debug)]
-enum Asks {
+enum ToolSelection {
     /// Without arguments those at the port of that name are taken.
     Tool {
         tool: String,
         arguments: Option<Object>,
     },
     /// Test only: what is asked stands at the ports, or in variables.
-    AsTold,
+    FromPorts,
 }
 
 impl ToolNode {
     /// `core.mcp.toolCall`.
     pub(super) fn call(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let server = cx.required_text(config, "serverId")?;
-        let asks = tool(config, "toolName", "", cx)?;
-        Self::common(Some(server), asks, config, cx)
+        let selection = tool(config, "toolName", "", cx)?;
+        Self::common(Some(server), selection, config, cx)
     }
 
     /// A tool of the host's own server, named under `mcp`.
@@ -65,20 +65,20 @@ impl ToolNode {
         let Some(Value::Object(mcp)) = config.get("mcp") else {
             return cx.bad("mcp", "must be an object that names a tool");
         };
-        let asks = tool(mcp, "tool", "mcp/", cx)?;
+        let selection = tool(mcp, "tool", "mcp/", cx)?;
         let server = cx.text(config, "serverId")?;
-        Self::common(server, asks, config, cx)
+        Self::common(server, selection, config, cx)
     }
 
     /// Test only.
     pub(super) fn client(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let server = cx.text(config, "serverId")?;
-        Self::common(server, Asks::AsTold, config, cx)
+        Self::common(server, ToolSelection::FromPorts, config, cx)
     }
 
     fn common(
         server: Option<String>,
-        asks: Asks,
+        selection: ToolSelection,
         config: &Object,
         cx: &mut ParseContext<'_>,
     ) -> Option<Self> {
@@ -94,16 +94,16 @@ impl ToolNode {
         Some(Self {
             server: server.filter(|id| !id.is_empty()),
             agent_id,
-            asks,
+            selection,
             timeout_ms: timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
         })
     }
 
     /// The tool it calls, where its author says so.
     pub(crate) fn tool_name(&self) -> Option<&str> {
-        match &self.asks {
-            Asks::Tool { tool, .. } => Some(tool),
-            Asks::AsTold => None,
+        match &self.selection {
+            ToolSelection::Tool { tool, .. } => Some(tool),
+            ToolSelection::FromPorts => None,
         }
     }
 
@@ -112,16 +112,16 @@ impl ToolNode {
         servers.choose(self.server.as_deref()).is_some()
     }
 
-    /// What is asked, of whom. `told` finds what stands at a port, or in a variable.
+    /// What is asked, of whom. `lookup` finds what stands at a port, or in a variable.
     pub(crate) fn request(
         &self,
         servers: &ToolServers,
-        told: impl Fn(&str) -> Option<Value>,
+        lookup: impl Fn(&str) -> Option<Value>,
     ) -> Result<ToolRequest, ErrorInfo> {
-        let told_server = || told("serverId").and_then(|id| id.as_str().map(str::to_owned));
-        let (named, ask, unknown) = match &self.asks {
-            Asks::Tool { tool, arguments } => {
-                let arguments = match (arguments, told("arguments")) {
+        let port_server = || lookup("serverId").and_then(|id| id.as_str().map(str::to_owned));
+        let (named, operation, unknown) = match &self.selection {
+            ToolSelection::Tool { tool, arguments } => {
+                let arguments = match (arguments, lookup("arguments")) {
                     (Some(arguments), _) => arguments.clone(),
                     (None, None | Some(Value::Null)) => Object::new(),
                     (None, Some(Value::Object(arguments))) => arguments,
@@ -130,18 +130,18 @@ impl ToolNode {
                         return Err(ErrorInfo::new("validation_error", message));
                     }
                 };
-                let ask = ToolAsk::Call {
+                let operation = ToolOperation::Call {
                     tool: tool.clone(),
                     arguments,
                 };
-                (self.server.clone(), ask, "mcp_server_not_configured")
+                (self.server.clone(), operation, "mcp_server_not_configured")
             }
-            Asks::AsTold => {
-                let named = self.server.clone().or_else(told_server);
-                (named, as_told(&told)?, "not_found")
+            ToolSelection::FromPorts => {
+                let named = self.server.clone().or_else(port_server);
+                (named, operation_from_ports(&lookup)?, "not_found")
             }
         };
-        if let ToolAsk::Call { arguments, .. } = &ask {
+        if let ToolOperation::Call { arguments, .. } = &operation {
             let bytes = Value::Object(arguments.clone()).to_string().len();
             if bytes > MAX_ARGUMENT_BYTES {
                 let message = format!("a call takes {MAX_ARGUMENT_BYTES} bytes of arguments");
@@ -157,13 +157,18 @@ impl ToolNode {
         };
         Ok(ToolRequest {
             server: server.to_owned(),
-            ask,
+            operation,
             timeout_ms: self.timeout_ms,
         })
     }
 }
 
-fn tool(config: &Object, key: &str, under: &str, cx: &mut ParseContext<'_>) -> Option<Asks> {
+fn tool(
+    config: &Object,
+    key: &str,
+    under: &str,
+    cx: &mut ParseContext<'_>,
+) -> Option<ToolSelection> {
     let tool = match config.get(key) {
         Some(Value::String(tool)) if (1..=MAX_NAME_BYTES).contains(&tool.len()) => tool.clone(),
         _ => {
@@ -176,13 +181,15 @@ fn tool(config: &Object, key: &str, under: &str, cx: &mut ParseContext<'_>) -> O
         Some(Value::Object(arguments)) => Some(arguments.clone()),
         Some(_) => return cx.bad(&format!("{under}arguments"), "must be an object"),
     };
-    Some(Asks::Tool { tool, arguments })
+    Some(ToolSelection::Tool { tool, arguments })
 }
 
 /// A method of the conformance client, by the names its workflow uses.
-fn as_told(told: &impl Fn(&str) -> Option<Value>) -> Result<ToolAsk, ErrorInfo> {
+fn operation_from_ports(
+    lookup: &impl Fn(&str) -> Option<Value>,
+) -> Result<ToolOperation, ErrorInfo> {
     let text = |name: &str, limit: usize| -> Result<Option<String>, ErrorInfo> {
-        match told(name) {
+        match lookup(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if text.len() <= limit => Ok(Some(text)),
             Some(_) => {
@@ -196,17 +203,17 @@ fn as_told(told: &impl Fn(&str) -> Option<Value>) -> Result<ToolAsk, ErrorInfo> 
         ErrorInfo::new("validation_error", message)
     };
     match text("method", MAX_NAME_BYTES)?.as_deref() {
-        Some("callTool") => Ok(ToolAsk::Call {
+        Some("callTool") => Ok(ToolOperation::Call {
             tool: text("name", MAX_NAME_BYTES)?.ok_or_else(|| missing("name"))?,
-            arguments: match told("arguments") {
+            arguments: match lookup("arguments") {
                 Some(Value::Object(arguments)) => arguments,
                 _ => Object::new(),
             },
         }),
-        Some("listTools") => Ok(ToolAsk::List {
+        Some("listTools") => Ok(ToolOperation::List {
             cursor: text("cursor", MAX_URI_BYTES)?,
         }),
-        Some("readResource") => Ok(ToolAsk::Read {
+        Some("readResource") => Ok(ToolOperation::Read {
             uri: text("uri", MAX_URI_BYTES)?.ok_or_else(|| missing("uri"))?,
         }),
         _ => {

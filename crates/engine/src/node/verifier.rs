@@ -6,12 +6,12 @@ use super::http::{self, HttpConfig};
 use super::settings::{Setting, object, value};
 use super::supervisor::{agent_id, endpoint, refuse_hook};
 use serde_json::Value;
-use tandem_record::{Judgement, Object, WorkflowId};
+use tandem_record::{Object, VerifierVerdict, WorkflowId};
 
 #[derive(Debug)]
 pub(crate) struct Verifier {
     pub(crate) agent_id: Option<String>,
-    pub(crate) critic: Critic,
+    pub(crate) source: VerifierSource,
     /// Asked before a decision to end the run is carried out.
     pub(crate) over_terminate: bool,
     /// Asked before a worker's output is harvested.
@@ -21,7 +21,7 @@ pub(crate) struct Verifier {
 }
 
 #[derive(Debug)]
-pub(crate) enum Critic {
+pub(crate) enum VerifierSource {
     /// A child run; the variable named holds its verdict when it completes.
     Workflow {
         id: WorkflowId,
@@ -29,13 +29,13 @@ pub(crate) enum Critic {
     },
     Endpoint(Box<HttpConfig>),
     /// Test hook: the n-th verdict of the run.
-    Plan(Vec<Opinion>),
+    Plan(Vec<VerifierReport>),
 }
 
 /// A verdict as its critic gave it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Opinion {
-    pub(crate) verdict: Judgement,
+pub(crate) struct VerifierReport {
+    pub(crate) verdict: VerifierVerdict,
     pub(crate) criteria: Vec<String>,
     pub(crate) confidence: Option<f64>,
     pub(crate) feedback: Option<String>,
@@ -76,7 +76,7 @@ impl Verifier {
         let (over_terminate, over_output) = over(config, cx)?;
         Some(Self {
             agent_id: agent_id(config, cx)?,
-            critic: critic(config, cx)?,
+            source: source(config, cx)?,
             over_terminate,
             over_output,
             criteria: keys(config, "criteria", cx)?,
@@ -98,7 +98,7 @@ fn over(config: &Object, cx: &mut ParseContext<'_>) -> Option<(bool, bool)> {
     Some((names("terminate"), names("output")))
 }
 
-fn critic(config: &Object, cx: &mut ParseContext<'_>) -> Option<Critic> {
+fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> {
     let ways = ["workflowId", "endpoint", HOOK];
     let mut given = ways.into_iter().filter(|way| config.contains_key(*way));
     let (way, further) = (given.next(), given.next());
@@ -113,14 +113,14 @@ fn critic(config: &Object, cx: &mut ParseContext<'_>) -> Option<Critic> {
             let id = cx.required_text(config, "workflowId")?;
             let named = cx.text(config, "verdictVariable")?;
             let verdict = named.unwrap_or_else(|| DEFAULT_VARIABLE.to_owned());
-            Some(Critic::Workflow {
+            Some(VerifierSource::Workflow {
                 id: WorkflowId::new(id),
                 verdict,
             })
         }
         Some("endpoint") => match config.get("endpoint") {
             Some(Value::Object(http)) => {
-                endpoint(http, "endpoint", cx).map(|http| Critic::Endpoint(Box::new(http)))
+                endpoint(http, "endpoint", cx).map(|http| VerifierSource::Endpoint(Box::new(http)))
             }
             _ => cx.bad("endpoint", "must be an object with a url"),
         },
@@ -132,26 +132,26 @@ fn critic(config: &Object, cx: &mut ParseContext<'_>) -> Option<Critic> {
     }
 }
 
-fn plan(config: &Object, cx: &mut ParseContext<'_>) -> Option<Critic> {
+fn plan(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> {
     if !cx.test_hook() {
         return refuse_hook(HOOK, cx);
     }
     let Some(Value::Array(listed)) = config.get(HOOK) else {
         return cx.bad(HOOK, "must be a list of verdicts");
     };
-    let read = |(i, value): (usize, &Value)| match Opinion::read(value) {
-        Ok(opinion) => Some(opinion),
+    let read = |(i, value): (usize, &Value)| match VerifierReport::read(value) {
+        Ok(report) => Some(report),
         Err(message) => cx.bad(&format!("{HOOK}/{i}"), message),
     };
     let plan: Option<Vec<_>> = listed.iter().enumerate().map(read).collect();
-    plan.map(Critic::Plan)
+    plan.map(VerifierSource::Plan)
 }
 
-impl Opinion {
+impl VerifierReport {
     /// Reads what a critic answered: the verdict as a word, or in an object with more about it.
     pub(crate) fn read(value: &Value) -> Result<Self, &'static str> {
         let word = value.as_str().or_else(|| value.get("verdict")?.as_str());
-        let verdict = word.and_then(Judgement::read);
+        let verdict = word.and_then(VerifierVerdict::parse);
         let verdict = verdict.ok_or("a verdict is \"pass\", \"fail\" or \"revise\"")?;
         let text = |item: &Value| item.as_str().map(str::to_owned);
         let criteria = match value.get("criteria") {

@@ -1,15 +1,15 @@
 //! The scheduler: from what is settled to what starts next, until the run waits or ends.
 
-use super::start::Entry;
+use super::draft::DecisionDraft;
+use super::start::NodeEntry;
 use super::state::Phase;
-use super::turn::Turn;
 use crate::graph::readiness::{Handling, Readiness, handling, readiness};
 use crate::node::Kind;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
 use tandem_schema::MAX_WORK;
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Starts everything that may start, skips what cannot, and ends the run when nothing is left.
     /// Stops early, with a note to go on, when one decision would grow too large.
     pub(super) fn advance(&mut self) {
@@ -17,7 +17,7 @@ impl Turn<'_> {
         // and so is the one after a trigger set a whole lineage back.
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
-            self.go_on_with_workers();
+            self.continue_dispatches();
             if self.run.state.phase != Phase::Running
                 || self.fail_if_too_deep()
                 || self.fail_if_too_large()
@@ -37,7 +37,7 @@ impl Turn<'_> {
                 continue;
             }
             let next = self.next_entry(&mut candidates);
-            if self.fail_if_unmatched() {
+            if self.fail_if_condition_text_too_long() {
                 return;
             }
             // Skipping may have taken away the last node that could have handled a failure.
@@ -49,8 +49,8 @@ impl Turn<'_> {
                 return;
             };
             let started = self.starts >= self.cx.limits.max_starts_per_decision;
-            if started || self.is_full() || self.checked_enough() {
-                self.go_on_later();
+            if started || self.is_full() || self.is_schema_budget_spent() {
+                self.schedule_continue();
                 return;
             }
             if !self.within_execution_limit(ix) || !self.within_agent_limits(ix) {
@@ -58,13 +58,13 @@ impl Turn<'_> {
             }
             candidates.extend(&entry.resets);
             self.start_node(ix, entry);
-            self.look_again_after(ix, &mut candidates);
+            self.recheck_downstream(ix, &mut candidates);
         }
     }
 
     /// Ends a run whose way depends on a text that is too long for the pattern of a condition: taking
     /// it for no match would let the text choose the way.
-    fn fail_if_unmatched(&mut self) -> bool {
+    fn fail_if_condition_text_too_long(&mut self) -> bool {
         if !self.cx.schema_work.refused() {
             return false;
         }
@@ -76,26 +76,26 @@ impl Turn<'_> {
 
     /// Whether the schemas evaluated in this turn took as much work as one may take. A replay is
     /// decided whole.
-    fn checked_enough(&self) -> bool {
+    fn is_schema_budget_spent(&self) -> bool {
         !self.replaying && self.cx.schema_work.spent() >= MAX_WORK
     }
 
     /// Leaves the rest to a decision of its own.
-    pub(super) fn go_on_later(&mut self) {
+    pub(super) fn schedule_continue(&mut self) {
         if self.continues {
             return;
         }
         self.continues = true;
         let id = format!("continue:{}:{}", self.run.id(), self.run.next_seq());
-        self.once(id, EffectKind::Continue);
+        self.add_one_shot_effect(id, EffectKind::Continue);
     }
 
     /// A loop head whose round is over, else the next node that is ready.
-    fn next_entry(&mut self, candidates: &mut BTreeSet<usize>) -> Option<(usize, Entry)> {
+    fn next_entry(&mut self, candidates: &mut BTreeSet<usize>) -> Option<(usize, NodeEntry)> {
         self.next_round()
             .or_else(|| {
-                let ready = self.next_action(candidates)?;
-                Some((ready, Entry::default()))
+                let ready = self.next_ready_node(candidates)?;
+                Some((ready, NodeEntry::default()))
             })
             // Skipping may have ended a round.
             .or_else(|| self.next_round())
@@ -103,7 +103,7 @@ impl Turn<'_> {
 
     /// The next node to start, after skipping those that cannot run. `None` when nothing is ready
     /// or too much is under way.
-    fn next_action(&mut self, candidates: &mut BTreeSet<usize>) -> Option<usize> {
+    fn next_ready_node(&mut self, candidates: &mut BTreeSet<usize>) -> Option<usize> {
         loop {
             let mut waiting = Vec::new();
             let mut chosen = None;
@@ -113,7 +113,7 @@ impl Turn<'_> {
                 }
                 match readiness(&self.run, ix, self.cx.schema_work) {
                     Readiness::Wait => {}
-                    Readiness::Ready if self.under_way() < self.cx.limits.max_in_flight => {
+                    Readiness::Ready if self.running_count() < self.cx.limits.max_in_flight => {
                         chosen = Some(ix);
                         break;
                     }
@@ -123,24 +123,24 @@ impl Turn<'_> {
                         let cause = self.entry_cause(ix);
                         let reason = reason.to_owned();
                         self.emit(Event::NodeSkipped { node, reason }, cause);
-                        self.look_again_after(ix, candidates);
+                        self.recheck_downstream(ix, candidates);
                     }
                 }
             }
             let idle = waiting.is_empty() || chosen.is_some();
             candidates.extend(waiting);
-            if idle || self.under_way() >= self.cx.limits.max_in_flight {
+            if idle || self.running_count() >= self.cx.limits.max_in_flight {
                 return chosen;
             }
         }
     }
 
-    fn under_way(&self) -> usize {
+    fn running_count(&self) -> usize {
         let nodes = self.run.state.nodes.iter();
         nodes.filter(|n| n.status == NodeStatus::Running).count()
     }
 
-    fn look_again_after(&self, ix: usize, candidates: &mut BTreeSet<usize>) {
+    fn recheck_downstream(&self, ix: usize, candidates: &mut BTreeSet<usize>) {
         candidates.extend(
             self.run.def.nodes[ix]
                 .outgoing
@@ -189,16 +189,16 @@ impl Turn<'_> {
     }
 
     /// A pause may have held back the next worker; a child's end makes room for it.
-    fn go_on_with_workers(&mut self) {
+    fn continue_dispatches(&mut self) {
         for ix in self.run.def.dispatchers.clone() {
-            self.go_on_dispatching(ix);
+            self.continue_dispatch(ix);
         }
     }
 
     fn within_agent_limits(&mut self, ix: usize) -> bool {
         let def = self.definition();
         match &def.nodes[ix].kind {
-            Kind::Supervisor(config) => self.within_turn_limits(config),
+            Kind::Supervisor(config) => self.within_iteration_limits(config),
             Kind::Dispatch(config) => self.within_dispatch_cap(config),
             _ => true,
         }
@@ -229,14 +229,14 @@ impl Turn<'_> {
             .zip(&def.nodes)
             .any(|(state, node)| match state.status {
                 NodeStatus::Running | NodeStatus::Suspended => true,
-                NodeStatus::Pending => !node.dormant || state.cut_off,
+                NodeStatus::Pending => !node.trigger_only || state.cut_off,
                 NodeStatus::Completed
                 | NodeStatus::Failed
                 | NodeStatus::Skipped
                 | NodeStatus::Cancelled => false,
             });
         if !open && self.run.state.armed.is_empty() {
-            match self.run.unconcluded() {
+            match self.run.unverified_termination() {
                 Some((ix, error)) => self.fail_run(error, Some(ix), self.run.state.head),
                 None => self.complete_run(),
             }

@@ -2,26 +2,26 @@
 //!
 //! While a question of a run with a callback is open, that it be told is wanted: told once, in the
 //! commit that asks, and taken back in the commit that closes it, however it is closed. Whether it
-//! was heard is not part of the state. An outbox rebuilt from the log would tell what is open again,
+//! was has_callback is not part of the state. An outbox rebuilt from the log would tell what is open again,
 //! under the same id.
 //!
 //! A wait that only mirrors a child's is not told here. The child has its parent's callback and tells
 //! its own questions, all of them, also while other branches of it are busy.
 
+use super::draft::DecisionDraft;
 use super::state::{Phase, Run, Suspension};
-use super::turn::Turn;
 use serde_json::json;
 use tandem_record::{
     Effect, EffectId, EffectKind, ErrorInfo, Event, InterruptId, NodeStatus, Object, Reply,
 };
 
 /// Announcements of the questions that are open now.
-pub fn wanted_announcements(run: &Run) -> Vec<Effect> {
+pub fn required_announcements(run: &Run) -> Vec<Effect> {
     let open = run.announceable();
     open.map(|(_, open)| Effect {
         id: announcement_id(&open.interrupt.id),
         run_id: run.state.run_id.clone(),
-        kind: EffectKind::Announce {
+        kind: EffectKind::NotifyCallback {
             interrupt: open.interrupt.id.clone(),
             tries: 0,
         },
@@ -46,9 +46,13 @@ impl Run {
             | Phase::Cancelled => false,
         };
         let request = self.state.request.as_ref();
-        let heard = live && request.is_some_and(|r| r.callback_url.is_some());
+        let has_callback = live && request.is_some_and(|r| r.callback_url.is_some());
         // Nearly every run has none, and is not searched.
-        let nodes = if heard { &self.state.nodes[..] } else { &[] };
+        let nodes = if has_callback {
+            &self.state.nodes[..]
+        } else {
+            &[]
+        };
         nodes
             .iter()
             .enumerate()
@@ -58,10 +62,14 @@ impl Run {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Nobody could be told of an open question. The run waits on, and its log says why nobody came.
     /// `None` when the effect announces no question that is open.
-    pub(super) fn unannounced(&mut self, effect: &EffectId, error: &ErrorInfo) -> Option<Reply> {
+    pub(super) fn record_failed_announcement(
+        &mut self,
+        effect: &EffectId,
+        error: &ErrorInfo,
+    ) -> Option<Reply> {
         let meant = |open: &Suspension| announcement_id(&open.interrupt.id) == *effect;
         let (ix, open) = self
             .run

@@ -1,17 +1,17 @@
 //! Asking: a node stops until somebody answers, and a parent learns that its child waits.
 
-use super::older_names::older_request;
+use super::draft::DecisionDraft;
+use super::interrupt_kind_events::kind_specific_request;
 use super::start::Question;
 use super::state::{Phase, Run};
-use super::turn::Turn;
 use crate::ids::interrupt_id;
-use crate::node::{Asking, interrupt_kind, waiting_status};
+use crate::node::{InterruptSettings, interrupt_kind, waiting_status};
 use std::sync::Arc;
 use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, NodeStatus, Seq};
 
 impl Run {
     /// The question this run as a whole waits for, if it waits.
-    pub(crate) fn awaited(&self) -> Option<InterruptId> {
+    pub(crate) fn awaited_interrupt(&self) -> Option<InterruptId> {
         let waiting = self.state.phase == Phase::Running && self.status().is_waiting();
         let open = self.first_suspended().filter(|_| waiting);
         open.map(|(_, s)| s.interrupt.id.clone())
@@ -32,16 +32,16 @@ impl Run {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Opens a question at a started node.
     pub(super) fn ask(&mut self, ix: usize, question: Question, cause: Seq) {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         let (id, key) = self.run.next_question(ix);
-        let asking = node.kind.asking();
+        let asking = node.kind.interrupt_settings();
         let simply = question.timeout_ms.map(|ms| self.now.plus_ms(ms));
         let due = asking
-            .and_then(Asking::first_ms)
+            .and_then(InterruptSettings::first_timeout_ms)
             .map(|ms| self.now.plus_ms(ms));
         let interrupt = Interrupt {
             id,
@@ -56,16 +56,16 @@ impl Turn<'_> {
         };
         let (id, key) = (interrupt.id.clone(), interrupt.key.clone());
         let data = interrupt.data.clone();
-        let older = older_request(node, &interrupt);
+        let kind_specific = kind_specific_request(node, &interrupt);
         let requested = Event::InterruptRequested {
             node: node.id.clone(),
             interrupt: Box::new(interrupt),
         };
         let cause = self.emit(requested, Some(cause));
-        if let Some(event) = older {
+        if let Some(event) = kind_specific {
             self.emit(event, Some(cause));
         }
-        let doubt = interrupt_kind::doubt(&question.kind, &data);
+        let low_confidence = interrupt_kind::low_confidence(&question.kind, &data);
         let suspended = self.emit(
             Event::NodeSuspended {
                 node: node.id.clone(),
@@ -73,18 +73,18 @@ impl Turn<'_> {
                 status: question
                     .status
                     .unwrap_or_else(|| waiting_status(&question.kind)),
-                reason: interrupt_kind::suspended_for(&question.kind).map(str::to_owned),
+                reason: interrupt_kind::suspend_reason(&question.kind).map(str::to_owned),
                 kind: question.kind,
                 key,
                 mirrors: None,
                 data: None,
                 child: None,
-                doubt: question.doubt.or(doubt),
+                low_confidence: question.low_confidence.or(low_confidence),
             },
             Some(cause),
         );
         self.open_conversation(ix, suspended);
-        self.take_early(ix);
+        self.answer_from_early_event(ix);
     }
 
     /// Takes back a mirrored wait before the node goes on.
@@ -112,7 +112,7 @@ impl Turn<'_> {
         else {
             return;
         };
-        let awaited = self.run.awaited();
+        let awaited = self.run.awaited_interrupt();
         if awaited == self.waited_for || self.run.state.phase.is_terminal() {
             return;
         }
@@ -143,6 +143,6 @@ impl Turn<'_> {
             node: parent.node_id,
             outcome,
         };
-        self.once(id, kind);
+        self.add_one_shot_effect(id, kind);
     }
 }

@@ -15,24 +15,24 @@
 //! A replay is not held to these: it repeats what its source was allowed, and its length is bounded
 //! where the source's log is read.
 
+use super::draft::DecisionDraft;
 use super::limits::Limits;
 use super::refusal::Refusal;
 use super::state::Run;
-use super::turn::Turn;
 use crate::definition::Problem;
 use tandem_record::{ChildOutcome, ErrorInfo, Event, Object, RunStatus, Seq, Size};
 
 /// Drafted bytes after which the state is looked at again.
-const LOOK_AGAIN: usize = 256 * 1024;
+const RECHECK_AFTER_BYTES: usize = 256 * 1024;
 /// Growth that is not worth counting the whole state for.
-const SMALL: usize = 1024 * 1024;
+const UNCOUNTED_GROWTH_BYTES: usize = 1024 * 1024;
 /// A node's place in the state, and its index.
-const NODE: Size = Size {
+const NODE_OVERHEAD: Size = Size {
     text: 600,
     memory: 1024,
 };
 /// What folding any event may add beside its values: times, sequences, names.
-const FACT: Size = Size {
+const EVENT_OVERHEAD: Size = Size {
     text: 300,
     memory: 512,
 };
@@ -47,8 +47,8 @@ pub(super) struct StateSize {
 impl StateSize {
     pub(super) fn of_new(nodes: usize) -> Self {
         let counted = Size {
-            text: NODE.text.saturating_mul(nodes),
-            memory: NODE.memory.saturating_mul(nodes),
+            text: NODE_OVERHEAD.text.saturating_mul(nodes),
+            memory: NODE_OVERHEAD.memory.saturating_mul(nodes),
         };
         Self {
             counted,
@@ -56,17 +56,17 @@ impl StateSize {
         }
     }
 
-    fn at_most(self) -> Size {
+    fn upper_bound(self) -> Size {
         self.counted + self.since
     }
 }
 
 /// What a turn has drafted so far.
 #[derive(Default)]
-pub(super) struct Spent {
+pub(super) struct DraftSize {
     size: Size,
     /// Memory drafted when the state was last looked at; `None` before the first look.
-    looked_at: Option<usize>,
+    state_checked_at: Option<usize>,
     /// An event larger than any may be.
     oversized: Option<Seq>,
 }
@@ -74,23 +74,29 @@ pub(super) struct Spent {
 impl Run {
     /// At most how large the state is. Never less than it really is.
     pub fn size(&self) -> Size {
-        self.size.at_most()
+        self.size.upper_bound()
     }
 
     /// Notes what a folded event may have added.
-    pub(super) fn grow(&mut self, event: &Event) -> Size {
+    pub(super) fn add_event_size(&mut self, event: &Event) -> Size {
         let size = Size::of(event);
         // A few facts are kept in two places, such as a vote and the changes it asks for.
-        self.size.since += size + size + FACT;
+        self.size.since += size + size + EVENT_OVERHEAD;
         let grown = self.size.since.memory;
-        if grown > self.size.counted.memory.saturating_add(SMALL) {
-            self.count();
+        if grown
+            > self
+                .size
+                .counted
+                .memory
+                .saturating_add(UNCOUNTED_GROWTH_BYTES)
+        {
+            self.recount_size();
         }
         size
     }
 
     /// Counts the state exactly.
-    pub(super) fn count(&mut self) -> Size {
+    pub(super) fn recount_size(&mut self) -> Size {
         let counted = Size::of(&*self.state);
         self.size = StateSize {
             counted,
@@ -120,33 +126,33 @@ impl Limits {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Notes a drafted event.
     pub(super) fn note_drafted(&mut self, size: Size, event: &Event, seq: Seq) {
-        self.spent.size += size;
+        self.draft_size.size += size;
         let exempt = matches!(event, Event::RunStarted { .. });
         if size.text > self.cx.limits.max_event_bytes && !exempt {
-            self.spent.oversized.get_or_insert(seq);
+            self.draft_size.oversized.get_or_insert(seq);
         }
     }
 
     /// Notes what the commit carries besides events.
     pub(super) fn note_carried(&mut self, size: Size) {
-        self.spent.size += size;
+        self.draft_size.size += size;
     }
 
     /// Whether the rest should be left to the next decision.
     pub(super) fn is_full(&self) -> bool {
         let limits = self.cx.limits;
-        let size = self.spent.size;
+        let size = self.draft_size.size;
         let full =
             size.text >= limits.max_decision_bytes || size.memory >= limits.max_state_bytes / 2;
         full && !self.replaying
     }
 
     /// What a fork copied is its source's, not what this decision does.
-    pub(super) fn forget_copied(&mut self) {
-        self.spent = Spent::default();
+    pub(super) fn reset_draft_size(&mut self) {
+        self.draft_size = DraftSize::default();
     }
 
     /// Whether children's variables can become the run's own, under these names.
@@ -182,7 +188,7 @@ impl Turn<'_> {
     }
 
     /// A child that completed but leaves more than its parent can take has failed for its parent.
-    pub(super) fn withhold_too_large(&self, outcome: &mut ChildOutcome) {
+    pub(super) fn fail_oversized_outcome(&self, outcome: &mut ChildOutcome) {
         let ChildOutcome::Ended {
             status,
             variables,
@@ -211,7 +217,7 @@ impl Turn<'_> {
             return false;
         }
         let limits = self.cx.limits;
-        if let Some(seq) = self.spent.oversized.take() {
+        if let Some(seq) = self.draft_size.oversized.take() {
             let limit = limits.max_event_bytes;
             let message = format!("an event of the run is larger than {limit} bytes");
             self.fail_run(ErrorInfo::new("event_too_large", message), None, Some(seq));
@@ -219,19 +225,19 @@ impl Turn<'_> {
         }
         let head = self.run.state.head;
         let ceiling = limits.decision_ceiling();
-        if self.spent.size.text > ceiling {
+        if self.draft_size.size.text > ceiling {
             let message = format!("one step of the run produced more than {ceiling} bytes");
             self.fail_run(ErrorInfo::new("decision_too_large", message), None, head);
             return true;
         }
-        let drafted = self.spent.size.memory;
-        let due = |at: usize| drafted.saturating_sub(at) >= LOOK_AGAIN;
-        if !self.spent.looked_at.is_none_or(due) {
+        let drafted = self.draft_size.size.memory;
+        let due = |at: usize| drafted.saturating_sub(at) >= RECHECK_AFTER_BYTES;
+        if !self.draft_size.state_checked_at.is_none_or(due) {
             return false;
         }
-        self.spent.looked_at = Some(drafted);
+        self.draft_size.state_checked_at = Some(drafted);
         let limit = limits.max_state_bytes;
-        if self.run.size().memory <= limit || self.run.count().memory <= limit {
+        if self.run.size().memory <= limit || self.run.recount_size().memory <= limit {
             return false;
         }
         let message = format!("the run holds more than {limit} bytes");

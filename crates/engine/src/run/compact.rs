@@ -6,9 +6,9 @@
 //! not name: whoever asks for a key must find it. Entries that expire are left alone, so nothing
 //! lives longer or shorter than it was promised.
 
+use super::draft::DecisionDraft;
 use super::limits::Limits;
-use super::remember::{MAX_ENTRY_BYTES, MemoryRead, Recall, Recalled};
-use super::turn::Turn;
+use super::memory_access::{MAX_ENTRY_BYTES, MemoryQueryKind, MemoryRead, MemoryResult};
 use crate::ids::compaction_id;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -23,39 +23,42 @@ const MAX_TAGS: usize = 32;
 const PROVENANCE: &str = "compacted-from:";
 
 /// How many notes become one under these limits; absent when none do.
-pub fn sources_at_once(limits: &Limits) -> Option<usize> {
+pub fn compaction_batch_size(limits: &Limits) -> Option<usize> {
     // The newer half stays as it was written.
     let half = usize::try_from(limits.compact_above? / 2).unwrap_or(usize::MAX);
     Some(half.clamp(2, MAX_SOURCES))
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// What a write has to know of the notes around it. As they are now: a supervisor's turn that
     /// sees memory as it was must not bring back what it has taken out meanwhile.
-    pub(super) fn notes_around(&self, memory_ref: &str) -> Option<MemoryRead> {
+    pub(super) fn notes_read(&self, memory_ref: &str) -> Option<MemoryRead> {
         let above = self.cx.limits.compact_above.filter(|_| !self.replaying)?;
-        let what = Recall::Notes {
+        let what = MemoryQueryKind::Notes {
             above,
             limit: CANDIDATES,
         };
         Some(MemoryRead {
             below: None,
-            ..self.read(memory_ref, what)
+            ..self.memory_read(memory_ref, what)
         })
     }
 
     /// After a write under a name: one compaction, if there are too many notes.
     pub(super) fn compact(&mut self, ix: usize, memory_ref: &str, cause: Seq) {
         // A fork that does something again does what was done, neither more nor less.
-        if !self.already.is_empty() {
-            if self.already.front().is_some_and(|r| compacts(&r.event))
-                && let Some(told) = self.already.pop_front()
+        if !self.already_recorded.is_empty() {
+            if self
+                .already_recorded
+                .front()
+                .is_some_and(|r| compacts(&r.event))
+                && let Some(told) = self.already_recorded.pop_front()
             {
-                self.adopt(told);
+                self.append_recorded(told);
             }
             return;
         }
-        let Some(sources) = self.too_many(memory_ref) else {
+        let Some(sources) = self.notes_to_compact(memory_ref) else {
             return;
         };
         let at = self.run.next_seq();
@@ -79,17 +82,17 @@ impl Turn<'_> {
     }
 
     /// The notes to collapse, oldest first.
-    fn too_many(&self, memory_ref: &str) -> Option<Vec<MemoryEntry>> {
-        let at_once = sources_at_once(self.cx.limits)?;
+    fn notes_to_compact(&self, memory_ref: &str) -> Option<Vec<MemoryEntry>> {
+        let at_once = compaction_batch_size(self.cx.limits)?;
         let above = self.cx.limits.compact_above?;
-        let read = self.notes_around(memory_ref)?;
-        let Some(Recalled::Notes { held, oldest }) = self.cx.memory.recall(&read) else {
+        let read = self.notes_read(memory_ref)?;
+        let Some(MemoryResult::Notes { held, oldest }) = self.cx.memory.read_memory(&read) else {
             return None;
         };
         if held <= above {
             return None;
         }
-        let gone = self.gone_now(memory_ref);
+        let gone = self.removed_keys(memory_ref);
         let written = self.drafted_entries(memory_ref).map(|(_, entry)| entry);
         let stays = |e: &&MemoryEntry| e.expires_at.is_none() && !gone.contains(&*e.key);
         let written = written.filter(|e| e.is_note()).filter(stays).count();
@@ -115,8 +118,11 @@ impl Turn<'_> {
     }
 
     /// Keys under a name that this turn has taken out, collapsed or given to something else.
-    fn gone_now(&self, name: &str) -> HashSet<&str> {
-        let own = self.drafted().iter().filter(|r| r.seq >= self.floor);
+    fn removed_keys(&self, name: &str) -> HashSet<&str> {
+        let own = self
+            .drafted()
+            .iter()
+            .filter(|r| r.seq >= self.first_own_seq);
         let mut gone = HashSet::new();
         for recorded in own {
             match &recorded.event {
@@ -125,7 +131,7 @@ impl Turn<'_> {
                 {
                     gone.insert(entry.key.as_str());
                 }
-                Event::MemoryForgotten {
+                Event::MemoryDeleted {
                     memory_ref,
                     forgotten,
                     ..

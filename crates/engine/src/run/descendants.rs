@@ -11,11 +11,11 @@
 //! is divided by the nodes and workers of the parent that may still start children beside it, less a
 //! quarter kept back: what a child holds that is never heard of again must not use up everything.
 
+use super::draft::DecisionDraft;
 use super::limits::Limits;
 use super::state::{Child, Run, WorkerStep};
-use super::turn::Turn;
 use crate::definition::Definition;
-use crate::node::{Critic, Kind};
+use crate::node::{Kind, VerifierSource};
 use tandem_record::{ErrorInfo, NodeId, RunId, RunStatus, Seq, WorkflowId};
 
 impl Kind {
@@ -23,8 +23,8 @@ impl Kind {
         match self {
             Self::SubWorkflow(_) | Self::Dispatch(_) => true,
             Self::Supervisor(config) => {
-                let critic = config.verifier.as_ref().map(|verifier| &verifier.critic);
-                matches!(critic, Some(Critic::Workflow { .. }))
+                let source = config.verifier.as_ref().map(|verifier| &verifier.source);
+                matches!(source, Some(VerifierSource::Workflow { .. }))
             }
             _ => false,
         }
@@ -42,7 +42,7 @@ impl Run {
     }
 
     /// A child was named, and takes its part of the allowance.
-    pub(super) fn name_child(
+    pub(super) fn record_child(
         &mut self,
         node: NodeId,
         (run_id, workflow_id): (RunId, WorkflowId),
@@ -63,12 +63,12 @@ impl Run {
         });
     }
 
-    pub(super) fn take_back(&mut self, returned: u64) {
+    pub(super) fn return_descendants(&mut self, returned: u64) {
         self.state.descendants = self.state.descendants.saturating_sub(returned);
     }
 
     /// Nodes and workers that may start children while another child is there.
-    fn starters(&self) -> u64 {
+    fn child_starters(&self) -> u64 {
         let nodes = self.def.nodes.iter().zip(&self.state.nodes);
         let open =
             nodes.filter(|(node, state)| node.kind.starts_children() && !state.status.is_settled());
@@ -84,7 +84,7 @@ impl Run {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Whether one more run may be brought about.
     pub(super) fn admit_descendant(&self) -> Result<(), ErrorInfo> {
         if self.run.descendants_left(self.cx.limits) > 0 {
@@ -98,11 +98,11 @@ impl Turn<'_> {
     }
 
     /// What a child about to be named may bring about itself.
-    pub(super) fn grant(&self, child: &Definition) -> u64 {
+    pub(super) fn descendants_to_grant(&self, child: &Definition) -> u64 {
         if !child.nodes.iter().any(|node| node.kind.starts_children()) {
             return 0;
         }
         let left = self.run.descendants_left(self.cx.limits).saturating_sub(1);
-        (left - left / 4) / self.run.starters().max(1)
+        (left - left / 4) / self.run.child_starters().max(1)
     }
 }

@@ -1,20 +1,21 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
 use super::state::{
-    Artifact, Cancelling, ChannelState, Decided, Draining, NodeState, Phase, Run, State, Suspension,
+    Artifact, Cancelling, ChannelState, Draining, NodeState, Phase, PublishedDecision, Run, State,
+    Suspension,
 };
 use crate::definition::ChannelTrigger;
 use crate::graph::channel;
 use crate::node::Kind;
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, Recorded, RunId, RunStatus, Size,
+    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, RecordedEvent, RunId, RunStatus, Size,
     Timestamp,
 };
 
 impl Run {
     /// Applies the next fact of the log; how large it is.
-    pub fn evolve(&mut self, recorded: &Recorded) -> Size {
+    pub fn evolve(&mut self, recorded: &RecordedEvent) -> Size {
         debug_assert_eq!(
             recorded.seq,
             self.next_seq(),
@@ -28,10 +29,10 @@ impl Run {
         {
             self.state.nodes[ix].last = Some(recorded.seq);
         }
-        self.grow(&recorded.event)
+        self.add_event_size(&recorded.event)
     }
 
-    fn apply(&mut self, recorded: &Recorded) {
+    fn apply(&mut self, recorded: &RecordedEvent) {
         let at = recorded.at;
         match &recorded.event {
             Event::RunStarted {
@@ -58,13 +59,13 @@ impl Run {
                 self.state.draining = None;
                 self.state.paused_at = Some(at);
                 for node in interrupted {
-                    self.with_node(node, NodeState::be_cut_off);
+                    self.with_node(node, NodeState::mark_cut_off);
                 }
             }
             Event::RunResumed { .. } => {
                 self.state.phase = Phase::Running;
                 if let Some(paused_at) = self.state.paused_at.take() {
-                    self.put_off_limits(paused_at, at);
+                    self.extend_limits_after_pause(paused_at, at);
                 }
             }
             Event::RunCancelRequested {
@@ -102,7 +103,7 @@ impl Run {
         self.state.armed.clear();
     }
 
-    fn apply_to_nodes(&mut self, event: &Event, recorded: &Recorded) {
+    fn apply_to_nodes(&mut self, event: &Event, recorded: &RecordedEvent) {
         let at = recorded.at;
         match event {
             Event::NodeStarted {
@@ -136,7 +137,7 @@ impl Run {
                         self.state.agent.clone_from(agent);
                     }
                     if supervises {
-                        self.begin_turn(ix, *attempt, recorded.seq);
+                        self.begin_iteration(ix, *attempt, recorded.seq);
                     }
                 }
                 self.with_node(node, |n| {
@@ -158,8 +159,8 @@ impl Run {
                 returned,
                 ..
             } => {
-                self.note_child(node, *child);
-                self.take_back(*returned);
+                self.set_newest_child_status(node, *child);
+                self.return_descendants(*returned);
                 self.settle(node, NodeStatus::Completed, at);
                 self.with_node(node, |n| {
                     n.outputs = Some(Arc::new(outputs.clone()));
@@ -176,8 +177,8 @@ impl Run {
                 returned,
                 ..
             } => {
-                self.note_child(node, *child);
-                self.take_back(*returned);
+                self.set_newest_child_status(node, *child);
+                self.return_descendants(*returned);
                 self.with_triggers_of(node, |state, trigger| {
                     // Refused before it started: that was the trigger's turn.
                     if state.nodes[trigger.node].status == NodeStatus::Pending {
@@ -211,8 +212,8 @@ impl Run {
                 returned,
                 ..
             } => {
-                self.note_child(node, *child);
-                self.take_back(*returned);
+                self.set_newest_child_status(node, *child);
+                self.return_descendants(*returned);
                 self.close_open_question(node, at);
                 self.settle(node, NodeStatus::Cancelled, at);
             }
@@ -223,7 +224,7 @@ impl Run {
                 granted,
             } => {
                 let named = (child.clone(), workflow_id.clone());
-                self.name_child(node.clone(), named, *granted, recorded.seq);
+                self.record_child(node.clone(), named, *granted, recorded.seq);
             }
             Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
                 n.suspended = Some(Suspension::new((**interrupt).clone(), recorded.seq));
@@ -240,8 +241,8 @@ impl Run {
                 ..
             } => {
                 match child {
-                    Some(child) => self.note_child_run(child, *status),
-                    None => self.note_child(node, Some(*status)),
+                    Some(child) => self.set_child_status(child, *status),
+                    None => self.set_newest_child_status(node, Some(*status)),
                 }
                 let mirrored = mirrors.as_ref().map(|mirrors| {
                     let interrupt = Interrupt {
@@ -290,9 +291,9 @@ impl Run {
                 self.count_vote(node, decision, at);
             }
             Event::InterruptResolved { node, resolution } => {
-                self.use_up_event(resolution);
+                self.consume_early_event(resolution);
                 let outcome = resolution.outcome.clone();
-                let asked_at = self.asked_at(node);
+                let asked_at = self.question_requested_at(node);
                 self.state.closed.push(ClosedInterrupt {
                     interrupt: resolution.interrupt.clone(),
                     node: node.clone(),
@@ -363,7 +364,7 @@ impl Run {
                 agents.orchestrator.get_or_insert_with(named);
                 agents.decisions += 1;
                 agents.verdict = None;
-                agents.decided = Some(Decided {
+                agents.decided = Some(PublishedDecision {
                     seq: recorded.seq,
                     node: node.clone(),
                     agent_id: agent_id.clone(),
@@ -371,13 +372,13 @@ impl Run {
                     iteration: *iteration,
                 });
             }
-            Event::Agent(fact) => self.listen(fact),
-            Event::VerificationAsked(asked) => self.await_verdict(asked),
-            Event::ModelAskedAgain(retry) => {
+            Event::Agent(fact) => self.apply_agent_event(fact),
+            Event::VerificationRequested(asked) => self.apply_verification_request(asked),
+            Event::ModelRetried(retry) => {
                 self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
             }
             Event::ModelAnswered(told) => self.count_tokens(told),
-            Event::OutputChunk(told) => self.with_node(&told.node, |n| n.hear_piece(at)),
+            Event::OutputChunk(told) => self.with_node(&told.node, |n| n.apply_output_chunk(at)),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -409,7 +410,7 @@ impl Run {
             | Event::ApprovalQuestioned { .. }
             | Event::ModelCapabilityInsufficient { .. }
             | Event::MemoryWritten { .. }
-            | Event::MemoryForgotten { .. }
+            | Event::MemoryDeleted { .. }
             | Event::MemoryCompacted { .. }
             | Event::ReplayDiverged { .. }
             | Event::ReplayDivergedAtRefusal(_)
@@ -433,7 +434,7 @@ impl Run {
         }
     }
 
-    pub(super) fn note_child_run(&mut self, child: &RunId, status: RunStatus) {
+    pub(super) fn set_child_status(&mut self, child: &RunId, status: RunStatus) {
         let children = self.state.children.iter_mut().rev();
         if let Some(known) = children.into_iter().find(|c| c.run_id == *child) {
             known.status = status;
@@ -444,7 +445,7 @@ impl Run {
     }
 
     /// A child's fate is told through the node that started it; the newest child is meant.
-    pub(super) fn note_child(&mut self, node: &NodeId, status: Option<RunStatus>) {
+    pub(super) fn set_newest_child_status(&mut self, node: &NodeId, status: Option<RunStatus>) {
         let children = self.state.children.iter_mut().rev();
         if let Some(status) = status
             && let Some(child) = children.into_iter().find(|c| c.node == *node)

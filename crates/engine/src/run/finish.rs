@@ -1,9 +1,9 @@
 //! How nodes and runs end: completion, failure with its retries, cancellation.
 
+use super::draft::DecisionDraft;
 use super::state::Phase;
-use super::turn::Turn;
 use crate::definition::document::{Backoff, OnError, Retry};
-use crate::node::{Kind, Source};
+use crate::node::{DecisionSource, Kind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
@@ -12,7 +12,7 @@ use tandem_record::{
 };
 
 /// A day; whoever asks for more is not waited for longer.
-const MAX_ASKED_FOR_MS: u64 = 24 * 3600 * 1000;
+const MAX_RETRY_AFTER_MS: u64 = 24 * 3600 * 1000;
 /// Why a node was cancelled: its run was.
 pub(super) const RUN_CANCELLED: &str = "run-cancelled";
 
@@ -35,7 +35,7 @@ impl Done {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     pub(super) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
@@ -61,7 +61,7 @@ impl Turn<'_> {
         let policy = self.retry_policy(ix);
         if error.retryable && attempt + 1 < policy.max_attempts.unwrap_or(1) {
             let next = attempt + 1;
-            let delay_ms = backoff_ms(&policy, next).max(asked_for_ms(&error));
+            let delay_ms = backoff_ms(&policy, next).max(retry_after_ms(&error));
             let node = self.run.def.nodes[ix].id.clone();
             self.emit(
                 Event::NodeRetried {
@@ -82,10 +82,10 @@ impl Turn<'_> {
         let own = match &self.run.def.nodes[ix].kind {
             Kind::Http(config) => config.retry.clone(),
             Kind::Supervisor(supervisor) => match &supervisor.source {
-                Source::Endpoint(config) => config.retry.clone(),
+                DecisionSource::Endpoint(config) => config.retry.clone(),
                 _ => None,
             },
-            _ => self.run.critic_endpoint(ix).and_then(|c| c.retry.clone()),
+            _ => self.run.verifier_endpoint(ix).and_then(|c| c.retry.clone()),
         };
         let authored = self.run.def.doc_node(ix).settings.retry.clone();
         let mut policy = own.or(authored).unwrap_or_default();
@@ -175,7 +175,7 @@ impl Turn<'_> {
             .filter(|c| !detached.contains(c))
             .collect();
         for child in live {
-            self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
+            self.add_one_shot_effect(format!("cancel:{child}"), EffectKind::CancelChild { child });
         }
     }
 
@@ -187,7 +187,7 @@ impl Turn<'_> {
             .map(|(child, _)| child.clone())
             .collect();
         for child in down {
-            self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
+            self.add_one_shot_effect(format!("cancel:{child}"), EffectKind::CancelChild { child });
         }
     }
 
@@ -205,7 +205,7 @@ impl Turn<'_> {
             },
             cause,
         );
-        self.tell_parent();
+        self.notify_parent();
     }
 
     pub(super) fn end_cancelled(
@@ -230,7 +230,7 @@ impl Turn<'_> {
             },
             None,
         );
-        self.tell_parent();
+        self.notify_parent();
     }
 
     /// A supervisor ended the run: whatever else is under way stops.
@@ -256,7 +256,7 @@ impl Turn<'_> {
             },
             cause,
         );
-        self.tell_parent();
+        self.notify_parent();
     }
 
     /// A single sink's outputs directly, several as a map by node.
@@ -285,7 +285,7 @@ impl Turn<'_> {
     }
 
     /// A child that ended says so; the message is part of the same commit as its last event.
-    fn tell_parent(&mut self) {
+    fn notify_parent(&mut self) {
         debug_assert!(self.run.state.phase.is_terminal());
         let Some(parent) = self.run.request().parent.clone() else {
             return;
@@ -308,24 +308,24 @@ impl Turn<'_> {
             error: self.run.state.error.clone(),
             unused: self.run.descendants_left(self.cx.limits),
         };
-        self.withhold_too_large(&mut outcome);
+        self.fail_oversized_outcome(&mut outcome);
         let id = format!("ended:{}", self.run.id());
         let kind = EffectKind::NotifyParent {
             parent: parent.run_id,
             node: parent.node_id,
             outcome,
         };
-        self.once(id, kind);
+        self.add_one_shot_effect(id, kind);
     }
 
     pub(super) fn retry_now(&mut self, ix: usize) {
         let state = &self.run.state.nodes[ix];
         if let (Some(asked), Some(cause)) = (state.verifying.clone(), state.last) {
             // Only the critic is asked again; what it is to check stays as it is.
-            self.ask_critic(ix, asked.judged, cause);
+            self.request_verification(ix, asked.verification_subject, cause);
             return;
         }
-        let entry = super::start::Entry {
+        let entry = super::start::NodeEntry {
             retry: true,
             ..Default::default()
         };
@@ -338,10 +338,10 @@ impl Turn<'_> {
 }
 
 /// How long the other side wants to be left alone, within reason.
-fn asked_for_ms(error: &ErrorInfo) -> u64 {
+fn retry_after_ms(error: &ErrorInfo) -> u64 {
     let details = error.details.as_ref();
-    let asked = details.and_then(|d| d.get("retryAfterMs")?.as_u64());
-    asked.unwrap_or(0).min(MAX_ASKED_FOR_MS)
+    let requested = details.and_then(|d| d.get("retryAfterMs")?.as_u64());
+    requested.unwrap_or(0).min(MAX_RETRY_AFTER_MS)
 }
 
 /// A node with one port `output` holding an object is shown as that object.
@@ -367,7 +367,7 @@ fn backoff_ms(policy: &Retry, attempt: u32) -> u64 {
     grown.min(policy.max_backoff_ms)
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Whether a cancel has to wait for children that were told to stop.
     pub(super) fn has_children_to_await(&self) -> bool {
         let mut nodes = self.run.state.nodes.iter();
@@ -383,15 +383,15 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn finish_cancel_if_alone(&mut self) {
+    pub(super) fn finish_cancel_if_no_children(&mut self) {
         if self.has_children_to_await() {
             return;
         }
-        self.cancelled_as_asked();
+        self.finish_requested_cancel();
     }
 
     /// The cancel under way takes effect, whoever may still be under way.
-    pub(super) fn cancelled_as_asked(&mut self) {
+    pub(super) fn finish_requested_cancel(&mut self) {
         let cancel = self.run.state.cancelling.clone();
         let cancel = cancel.expect("a cancelling run remembers who asked");
         self.end_cancelled(cancel.reason, cancel.by, cancel.by_parent);

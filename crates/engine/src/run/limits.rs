@@ -69,23 +69,23 @@ impl Run {
     }
 
     pub(crate) fn execution_limit(&self, limits: &Limits) -> u64 {
-        let asked = self.configured("recursionLimit").unwrap_or(u64::MAX);
-        asked.min(limits.max_node_executions)
+        let requested = self.configured("recursionLimit").unwrap_or(u64::MAX);
+        requested.min(limits.max_node_executions)
     }
 
     pub(crate) fn loop_limit(&self, limits: &Limits) -> u64 {
-        let asked = self.configured("maxLoopIterations").unwrap_or(u64::MAX);
-        asked.min(limits.max_loop_iterations)
+        let requested = self.configured("maxLoopIterations").unwrap_or(u64::MAX);
+        requested.min(limits.max_loop_iterations)
     }
 
     /// The bound on the run's duration and when it strikes.
     pub(crate) fn duration_limit(&self, limits: &Limits) -> (u64, Timestamp) {
-        let asked = self.configured("runTimeoutMs").unwrap_or(u64::MAX);
+        let requested = self.configured("runTimeoutMs").unwrap_or(u64::MAX);
         let authored = match self.def.document.settings.timeout {
             0 => u64::MAX,
             ms => ms,
         };
-        let limit = asked.min(authored).min(limits.max_run_duration_ms);
+        let limit = requested.min(authored).min(limits.max_run_duration_ms);
         let paused = self.state.paused_ms;
         (limit, self.begun_at().plus_ms(limit).plus_ms(paused))
     }
@@ -98,7 +98,11 @@ impl Run {
 
     /// A pause is over: what was left of every time limit when it began is left now. The deadline of
     /// a question is none of them: people were told when it is, and may answer during a pause.
-    pub(super) fn put_off_limits(&mut self, paused_at: Timestamp, resumed_at: Timestamp) {
+    pub(super) fn extend_limits_after_pause(
+        &mut self,
+        paused_at: Timestamp,
+        resumed_at: Timestamp,
+    ) {
         // A branch does not count the pauses its source had before it.
         let counted = resumed_at.ms_since(paused_at.max(self.begun_at()));
         self.state.paused_ms = self.state.paused_ms.saturating_add(counted);

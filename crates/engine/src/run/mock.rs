@@ -10,8 +10,8 @@
 //!
 //! A call that is made again, after a pause or a failure, is said from the beginning.
 
+use super::draft::DecisionDraft;
 use super::state::{NodeState, Run};
-use super::turn::Turn;
 use crate::model::mock::{self, Mock};
 use crate::model::{MOCK_PROVIDER, content_key};
 use crate::node::ModelNode;
@@ -22,19 +22,19 @@ use tandem_record::{
 };
 
 /// What a mock provider does next.
-enum Line {
+enum MockAction {
     Piece(OutputChunk),
     Answer(ModelAnswer),
     Failure(ErrorInfo),
 }
 
 impl NodeState {
-    pub(super) fn hear_piece(&mut self, at: Timestamp) {
+    pub(super) fn apply_output_chunk(&mut self, at: Timestamp) {
         if let Some(Work::Model {
             mock: Some(call), ..
         }) = &mut self.work
         {
-            call.note_said(at);
+            call.record_emitted(at);
         }
     }
 }
@@ -73,7 +73,7 @@ impl Run {
     }
 
     /// What the provider a node waits for does now, if it is time.
-    fn next_line(&self, ix: usize, now: Timestamp) -> Option<Line> {
+    fn next_mock_action(&self, ix: usize, now: Timestamp) -> Option<MockAction> {
         let state = &self.state.nodes[ix];
         let Some(Work::Model {
             mock: Some(call),
@@ -87,13 +87,13 @@ impl Run {
             return None;
         }
         let pieces = &call.script.pieces;
-        let (next, last) = (pieces.get(call.said), call.said + 1 == pieces.len());
+        let (next, last) = (pieces.get(call.emitted), call.emitted + 1 == pieces.len());
         match (&call.script.ending, next) {
             // The answer comes with its last piece.
-            (MockEnding::Answer(end), None) => Some(Line::Answer(answer(pieces, *end))),
+            (MockEnding::Answer(end), None) => Some(MockAction::Answer(answer(pieces, *end))),
             _ if now < call.due => None,
-            (MockEnding::Failure(error), None) => Some(Line::Failure(error.clone())),
-            (ending, Some(piece)) => Some(Line::Piece(OutputChunk {
+            (MockEnding::Failure(error), None) => Some(MockAction::Failure(error.clone())),
+            (ending, Some(piece)) => Some(MockAction::Piece(OutputChunk {
                 node: self.def.nodes[ix].id.clone(),
                 piece: piece.clone(),
                 model: request.model.clone(),
@@ -131,17 +131,17 @@ fn answer(pieces: &[ChunkPiece], end: ChunkEnd) -> ModelAnswer {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// A prompt that is named by its id needs somebody who knows it.
     pub(super) fn admit_prompt(&self, config: &ModelNode) -> Result<(), ErrorInfo> {
         if config.provider.is_some() || self.run.named_mock().is_some() {
             return Ok(());
         }
-        Err(no_library())
+        Err(no_prompt_library())
     }
 
     /// A call as it is made again.
-    pub(super) fn restarted(&self, mut work: Work) -> Work {
+    pub(super) fn restart_model_call(&self, mut work: Work) -> Work {
         if let Work::Model {
             mock: Some(call), ..
         } = &mut work
@@ -152,24 +152,24 @@ impl Turn<'_> {
     }
 
     /// Has the provider a node waits for say what is due, and the node do what follows.
-    pub(super) fn speak(&mut self, ix: usize) {
-        while let Some(line) = self.run.next_line(ix, self.now) {
+    pub(super) fn run_mock_call(&mut self, ix: usize) {
+        while let Some(action) = self.run.next_mock_action(ix, self.now) {
             let last = self.run.state.nodes[ix].last;
             let cause = last.expect("a node that waits has started");
-            match line {
-                Line::Piece(piece) => {
+            match action {
+                MockAction::Piece(piece) => {
                     // Pieces weigh as starts do: what follows a long answer is decided by itself.
                     self.starts += 1;
                     self.emit(Event::OutputChunk(Box::new(piece)), Some(cause));
                 }
-                Line::Answer(answer) => self.model_answered(ix, answer, cause),
-                Line::Failure(error) => self.fail_or_retry(ix, error, cause),
+                MockAction::Answer(answer) => self.model_answered(ix, answer, cause),
+                MockAction::Failure(error) => self.fail_or_retry(ix, error, cause),
             }
         }
     }
 }
 
-pub(super) fn no_library() -> ErrorInfo {
+pub(super) fn no_prompt_library() -> ErrorInfo {
     ErrorInfo::new(
         "capability_not_provided",
         "this host has no prompts by id; with a test key the run can name a mock provider under \
@@ -179,7 +179,7 @@ pub(super) fn no_library() -> ErrorInfo {
 
 /// A call that was under way where a branch begins. One of a provider is a mock provider's if the
 /// branch names one; a script that was begun goes on, its wait from now.
-pub(super) fn renew(
+pub(super) fn rebase_call(
     work: &mut Work,
     mock: Option<&Mock>,
     now: Timestamp,

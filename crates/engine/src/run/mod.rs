@@ -3,33 +3,36 @@
 //!
 //! Invariants, checked by the tables in `tests/`:
 //! - Exactly one terminal event, and nothing after it.
-//! - Timers and node effects are a function of the state ([`wants`]), so they can be rebuilt.
+//! - Timers and node effects are a function of the state ([`required_work`]), so they can be rebuilt.
 //! - Folding a decision's events gives the state the decision says it leads to.
 
 mod advance;
 mod agents;
 mod announce;
 mod ask;
-mod birth;
 mod budget;
 mod compact;
 mod decide;
 mod descendants;
+mod draft;
 mod evolve;
 mod finish;
-mod foresee;
 mod fork;
+mod interrupt_kind_events;
+mod iteration_view;
 mod limits;
+mod memory_access;
+mod memory_hooks;
 mod mock;
 mod model;
 mod nesting;
-mod older_names;
+mod new_child_run;
+mod next_steps;
 mod options;
 mod pack;
 mod questions;
 mod refusal;
-mod remember;
-mod remember_hooks;
+mod required_work;
 mod rounds;
 mod spawn;
 mod start;
@@ -37,10 +40,7 @@ mod state;
 mod tool;
 mod triggers;
 mod trust;
-mod turn;
-mod turn_view;
 mod view;
-mod wants;
 mod workers;
 mod write;
 
@@ -48,23 +48,23 @@ mod write;
 mod tests;
 
 pub use agents::{AgentPolicy, Escalation, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT};
-pub use announce::wanted_announcements;
-pub use birth::Birth;
-pub use compact::sources_at_once;
-pub use decide::{abandon, bear, create, decide};
-pub use foresee::Ahead;
-pub use fork::{Source, fork};
+pub use announce::required_announcements;
+pub use compact::compaction_batch_size;
+pub use decide::{abandon, create, create_child_run, decide};
+pub use draft::{Context, Decision, Definitions, Lookup};
+pub use fork::{ForkSource, fork};
 pub use limits::Limits;
-pub use model::{Asked, ModelNeed, Reheard};
+pub use memory_access::{
+    MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryQueryKind, MemoryRead, MemoryResult, SIBLING_WRITES,
+};
+pub use model::{ModelAnswers, ModelNeed, ReplayedModelAnswer};
+pub use new_child_run::NewChildRun;
+pub use next_steps::NextSteps;
 pub use options::check_options;
 pub use questions::count_vote;
 pub use refusal::{Need, Refusal, Undecided};
-pub use remember::{
-    MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryRead, Recall, Recalled, SIBLING_WRITES,
-};
+pub use required_work::{TimerRequest, required_effects, required_timers};
 pub use state::{Run, State};
-pub use turn::{Context, Decision, Definitions, Lookup};
-pub use wants::{TimerWish, wanted_effects, wanted_timers};
 
 /// Schema work allowed for a decision.
 pub use tandem_schema::Meter as SchemaMeter;

@@ -9,36 +9,36 @@
 //!    +--------------------------------------------+
 //! ```
 
+use super::draft::DecisionDraft;
 use super::finish::Done;
-use super::mock::no_library;
+use super::mock::no_prompt_library;
 use super::state::{NodeState, Run};
-use super::turn::Turn;
 use crate::ids::logical_invocation_id;
 use crate::model::mock::Mock;
 use crate::model::{
-    ASSUMED_OUTPUT_TOKENS, BUDGET_MULTIPLIER, Judged, MAX_ATTEMPTS, MAX_OUTPUT_TOKENS,
-    MOCK_PROVIDER, Provider, Verdict, content_key, judge, without_prompt,
+    ASSUMED_OUTPUT_TOKENS, AnswerVerdict, BUDGET_MULTIPLIER, CheckedAnswer, MAX_ATTEMPTS,
+    MAX_OUTPUT_TOKENS, MOCK_PROVIDER, Provider, check_answer, content_key, redact_prompt,
 };
 use crate::node::{Kind, ModelNode};
 use serde_json::{Value, json};
 use tandem_record::{
-    CapKind, EffectId, EnvelopeFact, EnvelopeFault, EnvelopeStep, ErrorInfo, Event, MockCall,
+    CapKind, EffectId, EnvelopeEvent, EnvelopeEventKind, EnvelopeFault, ErrorInfo, Event, MockCall,
     MockScript, ModelAnswer, ModelAnswered, ModelMessage, ModelRequest, ModelRetry, ModelRole,
     NodeId, Object, RunId, Seq, TenantId, Work,
 };
 
 /// Answers of providers that answer by program, for replays. Looked up outside like memory.
-pub trait Asked: Sync {
-    fn said(&self, effect: &EffectId) -> Reheard;
+pub trait ModelAnswers: Sync {
+    fn answer_to(&self, effect: &EffectId) -> ReplayedModelAnswer;
 }
 
 /// What a provider that was asked again said.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reheard {
+pub enum ReplayedModelAnswer {
     /// It was not asked yet; the decision stops and wants it asked.
-    NotAsked,
+    NotCalled,
     /// It has nothing more to say.
-    Nothing,
+    Exhausted,
     Answer(ModelAnswer),
 }
 
@@ -126,7 +126,7 @@ impl Run {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// The call a node makes when it starts: the first of its execution, or the one it was making
     /// when it failed or was cut off. `then` is what the source of a replay asked.
     pub(super) fn model_call(
@@ -138,9 +138,9 @@ impl Turn<'_> {
         then: Option<&ModelRequest>,
     ) -> Result<Work, ErrorInfo> {
         if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
-            return Ok(self.restarted(unfinished.clone()));
+            return Ok(self.restart_model_call(unfinished.clone()));
         }
-        let inputs = self.fenced(ix, inputs);
+        let inputs = self.mark_untrusted_inputs(ix, inputs);
         let mock = self.run.mock()?;
         let request = self.model_request(config, &inputs, mock.as_ref(), then)?;
         Ok(Work::Model {
@@ -168,7 +168,7 @@ impl Turn<'_> {
             Some(mock) => (MOCK_PROVIDER.to_owned(), mock.model.clone()),
             None => {
                 let provider = text("ai.provider").or_else(|| config.provider.clone());
-                let provider = provider.ok_or_else(no_library)?;
+                let provider = provider.ok_or_else(no_prompt_library)?;
                 let default = match then {
                     // Nobody is asked, so who could be asked today does not matter.
                     Some(then) => Some(then.model.clone()),
@@ -221,43 +221,44 @@ impl Turn<'_> {
     /// An answer arrived for the call a node waits for.
     pub(super) fn model_answered(&mut self, ix: usize, answer: ModelAnswer, cause: Seq) {
         let call = self.run.call_of(ix).expect("only a call is answered");
-        let (answer, told) = self.tell_answer(ix, &call, answer, cause);
-        let judged = self.judge(ix, &answer);
+        let (answer, told) = self.record_model_answer(ix, &call, answer, cause);
+        let validation = self.validate_answer(ix, &answer);
         let mut cause = told;
-        if let Some((path, byte_offset)) = judged.recovered {
-            let step = EnvelopeStep::Recovered { path, byte_offset };
-            cause = self.tell_envelope(ix, &call, step, cause);
+        if let Some((path, byte_offset)) = validation.recovered {
+            let step = EnvelopeEventKind::Recovered { path, byte_offset };
+            cause = self.emit_envelope_event(ix, &call, step, cause);
         }
-        match judged.verdict {
-            Verdict::Accepted(value) => {
-                let done = Done::with(outputs(self.shaped(ix), value, &answer));
+        match validation.verdict {
+            AnswerVerdict::Accepted(value) => {
+                let done = Done::with(outputs(self.has_output_schema(ix), value, &answer));
                 self.complete_node(ix, done, cause);
             }
-            Verdict::Refused(refusal) => {
-                let cause = self.tell_envelope(ix, &call, EnvelopeStep::Refused(refusal), cause);
+            AnswerVerdict::Refused(refusal) => {
+                let cause =
+                    self.emit_envelope_event(ix, &call, EnvelopeEventKind::Refused(refusal), cause);
                 let message = format!("the provider {:?} refused to answer", call.request.provider);
                 self.fail_or_retry(ix, ErrorInfo::new("envelope_refusal", message), cause);
             }
-            Verdict::Truncated => {
+            AnswerVerdict::Truncated => {
                 let output_tokens = answer.usage.map(|usage| usage.output_tokens);
                 let stop = answer.stop;
-                let step = EnvelopeStep::Truncated {
+                let step = EnvelopeEventKind::Truncated {
                     stop,
                     output_tokens,
                 };
-                let cause = self.tell_envelope(ix, &call, step, cause);
-                let next = larger(&call, output_tokens);
-                self.ask_again(ix, &call, EnvelopeFault::Truncation, None, next, cause);
+                let cause = self.emit_envelope_event(ix, &call, step, cause);
+                let next = with_larger_budget(&call, output_tokens);
+                self.retry_model_call(ix, &call, EnvelopeFault::Truncation, None, next, cause);
             }
-            Verdict::Unusable { fault, error } => {
-                let next = corrected(&call, &error);
-                self.ask_again(ix, &call, fault, Some(error), Some(next), cause);
+            AnswerVerdict::Unusable { fault, error } => {
+                let next = with_correction(&call, &error);
+                self.retry_model_call(ix, &call, fault, Some(error), Some(next), cause);
             }
         }
     }
 
     /// Records an answer, without the prompt where it may be quoted.
-    pub(super) fn tell_answer(
+    pub(super) fn record_model_answer(
         &mut self,
         ix: usize,
         call: &Call,
@@ -265,8 +266,8 @@ impl Turn<'_> {
         cause: Seq,
     ) -> (ModelAnswer, Seq) {
         if let Some(refusal) = &mut answer.refusal {
-            let words = refusal.text.take();
-            refusal.text = words.map(|words| without_prompt(&words, &call.request.messages));
+            let text = refusal.text.take();
+            refusal.text = text.map(|text| redact_prompt(&text, &call.request.messages));
             // What came beside a refusal is no answer.
             (answer.text, answer.data) = (None, None);
         }
@@ -282,46 +283,46 @@ impl Turn<'_> {
         (answer, seq)
     }
 
-    pub(super) fn tell_envelope(
+    pub(super) fn emit_envelope_event(
         &mut self,
         ix: usize,
         call: &Call,
-        what: EnvelopeStep,
+        kind: EnvelopeEventKind,
         cause: Seq,
     ) -> Seq {
-        let fact = EnvelopeFact {
+        let fact = EnvelopeEvent {
             node: self.run.def.nodes[ix].id.clone(),
             provider: call.request.provider.clone(),
             model: call.request.model.clone(),
-            what,
+            kind,
         };
         self.emit(Event::Envelope(Box::new(fact)), Some(cause))
     }
 
-    pub(super) fn judge(&self, ix: usize, answer: &ModelAnswer) -> Judged {
+    pub(super) fn validate_answer(&self, ix: usize, answer: &ModelAnswer) -> CheckedAnswer {
         let shape = match &self.run.def.nodes[ix].kind {
             Kind::Model(config) => config.shape.as_ref(),
             _ => None,
         };
-        judge(answer, shape.map(|shape| &shape.check), self.cx.schema_work)
+        check_answer(answer, shape.map(|shape| &shape.check), self.cx.schema_work)
     }
 
-    fn shaped(&self, ix: usize) -> bool {
+    fn has_output_schema(&self, ix: usize) -> bool {
         matches!(&self.run.def.nodes[ix].kind, Kind::Model(config) if config.shape.is_some())
     }
 
     /// Makes the next call, unless there is none to make.
-    fn ask_again(
+    fn retry_model_call(
         &mut self,
         ix: usize,
         call: &Call,
         fault: EnvelopeFault,
         error: Option<String>,
-        next: Option<Next>,
+        next: Option<NextRequest>,
         cause: Seq,
     ) {
         let Some((request, corrected)) = next.filter(|_| call.round < MAX_ATTEMPTS) else {
-            return self.give_up(ix, call, fault, error, cause);
+            return self.fail_exhausted_call(ix, call, fault, error, cause);
         };
         let execution = self.run.state.nodes[ix].execution - 1;
         let round = call.round + 1;
@@ -342,10 +343,10 @@ impl Turn<'_> {
                     .map(|script| Box::new(MockCall::begin(script, self.now))),
             },
         };
-        self.emit(Event::ModelAskedAgain(Box::new(retry)), Some(cause));
+        self.emit(Event::ModelRetried(Box::new(retry)), Some(cause));
     }
 
-    fn give_up(
+    fn fail_exhausted_call(
         &mut self,
         ix: usize,
         call: &Call,
@@ -354,12 +355,12 @@ impl Turn<'_> {
         cause: Seq,
     ) {
         let attempts = call.round;
-        let step = EnvelopeStep::Exhausted {
+        let step = EnvelopeEventKind::Exhausted {
             attempts,
             reason,
             error,
         };
-        let cause = self.tell_envelope(ix, call, step, cause);
+        let cause = self.emit_envelope_event(ix, call, step, cause);
         let breached = Event::CapBreached {
             kind: CapKind::Schema,
             // The first attempt is no retry. A budget that cannot grow allows fewer of them.
@@ -380,11 +381,11 @@ impl Turn<'_> {
     }
 }
 
-/// A request and whether it ends with words about an earlier answer.
-type Next = (ModelRequest, bool);
+/// A request and whether it ends with text about an earlier answer.
+type NextRequest = (ModelRequest, bool);
 
 /// The same question with more room for the answer; none when there was as much as there may be.
-fn larger(call: &Call, used: Option<u64>) -> Option<Next> {
+fn with_larger_budget(call: &Call, used: Option<u64>) -> Option<NextRequest> {
     let budget = call.request.max_output_tokens.or(used.filter(|n| *n > 0));
     let budget = budget.unwrap_or(ASSUMED_OUTPUT_TOKENS);
     let next = ModelRequest {
@@ -395,7 +396,7 @@ fn larger(call: &Call, used: Option<u64>) -> Option<Next> {
 }
 
 /// The same question, and after it what was wrong with the last answer.
-fn corrected(call: &Call, error: &str) -> Next {
+fn with_correction(call: &Call, error: &str) -> NextRequest {
     let mut next = call.request.clone();
     if call.corrected {
         next.messages.pop();
@@ -411,8 +412,8 @@ fn corrected(call: &Call, error: &str) -> Next {
 }
 
 /// JSON leaves by one port, text by another.
-fn outputs(shaped: bool, value: Value, answer: &ModelAnswer) -> Object {
-    if shaped {
+fn outputs(has_schema: bool, value: Value, answer: &ModelAnswer) -> Object {
+    if has_schema {
         return Object::from_iter([("output".to_owned(), value)]);
     }
     Object::from_iter([

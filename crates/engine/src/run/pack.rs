@@ -1,15 +1,15 @@
 //! Nodes that packs bring. A call is recorded with its inputs before it is made; what it gave, and
 //! what it logged meanwhile, is told when it comes back.
 
+use super::draft::DecisionDraft;
 use super::finish::Done;
 use super::state::Run;
-use super::turn::Turn;
 use tandem_record::{
     CapKind, EffectId, EffectKind, ErrorInfo, Event, Object, PackAnswer, PackCall, PackResult, Seq,
     Work,
 };
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// What a pack's node will be asked.
     pub(super) fn pack_work(
         &self,
@@ -32,7 +32,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn pack_answered(&mut self, ix: usize, answer: PackAnswer, mut cause: Seq) {
-        for line in answer.said {
+        for line in answer.log_lines {
             let told = Event::LogAppended {
                 level: line.level,
                 message: line.message,
@@ -52,13 +52,13 @@ impl Turn<'_> {
                 observed,
                 error,
             } => {
-                let cause = self.tell_breach(ix, kind, limit, observed, cause);
+                let cause = self.emit_cap_breached(ix, kind, limit, observed, cause);
                 self.fail_or_retry(ix, error, cause);
             }
         }
     }
 
-    fn tell_breach(
+    fn emit_cap_breached(
         &mut self,
         ix: usize,
         kind: CapKind,

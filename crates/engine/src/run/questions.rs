@@ -4,8 +4,8 @@
 use super::state::{EarlyEvent, NodeState, Run, Suspension};
 use crate::node::OnTimeout;
 use tandem_record::{
-    ClosedInterrupt, Decision, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus, Recorded,
-    Resolution, Seq, Timestamp, Vote,
+    ApprovalDecision, ClosedInterrupt, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus,
+    RecordedEvent, Resolution, Seq, Timestamp, Vote,
 };
 
 fn accepts(vote: &Vote) -> bool {
@@ -14,8 +14,8 @@ fn accepts(vote: &Vote) -> bool {
 
 /// One voice per person: a later vote replaces an earlier one, and whoever acts for another speaks
 /// with that person's voice and has used up their own.
-pub fn count_vote(votes: &mut Vec<Vote>, decision: &Decision, at: Timestamp) {
-    let acting = decision.standing.acting_for.as_ref();
+pub fn count_vote(votes: &mut Vec<Vote>, decision: &ApprovalDecision, at: Timestamp) {
+    let acting = decision.decider.acting_for.as_ref();
     let hands = decision.by.as_ref().map(ToString::to_string);
     let voter = decision.voter.clone();
     let voter = voter
@@ -63,7 +63,7 @@ impl Run {
     }
 
     /// The event that opened the node's question.
-    pub(super) fn asked_by(&self, ix: usize) -> Option<Seq> {
+    pub(super) fn question_seq(&self, ix: usize) -> Option<Seq> {
         self.state.nodes[ix]
             .suspended
             .as_ref()
@@ -73,7 +73,7 @@ impl Run {
     pub(super) fn policy_at(&self, ix: usize, open: &Suspension) -> DecisionPolicy {
         let request = self.state.request.as_ref();
         let initiator = request.and_then(|r| r.owner.principal.as_ref());
-        let asking = self.def.nodes[ix].kind.asking();
+        let asking = self.def.nodes[ix].kind.interrupt_settings();
         asking
             .filter(|_| open.mirrors.is_none())
             .map(|asking| asking.policy(open.level, initiator))
@@ -82,7 +82,7 @@ impl Run {
 
     /// Until when those asked now can decide. Reminders alone are no deadline.
     pub(super) fn deadline_at(&self, ix: usize, open: &Suspension) -> Option<Timestamp> {
-        let asking = self.def.nodes[ix].kind.asking();
+        let asking = self.def.nodes[ix].kind.interrupt_settings();
         match asking.map(|asking| &asking.on_timeout) {
             Some(OnTimeout::Remind {
                 every_ms,
@@ -98,7 +98,7 @@ impl Run {
     }
 
     /// Folds what happened to a question while it stayed open, and what came before its time.
-    pub(super) fn apply_to_questions(&mut self, event: &Event, recorded: &Recorded) {
+    pub(super) fn apply_to_questions(&mut self, event: &Event, recorded: &RecordedEvent) {
         match event {
             Event::InterruptEscalated {
                 node,
@@ -141,14 +141,14 @@ impl Run {
     }
 
     /// An event that answered a question is used up.
-    pub(super) fn use_up_event(&mut self, resolution: &Resolution) {
+    pub(super) fn consume_early_event(&mut self, resolution: &Resolution) {
         if let Some(used) = &resolution.event_id {
             self.state.early.retain(|event| event.id != *used);
         }
     }
 
     /// Counts a vote, and shows the others what it changed.
-    pub(super) fn count_vote(&mut self, node: &NodeId, decision: &Decision, at: Timestamp) {
+    pub(super) fn count_vote(&mut self, node: &NodeId, decision: &ApprovalDecision, at: Timestamp) {
         self.with_open(node, |open| {
             count_vote(&mut open.votes, decision, at);
             if let Some(edited) = &decision.edited {
@@ -166,7 +166,7 @@ impl Run {
         };
         let open = self.state.nodes[ix].suspended.as_ref();
         if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
-            let closed = ClosedInterrupt::died(&open.interrupt, node, at);
+            let closed = ClosedInterrupt::cancelled(&open.interrupt, node, at);
             self.state.closed.push(closed);
         }
     }

@@ -1,7 +1,7 @@
 //! Why a command is not carried out. Each is a legitimate answer with a protocol code, not a fault.
 
+use super::memory_access::MemoryNeed;
 use super::model::ModelNeed;
-use super::remember::MemoryNeed;
 use crate::definition::Problem;
 use tandem_record::{ClosedInterrupt, NodeId, RunStatus, Timestamp, WorkflowId};
 
@@ -33,9 +33,9 @@ pub enum Refusal {
     /// The run was cancelled while the question was open.
     #[error("the question died with its run")]
     InterruptGone,
-    /// Nothing that happens outside reaches it any more.
+    /// Nothing that happens outside supports_version it any more.
     #[error("a run that is {} takes no more events", .status.as_str())]
-    RunOver { status: RunStatus },
+    RunEnded { status: RunStatus },
     #[error("the run keeps {limit} events that nobody waits for yet; it takes no more")]
     TooManyEvents { limit: usize },
     #[error("the event does not match what the run waits for")]

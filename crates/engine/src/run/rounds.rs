@@ -1,7 +1,7 @@
 //! Loops: when a round is over, whether another follows, and what it is given.
 
-use super::start::{Entry, Step};
-use super::turn::Turn;
+use super::draft::DecisionDraft;
+use super::start::{NodeEntry, NodeOutcome};
 use crate::definition::Loop;
 use crate::expression::truthy;
 use crate::graph::binding::RunScope;
@@ -13,14 +13,14 @@ use tandem_record::{ErrorInfo, NodeStatus, Object, Seq};
 pub(super) struct Round {
     iteration: u64,
     /// Whether the body runs (again).
-    pub(super) wanted: bool,
+    pub(super) runs_body: bool,
     item: Option<Value>,
     item_variable: Option<String>,
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// A loop head runs again when all of its body has settled, inner loops to their last round.
-    pub(super) fn next_round(&self) -> Option<(usize, Entry)> {
+    pub(super) fn next_round(&self) -> Option<(usize, NodeEntry)> {
         let nodes = self.run.def.nodes.iter().enumerate();
         nodes.into_iter().find_map(|(ix, node)| {
             let repeats = node.repeats.as_ref()?;
@@ -36,9 +36,9 @@ impl Turn<'_> {
                 self.run.state.nodes[ix].between_rounds() && repeats.body.iter().all(over);
             round_over.then(|| {
                 let resets = repeats.body.clone();
-                let entry = Entry {
+                let entry = NodeEntry {
                     resets,
-                    ..Entry::default()
+                    ..NodeEntry::default()
                 };
                 (ix, entry)
             })
@@ -47,7 +47,7 @@ impl Turn<'_> {
 
     /// A supervisor's loop has no condition of its own: it goes round again whenever the way back
     /// was taken and everything in between has settled.
-    fn next_supervised_round(&self, ix: usize, repeats: &Loop) -> Option<(usize, Entry)> {
+    fn next_supervised_round(&self, ix: usize, repeats: &Loop) -> Option<(usize, NodeEntry)> {
         let status = |n: &usize| self.run.state.nodes[*n].status;
         let back = repeats
             .tails
@@ -57,9 +57,9 @@ impl Turn<'_> {
             && back
             && repeats.body.iter().all(|n| status(n).is_settled());
         over.then(|| {
-            let entry = Entry {
+            let entry = NodeEntry {
                 resets: repeats.body.clone(),
-                ..Entry::default()
+                ..NodeEntry::default()
             };
             (ix, entry)
         })
@@ -79,14 +79,14 @@ impl Turn<'_> {
             .and_then(Value::as_u64);
         let round = last.map_or(0, |n| n + 1);
         let items = inputs.get("items").and_then(Value::as_array);
-        let wanted = match (&config.condition, items, config.times) {
+        let runs_body = match (&config.condition, items, config.times) {
             (Some(condition), _, _) => truthy(&condition.evaluate(&RunScope::new(&self.run))),
             (None, Some(items), _) => round < items.len() as u64,
             (None, None, Some(times)) => round < times,
             (None, None, None) => round < config.max_iterations,
         };
         let bounded = config.condition.is_some() || items.is_some() || config.times.is_some();
-        if wanted && bounded && round >= config.max_iterations {
+        if runs_body && bounded && round >= config.max_iterations {
             return Err(ErrorInfo::new(
                 "loop_limit_exceeded",
                 format!(
@@ -98,8 +98,8 @@ impl Turn<'_> {
         let item = items.and_then(|i| i.get(usize::try_from(round).unwrap_or(usize::MAX)));
         Ok(Round {
             iteration: round,
-            wanted,
-            item: item.filter(|_| wanted).cloned(),
+            runs_body,
+            item: item.filter(|_| runs_body).cloned(),
             item_variable: config.item_variable.clone(),
         })
     }
@@ -109,14 +109,14 @@ impl Turn<'_> {
         ix: usize,
         round: Result<Round, ErrorInfo>,
         cause: Seq,
-    ) -> Step {
+    ) -> NodeOutcome {
         let round = match round {
             Ok(round) => round,
-            Err(error) => return Step::Fail(error),
+            Err(error) => return NodeOutcome::Fail(error),
         };
         let mut outputs = Object::from_iter([
             ("iteration".to_owned(), json!(round.iteration)),
-            ("done".to_owned(), json!(!round.wanted)),
+            ("done".to_owned(), json!(!round.runs_body)),
         ]);
         if let Some(item) = round.item {
             if let Some(name) = &round.item_variable {
@@ -125,6 +125,6 @@ impl Turn<'_> {
             }
             outputs.insert("item".to_owned(), item);
         }
-        Step::Complete(outputs)
+        NodeOutcome::Complete(outputs)
     }
 }

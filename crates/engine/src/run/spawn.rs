@@ -1,9 +1,9 @@
 //! Child runs: whether one may start, and what it gets.
 
-use super::birth::Birth;
 use super::decide::check;
+use super::draft::{DecisionDraft, Lookup};
+use super::new_child_run::NewChildRun;
 use super::refusal::{Need, Refusal};
-use super::turn::{Lookup, Turn};
 use crate::definition::Definition;
 use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
@@ -14,7 +14,7 @@ use tandem_record::{
 };
 
 /// A child to be created in the name of a node.
-pub(super) struct NewChild<'c> {
+pub(super) struct ChildRunSpec<'c> {
     pub(super) ix: usize,
     pub(super) child: RunId,
     pub(super) definition: Arc<Definition>,
@@ -32,7 +32,7 @@ pub(super) struct NewChild<'c> {
     pub(super) isolated_memory: bool,
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     pub(super) fn prepare_child(
         &mut self,
         ix: usize,
@@ -142,7 +142,7 @@ impl Turn<'_> {
         let Lookup::Known(child_def) = self.cx.definitions.current(&workflow_id) else {
             unreachable!("prepare_child saw the definition in this turn");
         };
-        let granted = self.grant(&child_def);
+        let granted = self.descendants_to_grant(&child_def);
         let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node.id.clone(),
@@ -152,7 +152,7 @@ impl Turn<'_> {
             },
             Some(started),
         );
-        self.start_child(NewChild {
+        self.start_child(ChildRunSpec {
             ix,
             child,
             definition: child_def,
@@ -167,7 +167,7 @@ impl Turn<'_> {
     }
 
     /// Has the child born, with what the parent's variables hold now.
-    pub(super) fn start_child(&mut self, new: NewChild<'_>) {
+    pub(super) fn start_child(&mut self, new: ChildRunSpec<'_>) {
         let mut inputs = new.given;
         let (mut erased_defaults, mut untrusted_inputs) = (Vec::new(), Vec::new());
         let shown = self.run.sensitivity();
@@ -175,7 +175,7 @@ impl Turn<'_> {
         let mut sensitive_inputs = Vec::new();
         // It is made of many values, and only those the author marked were left out.
         let mut names = shown.variables.iter().chain(&shown.channels);
-        if hides && names.any(|name| !self.run.def.is_marked(name)) {
+        if hides && names.any(|name| !self.run.def.is_declared_sensitive(name)) {
             sensitive_inputs.extend(inputs.keys().cloned());
         }
         let mut size = Size::of(&inputs);
@@ -200,14 +200,17 @@ impl Turn<'_> {
             }
         }
         // A worker knows what its turn knows.
-        let known = self.run.turn_seen(new.ix).unwrap_or(new.dispatched);
+        let known = self
+            .run
+            .iteration_view_start(new.ix)
+            .unwrap_or(new.dispatched);
         let memory = self.child_memory(&new.child, new.isolated_memory, known);
         let request = self.run.request();
-        let birth = Birth {
+        let new_child = NewChildRun {
             child: new.child,
             definition: new.definition,
             cause: Cause::External(self.run.id().event_id(new.dispatched)),
-            given_up: false,
+            cancelled_at_creation: false,
             request: RunRequest {
                 owner: request.owner.clone(),
                 inputs,
@@ -239,19 +242,20 @@ impl Turn<'_> {
             },
         };
         let admitted = self.admit_inputs(size);
-        let checked = admitted.and_then(|()| check(&birth.definition, &birth.request, self.cx));
+        let checked =
+            admitted.and_then(|()| check(&new_child.definition, &new_child.request, self.cx));
         match checked {
             Ok(()) => {
                 // In its request, in its variables, and once more in its state.
                 self.note_carried(size + size + size);
-                self.children.push(birth);
+                self.children.push(new_child);
             }
-            Err(refusal) => self.report_unborn(new.ix, birth.child, &refusal),
+            Err(refusal) => self.report_refused_child(new.ix, new_child.child, &refusal),
         }
     }
 
     /// The child cannot exist; the node that named it must not wait for it for ever.
-    fn report_unborn(&mut self, ix: usize, child: RunId, refusal: &Refusal) {
+    fn report_refused_child(&mut self, ix: usize, child: RunId, refusal: &Refusal) {
         let told = EffectKind::NotifyParent {
             parent: self.run.id().clone(),
             node: self.run.def.nodes[ix].id.clone(),
@@ -264,6 +268,6 @@ impl Turn<'_> {
                 unused: 0,
             },
         };
-        self.once(format!("unborn:{child}"), told);
+        self.add_one_shot_effect(format!("unborn:{child}"), told);
     }
 }

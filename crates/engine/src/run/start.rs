@@ -1,26 +1,26 @@
 //! Starting a node: its inputs, what its kind does at once, and what it has to wait for.
 
-use super::decide::may_test;
+use super::decide::may_use_test_types;
+use super::draft::DecisionDraft;
 use super::finish::Done;
 use super::rounds::Round;
-use super::turn::Turn;
 use crate::ids::logical_invocation_id;
 use crate::node::{self, Kind, MemoryHook};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{Doubt, ErrorInfo, Event, NodeId, Object, RunStatus, Seq, Work};
+use tandem_record::{ErrorInfo, Event, LowConfidence, NodeId, Object, RunStatus, Seq, Work};
 
 /// How a node that was started goes on.
-pub(super) enum Step {
+pub(super) enum NodeOutcome {
     Complete(Object),
     /// Completed, with cost attributes beside its outputs.
-    Costed(Object),
+    CompleteWithCost(Object),
     Fail(ErrorInfo),
     Wait(Work),
     /// A question to somebody.
     Ask(Box<Question>),
     /// What follows is recorded already.
-    Underway,
+    AlreadyRecorded,
 }
 
 /// A question as a node wants it asked.
@@ -32,12 +32,12 @@ pub(super) struct Question {
     /// The run's status meanwhile, where the kind alone does not say it.
     pub(super) status: Option<RunStatus>,
     /// The question is about a decision its author is unsure of.
-    pub(super) doubt: Option<Doubt>,
+    pub(super) low_confidence: Option<LowConfidence>,
 }
 
 /// Why and how a node is entered.
 #[derive(Default)]
-pub(super) struct Entry {
+pub(super) struct NodeEntry {
     /// Nodes of a loop body or trigger lineage that run again.
     pub(super) resets: Vec<usize>,
     pub(super) trigger: Option<String>,
@@ -45,9 +45,9 @@ pub(super) struct Entry {
     pub(super) retry: bool,
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Starts a node and carries it as far as it goes without the outside.
-    pub(super) fn start_node(&mut self, ix: usize, entry: Entry) {
+    pub(super) fn start_node(&mut self, ix: usize, entry: NodeEntry) {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         if let Err(error) = self.admit(ix) {
@@ -81,7 +81,12 @@ impl Turn<'_> {
         };
         let resets = match &round {
             // What the last round left behind stays readable.
-            Some(Ok(Round { wanted: false, .. }) | Err(_)) => Vec::new(),
+            Some(
+                Ok(Round {
+                    runs_body: false, ..
+                })
+                | Err(_),
+            ) => Vec::new(),
             _ => entry.resets,
         };
         let prepared = match inputs {
@@ -113,35 +118,35 @@ impl Turn<'_> {
             },
             cause,
         );
-        self.cross_boundary(ix, agent_before, started);
+        self.emit_boundary_handoff(ix, agent_before, started);
         let step = match prepared {
-            Err(error) => Step::Fail(error),
-            Ok((_, Some(work))) => Step::Wait(work),
+            Err(error) => NodeOutcome::Fail(error),
+            Ok((_, Some(work))) => NodeOutcome::Wait(work),
             Ok((_, None)) if let Some(round) = round => self.begin_round(ix, round, started),
             Ok((inputs, None)) => self.perform(ix, inputs, started),
         };
-        self.follow(ix, step, started);
+        self.apply_outcome(ix, step, started);
     }
 
     /// What comes of a step.
-    pub(super) fn follow(&mut self, ix: usize, step: Step, started: Seq) {
+    pub(super) fn apply_outcome(&mut self, ix: usize, step: NodeOutcome, started: Seq) {
         match step {
-            Step::Complete(outputs) => self.complete_node(ix, Done::with(outputs), started),
-            Step::Costed(cost) => {
+            NodeOutcome::Complete(outputs) => self.complete_node(ix, Done::with(outputs), started),
+            NodeOutcome::CompleteWithCost(cost) => {
                 let done = Done {
                     cost: Some(cost),
                     ..Done::default()
                 };
                 self.complete_node(ix, done, started);
             }
-            Step::Fail(error) => self.fail_or_retry(ix, error, started),
-            Step::Wait(Work::Child {
+            NodeOutcome::Fail(error) => self.fail_or_retry(ix, error, started),
+            NodeOutcome::Wait(Work::Child {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
-            Step::Wait(Work::Tool { .. }) => self.tell_call(ix, started),
-            Step::Wait(Work::Model { mock: Some(_), .. }) => self.speak(ix),
-            Step::Wait(_) | Step::Underway => {}
-            Step::Ask(question) => {
+            NodeOutcome::Wait(Work::Tool { .. }) => self.emit_tool_called(ix, started),
+            NodeOutcome::Wait(Work::Model { mock: Some(_), .. }) => self.run_mock_call(ix),
+            NodeOutcome::Wait(_) | NodeOutcome::AlreadyRecorded => {}
+            NodeOutcome::Ask(question) => {
                 // A decision given in place of another one is newer than anything of the node.
                 let last = self.run.state.nodes[ix].last;
                 let cause = last.map_or(started, |last| last.max(started));
@@ -154,12 +159,15 @@ impl Turn<'_> {
     fn admit(&mut self, ix: usize) -> Result<(), ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
-        if node.test_only && !self.replaying && !may_test(&def, self.run.request(), self.cx) {
+        if node.test_only
+            && !self.replaying
+            && !may_use_test_types(&def, self.run.request(), self.cx)
+        {
             let message = format!("{} is for conformance tests only", node.type_id);
             return Err(ErrorInfo::new("typeId_refused", message));
         }
-        let lacking = self.cx.agents.lacks(&node.kind);
-        if let Some(capability) = lacking.filter(|_| !self.replaying) {
+        let missing = self.cx.agents.missing_capability(&node.kind);
+        if let Some(capability) = missing.filter(|_| !self.replaying) {
             let message = format!("this host does not serve {capability:?}");
             return Err(ErrorInfo::new("capability_not_provided", message));
         }
@@ -201,18 +209,18 @@ impl Turn<'_> {
     ) -> Result<Option<Work>, ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
-        let effect = |turn: &Self, provider: &str| {
-            let tenant = &turn.run.request().owner.tenant;
+        let effect = |draft: &Self, provider: &str| {
+            let tenant = &draft.run.request().owner.tenant;
             logical_invocation_id(
                 tenant,
-                turn.run.id(),
+                draft.run.id(),
                 &node.id,
                 u64::from(execution),
                 provider,
             )
         };
         if self.replaying && !self.is_repeatable(ix) && !node.kind.only_waits() {
-            return Err(unrecorded(&node.id));
+            return Err(replay_source_missing(&node.id));
         }
         match &node.kind {
             Kind::Delay { configured } => {
@@ -241,7 +249,7 @@ impl Turn<'_> {
             Kind::Model(config) => {
                 let call = self.model_call(ix, config, inputs, execution, None)?;
                 if self.replaying {
-                    return Err(unrecorded(&node.id));
+                    return Err(replay_source_missing(&node.id));
                 }
                 Ok(Some(call))
             }
@@ -264,12 +272,12 @@ impl Turn<'_> {
                 reveal: true,
             })),
             Kind::Memory(_) | Kind::MemoryHook(_) => {
-                self.recollect(ix);
+                self.ensure_memory_loaded(ix);
                 Ok(None)
             }
             Kind::Supervisor(config) => {
-                let asked = self.supervisor_request(ix, config, attempt);
-                Ok(asked.map(|request| Work::Http {
+                let endpoint_request = self.supervisor_request(ix, config, attempt);
+                Ok(endpoint_request.map(|request| Work::Http {
                     effect: effect(self, "tandem:supervisor"),
                     request,
                     output: None,
@@ -305,39 +313,41 @@ impl Turn<'_> {
     }
 
     /// What a node does on the spot.
-    pub(super) fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> Step {
+    pub(super) fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> NodeOutcome {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         match &node.kind {
-            Kind::Passthrough => Step::Complete(inputs),
+            Kind::Passthrough => NodeOutcome::Complete(inputs),
             Kind::Delay { configured } => {
                 let run_inputs = &self.run.request().inputs;
                 let ms = node::delay_ms(&inputs, run_inputs, *configured);
                 let ms = ms.expect("checked when the node was prepared");
-                Step::Complete(Object::from_iter([("waitedMs".into(), json!(ms))]))
+                NodeOutcome::Complete(Object::from_iter([("waitedMs".into(), json!(ms))]))
             }
-            Kind::Hold => Step::Complete(inputs),
-            Kind::Fail { code, message } => Step::Fail(ErrorInfo::new(code, message)),
+            Kind::Hold => NodeOutcome::Complete(inputs),
+            Kind::Fail { code, message } => NodeOutcome::Fail(ErrorInfo::new(code, message)),
             Kind::SetVariable { name, value } => {
                 let value = value.clone().or_else(|| inputs.get("value").cloned());
                 if def.channels.contains_key(name) {
-                    return Step::Fail(ErrorInfo::new(
+                    return NodeOutcome::Fail(ErrorInfo::new(
                         "validation_error",
                         format!("{name:?} is a channel; write it with core.channelWrite"),
                     ));
                 }
                 self.set_variable(name, value.clone(), &node.id, started);
-                Step::Complete(Object::from_iter(value.map(|v| ("value".to_owned(), v))))
+                NodeOutcome::Complete(Object::from_iter(value.map(|v| ("value".to_owned(), v))))
             }
             Kind::GetVariable { name } => {
-                if let Err(denied) = self.run.may_read(ix, name) {
-                    return Step::Fail(denied);
+                if let Err(denied) = self.run.check_channel_access(ix, name) {
+                    return NodeOutcome::Fail(denied);
                 }
                 let value = self.run.variable(name).unwrap_or(Value::Null);
-                Step::Complete(Object::from_iter([("value".to_owned(), value)]))
+                NodeOutcome::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
             Kind::ChannelWrite(config) => self.channel_write(ix, config, &inputs, started),
-            Kind::CostEmit { attributes } => Step::Costed(node::allowed_cost(attributes)),
+            Kind::CostEmit { attributes } => {
+                NodeOutcome::CompleteWithCost(node::allowed_cost(attributes))
+            }
             Kind::ArtifactEmit {
                 artifact_id,
                 artifact_type,
@@ -355,54 +365,54 @@ impl Turn<'_> {
                     },
                     Some(started),
                 );
-                Step::Complete(Object::from_iter([(
+                NodeOutcome::Complete(Object::from_iter([(
                     "artifactId".to_owned(),
                     json!(artifact_id),
                 )]))
             }
-            Kind::ApprovalGate(gate) => Step::Ask(Box::new(Question {
+            Kind::ApprovalGate(gate) => NodeOutcome::Ask(Box::new(Question {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs, &|text| {
-                    self.run.written(text)
+                    self.run.render_template(text)
                 }),
-                resume_schema: gate.asking.answer_document(),
-                timeout_ms: gate.asking.rejects_after_ms(),
+                resume_schema: gate.interrupt_settings.answer_document(),
+                timeout_ms: gate.interrupt_settings.rejects_after_ms(),
                 status: None,
-                doubt: None,
+                low_confidence: None,
             })),
-            Kind::ClarificationGate(gate) => Step::Ask(Box::new(Question {
+            Kind::ClarificationGate(gate) => NodeOutcome::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
-                data: gate.data(&|text| self.run.written(text)),
-                resume_schema: gate.asking.answer_document(),
-                timeout_ms: gate.asking.rejects_after_ms(),
+                data: gate.data(&|text| self.run.render_template(text)),
+                resume_schema: gate.interrupt_settings.answer_document(),
+                timeout_ms: gate.interrupt_settings.rejects_after_ms(),
                 status: None,
-                doubt: None,
+                low_confidence: None,
             })),
-            Kind::OpenInterrupt(open) => Step::Ask(Box::new(Question {
+            Kind::GenericInterrupt(open) => NodeOutcome::Ask(Box::new(Question {
                 kind: open.kind.clone(),
                 data: open.data.clone(),
-                resume_schema: open.asking.answer_document(),
-                timeout_ms: open.asking.rejects_after_ms(),
+                resume_schema: open.interrupt_settings.answer_document(),
+                timeout_ms: open.interrupt_settings.rejects_after_ms(),
                 status: None,
-                doubt: None,
+                low_confidence: None,
             })),
-            Kind::Memory(config) => self.remember(ix, config, started),
+            Kind::Memory(config) => self.perform_memory_node(ix, config, started),
             Kind::MemoryHook(hook) => self.memory_hook(ix, hook, started),
-            Kind::SideEffect => Step::Complete(inputs),
+            Kind::SideEffect => NodeOutcome::Complete(inputs),
             Kind::ConversationGate(gate) => {
                 let (_, conversation) = self.run.next_question(ix);
-                Step::Ask(Box::new(Question {
+                NodeOutcome::Ask(Box::new(Question {
                     kind: "conversation.exchange".to_owned(),
                     data: gate.data(&conversation),
                     resume_schema: None,
-                    timeout_ms: gate.asking.rejects_after_ms(),
+                    timeout_ms: gate.interrupt_settings.rejects_after_ms(),
                     status: None,
-                    doubt: None,
+                    low_confidence: None,
                 }))
             }
             Kind::Supervisor(config) => self.supervise(ix, config, &inputs, started),
             Kind::Dispatch(_) => self.dispatch(ix),
-            Kind::MockAgent(config) => self.perform_mock(ix, config, started),
+            Kind::MockAgent(config) => self.perform_mock_agent(ix, config, started),
             Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
             Kind::Loop(_)
             | Kind::Http(_)
@@ -428,11 +438,11 @@ impl Turn<'_> {
     ) -> Seq {
         let ix = self.run.def.index(node);
         let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix, self.cx.schema_work));
-        self.set_marked(name, next, node, untrusted, cause)
+        self.set_variable_with_trust(name, next, node, untrusted, cause)
     }
 
     /// Sets a variable to a value of known origin.
-    pub(super) fn set_marked(
+    pub(super) fn set_variable_with_trust(
         &mut self,
         name: &str,
         next: Option<Value>,
@@ -455,7 +465,7 @@ impl Turn<'_> {
 }
 
 /// A replay has nothing to repeat here.
-fn unrecorded(node: &NodeId) -> ErrorInfo {
+fn replay_source_missing(node: &NodeId) -> ErrorInfo {
     ErrorInfo::new(
         "replay_source_missing",
         format!("the source recorded nothing for node {node}"),

@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_record::{
-    AgentFact, ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal, RunId,
-    RunRequest, RunStatus, Sensitivity, Seq, Timestamp, Vote, Work, WorkflowId,
+    AgentEvent, ClosedInterrupt, ErrorInfo, Interrupt, NodeId, NodeStatus, Object, Principal,
+    RunId, RunRequest, RunStatus, Sensitivity, Seq, Timestamp, Vote, Work, WorkflowId,
 };
 
 /// A run with the definition it is pinned to.
@@ -94,7 +94,7 @@ pub(crate) struct EarlyEvent {
 pub(crate) struct Agents {
     /// Who supervises, as its author pinned it or as it called itself first.
     pub(crate) orchestrator: Option<Value>,
-    pub(crate) decided: Option<Decided>,
+    pub(crate) decided: Option<PublishedDecision>,
     /// Decisions published so far.
     pub(crate) decisions: u32,
     /// The agent of the worker that was handed work last.
@@ -103,19 +103,19 @@ pub(crate) struct Agents {
     #[serde(default)]
     pub(crate) reasoning: Option<String>,
     /// Where each supervisor's current turn began.
-    #[serde(default)]
-    pub(crate) turns: BTreeMap<NodeId, Seq>,
+    #[serde(rename = "turns", default)]
+    pub(crate) iteration_starts: BTreeMap<NodeId, Seq>,
     /// Verdicts of critics so far.
     #[serde(default)]
     pub(crate) verdicts: u32,
     /// The newest verdict on the newest decision or what came of it.
     #[serde(default)]
-    pub(crate) verdict: Option<AgentFact>,
+    pub(crate) verdict: Option<AgentEvent>,
 }
 
 /// The newest decision of a supervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Decided {
+pub(crate) struct PublishedDecision {
     pub(crate) seq: Seq,
     pub(crate) node: NodeId,
     pub(crate) agent_id: String,
@@ -307,7 +307,7 @@ impl NodeState {
     }
 
     /// A pause takes its work away; the next start, or question to its critic, is another attempt.
-    pub(crate) fn be_cut_off(&mut self) {
+    pub(crate) fn mark_cut_off(&mut self) {
         // One that waits to be tried again has not begun that attempt.
         if self.retry_at.is_none() {
             self.attempt += 1;
@@ -408,7 +408,7 @@ impl Run {
             def,
             state: Box::new(state),
         };
-        run.count();
+        run.recount_size();
         Some(run)
     }
 

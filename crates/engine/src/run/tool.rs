@@ -6,15 +6,15 @@
 //!                           --fault---> agent.toolReturned, tried again or failed
 //! ```
 
+use super::draft::DecisionDraft;
 use super::finish::Done;
-use super::turn::Turn;
 use crate::ids::{logical_invocation_id, tool_call_id};
 use crate::node::ToolNode;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{
-    EffectId, EffectOutcome, ErrorInfo, NodeId, Object, RunId, Said, Seq, TenantId, ToolAsk,
-    ToolRequest, ToolTransport, Work,
+    AgentEventKind, EffectId, EffectOutcome, ErrorInfo, NodeId, Object, RunId, Seq, TenantId,
+    ToolOperation, ToolRequest, ToolTransport, Work,
 };
 
 /// Identity of the call a node makes in one execution; every attempt repeats it.
@@ -27,7 +27,7 @@ pub(super) fn tool_effect(
     logical_invocation_id(tenant, run, node, u64::from(execution), "tandem:tool")
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     pub(super) fn tool_call(
         &self,
         ix: usize,
@@ -36,7 +36,7 @@ impl Turn<'_> {
         execution: u32,
         attempt: u32,
     ) -> Result<Work, ErrorInfo> {
-        let told = |name: &str| {
+        let argument = |name: &str| {
             let port = inputs.get(name).cloned();
             port.or_else(|| {
                 self.run
@@ -44,7 +44,7 @@ impl Turn<'_> {
                     .filter(|_| config.tool_name().is_none())
             })
         };
-        let request = config.request(self.cx.tools, told)?;
+        let request = config.request(self.cx.tools, argument)?;
         let node = &self.run.def.nodes[ix].id;
         let tenant = &self.run.request().owner.tenant;
         Ok(Work::Tool {
@@ -55,22 +55,25 @@ impl Turn<'_> {
     }
 
     /// Tells of the call a node has begun to make. Asking what there is to call is none.
-    pub(super) fn tell_call(&mut self, ix: usize, cause: Seq) {
+    pub(super) fn emit_tool_called(&mut self, ix: usize, cause: Seq) {
         let Some((call, request)) = self.call_under_way(ix) else {
             return;
         };
-        let ToolAsk::Call { tool, arguments } = request.ask else {
+        let ToolOperation::Call { tool, arguments } = request.operation else {
             return;
         };
-        let said = Said::ToolCalled {
+        let event = AgentEventKind::ToolCalled {
             tool,
             call,
             inputs: Some(Value::Object(arguments)),
             transport: Some(ToolTransport::Mcp),
             principal: self.run.request().owner.principal.clone(),
         };
-        let voice = self.run.voice(ix).expect("a node that calls has a voice");
-        self.say(&voice, said, cause);
+        let emitter = self
+            .run
+            .agent_emitter(ix)
+            .expect("a node that calls has an agent emitter");
+        self.emit_agent_event(&emitter, event, cause);
     }
 
     fn call_under_way(&self, ix: usize) -> Option<(String, ToolRequest)> {
@@ -98,13 +101,13 @@ impl Turn<'_> {
                     Some((
                         _,
                         ToolRequest {
-                            ask: ToolAsk::Call { .. },
+                            operation: ToolOperation::Call { .. },
                             ..
                         }
                     ))
                 );
                 let is_error = result.get("isError") == Some(&Value::Bool(true));
-                let cause = self.tell_return(ix, Ok((&result, is_error)), cause);
+                let cause = self.emit_tool_returned(ix, Ok((&result, is_error)), cause);
                 let mut outputs = Object::from_iter([
                     ("result".to_owned(), result),
                     ("contentTrust".to_owned(), json!("untrusted")),
@@ -128,40 +131,43 @@ impl Turn<'_> {
 
     /// A call that was told of and brings nothing, if the node makes one.
     pub(super) fn end_call(&mut self, ix: usize, error: &ErrorInfo, cause: Seq) -> Seq {
-        self.tell_return(ix, Err(error), cause)
+        self.emit_tool_returned(ix, Err(error), cause)
     }
 
-    fn tell_return(
+    fn emit_tool_returned(
         &mut self,
         ix: usize,
-        came_of_it: Result<(&Value, bool), &ErrorInfo>,
+        result: Result<(&Value, bool), &ErrorInfo>,
         cause: Seq,
     ) -> Seq {
         let Some((call, request)) = self.call_under_way(ix) else {
             return cause;
         };
-        let ToolAsk::Call { tool, .. } = request.ask else {
+        let ToolOperation::Call { tool, .. } = request.operation else {
             return cause;
         };
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
         let duration_ms = self.now.ms_since(started);
-        let outcome = came_of_it.ok().map(|(result, is_error)| {
+        let outcome = result.ok().map(|(result, is_error)| {
             let (sha256, length) = digest(result);
             json!({
                 "resultSha256": sha256, "resultLength": length,
                 "isError": is_error, "durationMs": duration_ms,
             })
         });
-        let said = Said::ToolReturned {
+        let event = AgentEventKind::ToolReturned {
             tool,
             call,
             untrusted: outcome.is_some(),
             outcome,
-            error: came_of_it.err().cloned(),
+            error: result.err().cloned(),
             duration_ms: Some(duration_ms),
         };
-        let voice = self.run.voice(ix).expect("a node that calls has a voice");
-        self.say(&voice, said, cause)
+        let emitter = self
+            .run
+            .agent_emitter(ix)
+            .expect("a node that calls has an agent emitter");
+        self.emit_agent_event(&emitter, event, cause)
     }
 }
 

@@ -3,9 +3,9 @@
 //! A trigger fires once its writer is done. While the nodes it fires are still busy, or inside its
 //! debounce window, it is armed: remembered in the log, and fired later.
 
-use super::start::Entry;
+use super::draft::DecisionDraft;
+use super::start::NodeEntry;
 use super::state::Run;
-use super::turn::Turn;
 use tandem_record::{Event, NodeStatus, Timestamp};
 
 impl Run {
@@ -26,8 +26,8 @@ impl Run {
     }
 }
 
-impl Turn<'_> {
-    /// A channel was written by `writer`: notes or arms the triggers that listen to it.
+impl DecisionDraft<'_> {
+    /// A channel was written by `writer`: notes or arms the triggers that apply_agent_event to it.
     pub(super) fn note_write(&mut self, channel: &str, writer: usize) {
         let def = self.definition();
         for trigger in &def.triggers {
@@ -41,14 +41,14 @@ impl Turn<'_> {
             if trigger.debounce_ms > 0 {
                 self.arm(&trigger.id, self.now.plus_ms(trigger.debounce_ms));
             } else {
-                self.written.push_back(trigger.id.clone());
+                self.triggers_to_fire.push_back(trigger.id.clone());
             }
         }
     }
 
     /// A pause holds back what was written: it fires after the resume.
     pub(super) fn arm_written(&mut self) {
-        while let Some(id) = self.written.pop_front() {
+        while let Some(id) = self.triggers_to_fire.pop_front() {
             self.arm(&id, self.now);
         }
     }
@@ -62,7 +62,7 @@ impl Turn<'_> {
 
     /// Fires one trigger that may fire now. `false` when there is none.
     pub(super) fn fire_next_trigger(&mut self) -> bool {
-        while let Some(id) = self.written.pop_front() {
+        while let Some(id) = self.triggers_to_fire.pop_front() {
             if self.run.trigger_is_busy(&id) {
                 self.arm(&id, self.now);
             } else {
@@ -87,7 +87,7 @@ impl Turn<'_> {
         let fired = self.run.times_fired(id);
         let limit = self.run.loopback_limit();
         if fired >= limit {
-            // Said once; later writes are passed over.
+            // AgentEventKind once; later writes are passed over.
             if fired == limit {
                 let node = def.nodes[trigger.node].id.clone();
                 let event = Event::LoopbackLimitReached {
@@ -103,10 +103,10 @@ impl Turn<'_> {
             return;
         }
         let followers = trigger.lineage.iter().copied();
-        let entry = Entry {
+        let entry = NodeEntry {
             resets: followers.filter(|ix| *ix != trigger.node).collect(),
             trigger: Some(id.to_owned()),
-            ..Entry::default()
+            ..NodeEntry::default()
         };
         self.start_node(trigger.node, entry);
     }

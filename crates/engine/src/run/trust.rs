@@ -4,8 +4,8 @@
 //!
 //! Memory carries no marks, and a person's answer is a person's, whatever they were shown.
 
+use super::draft::DecisionDraft;
 use super::state::{NodeState, Run};
-use super::turn::Turn;
 use crate::definition::document::PortValue;
 use crate::expression::Expression;
 use crate::graph::readiness::{EdgeState, edge_state};
@@ -119,29 +119,29 @@ impl NodeState {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// A model's inputs with everything from outside between markers.
-    pub(super) fn fenced(&self, ix: usize, inputs: &Object) -> Object {
+    pub(super) fn mark_untrusted_inputs(&self, ix: usize, inputs: &Object) -> Object {
         let marked = self.run.untrusted_ports(ix, self.cx.schema_work);
         if marked.is_empty() {
             return inputs.clone();
         }
-        let tools = self.tools_heard();
-        let mut fenced = inputs.clone();
-        for value in fenced
+        let tools = self.untrusted_tool_names();
+        let mut marked_inputs = inputs.clone();
+        for value in marked_inputs
             .iter_mut()
             .filter_map(|(port, value)| marked.contains(port).then_some(value))
         {
-            fence(value, &tools);
+            wrap_untrusted(value, &tools);
         }
-        fenced
+        marked_inputs
     }
 
     /// The tools that were heard so far, by name; those of other runs are not known by theirs.
-    fn tools_heard(&self) -> String {
+    fn untrusted_tool_names(&self) -> String {
         let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
-        let heard = nodes.filter(|(_, state)| state.untrusted);
-        let names: BTreeSet<&str> = heard
+        let untrusted_nodes = nodes.filter(|(_, state)| state.untrusted);
+        let names: BTreeSet<&str> = untrusted_nodes
             .filter_map(|(node, _)| match &node.kind {
                 Kind::Tool(config) => config.tool_name(),
                 _ => None,
@@ -156,23 +156,23 @@ impl Turn<'_> {
 }
 
 /// A text, or the text of every message.
-fn fence(value: &mut Value, tools: &str) {
+fn wrap_untrusted(value: &mut Value, tools: &str) {
     match value {
         Value::String(text) => {
-            let inner = without_fences(text);
+            let inner = escape_end_marker(text);
             *text = format!("{OPEN} tool=\"{tools}\">{inner}{CLOSE}>");
         }
         Value::Array(messages) => {
             for content in messages.iter_mut().filter_map(|m| m.get_mut("content")) {
-                fence(content, tools);
+                wrap_untrusted(content, tools);
             }
         }
         _ => {}
     }
 }
 
-/// What is inside cannot end the fence.
-fn without_fences(text: &str) -> String {
+/// What is inside cannot end the wrap_untrusted.
+fn escape_end_marker(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;

@@ -3,7 +3,7 @@
 use super::state::Run;
 use tandem_record::{
     ArtifactView, ChildView, ClosedInterrupt, Event, InterruptId, InterruptView, NodeId,
-    NodeStatus, NodeView, Object, Recorded, RunView, Seq, Timestamp,
+    NodeStatus, NodeView, Object, RecordedEvent, RunView, Seq, Timestamp,
 };
 
 impl Run {
@@ -112,14 +112,14 @@ impl Run {
 
     /// How a question ended, if it did.
     /// When the open question of a node was asked.
-    pub(super) fn asked_at(&self, node: &NodeId) -> Option<Timestamp> {
+    pub(super) fn question_requested_at(&self, node: &NodeId) -> Option<Timestamp> {
         let ix = self.def.index(node)?;
         let open = self.state.nodes[ix].suspended.as_ref()?;
         Some(open.interrupt.requested_at)
     }
 
     /// How long the run waited for its first node, if that is among `events`, its newest.
-    pub fn waited_to_begin(&self, events: &[Recorded]) -> Option<u64> {
+    pub fn first_node_delay_ms(&self, events: &[RecordedEvent]) -> Option<u64> {
         let starts = || {
             let starts = events.iter();
             starts.filter(|r| matches!(r.event, Event::NodeStarted { .. }))

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use tandem_record::{
-    ErrorInfo, Judged, Judgement, NodeId, Object, RunId, RunStatus, Seq, WorkflowId,
+    ErrorInfo, NodeId, Object, RunId, RunStatus, Seq, VerificationSubject, VerifierVerdict,
+    WorkflowId,
 };
 
 /// A dispatch node at work.
@@ -37,7 +38,7 @@ pub(crate) struct WorkerState {
     pub(crate) error: Option<ErrorInfo>,
     /// What the critic said about its output, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) verdict: Option<Judgement>,
+    pub(crate) verdict: Option<VerifierVerdict>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,10 +88,11 @@ impl Dispatching {
 /// A result that waits for its critic. While it does, nothing of it is merged and nothing ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verifying {
-    pub(crate) judged: Judged,
+    #[serde(rename = "judged")]
+    pub(crate) verification_subject: VerificationSubject,
     /// Whose critic is asked; absent for one that answered at once.
     pub(crate) supervisor: Option<NodeId>,
-    pub(crate) verdict: Option<Judgement>,
+    pub(crate) verdict: Option<VerifierVerdict>,
     /// What should be better.
     pub(crate) feedback: Option<String>,
 }
@@ -98,6 +100,9 @@ pub(crate) struct Verifying {
 impl WorkerState {
     /// The critic did not let its output pass.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.verdict, Some(Judgement::Fail | Judgement::Revise))
+        matches!(
+            self.verdict,
+            Some(VerifierVerdict::Fail | VerifierVerdict::Revise)
+        )
     }
 }

@@ -1,23 +1,23 @@
 //! Writing channels: what a node writes, under the channel's declaration where there is one.
 
-use super::start::Step;
-use super::turn::Turn;
-use crate::graph::channel::{self, Side};
+use super::draft::DecisionDraft;
+use super::start::NodeOutcome;
+use crate::graph::channel::{self, AccessSide};
 use crate::node::ChannelWrite;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, Event, Object, Seq};
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     pub(super) fn channel_write(
         &mut self,
         ix: usize,
         config: &ChannelWrite,
         inputs: &Object,
         cause: Seq,
-    ) -> Step {
+    ) -> NodeOutcome {
         let Some(name) = &config.channel else {
-            return Step::Fail(ErrorInfo::new(
+            return NodeOutcome::Fail(ErrorInfo::new(
                 "validation_error",
                 "channelName is required",
             ));
@@ -28,8 +28,8 @@ impl Turn<'_> {
             .or_else(|| inputs.get("value").cloned());
         let value = value.unwrap_or(Value::Null);
         match self.write_channel(ix, name, value, Some(config), cause) {
-            Ok(()) => Step::Complete(Object::new()),
-            Err(error) => Step::Fail(error),
+            Ok(()) => NodeOutcome::Complete(Object::new()),
+            Err(error) => NodeOutcome::Fail(error),
         }
     }
 
@@ -49,7 +49,7 @@ impl Turn<'_> {
             (Some(channel), _) => {
                 let declared = &channel.declared;
                 let (id, kind) = (node.id.as_str(), node.type_id.as_str());
-                channel::check_access(name, declared, Side::Writers, id, kind)?;
+                channel::check_access(name, declared, AccessSide::Writers, id, kind)?;
                 let reducer = declared.reducer.clone();
                 (
                     reducer,
@@ -61,7 +61,7 @@ impl Turn<'_> {
             (None, Some(config)) => (config.reducer.clone(), config.ttl_ms, config.max_size, 1),
             (None, None) => ("append".to_owned(), None, None, 1),
         };
-        let ttl_ms = ttl_ms.filter(|_| channel::ages(&reducer));
+        let ttl_ms = ttl_ms.filter(|_| channel::has_aging_entries(&reducer));
         let current = self.run.channel_value(name);
         let write = channel::Write {
             reducer: &reducer,
@@ -95,21 +95,26 @@ impl Turn<'_> {
         Ok(())
     }
 
-    pub(super) fn duplicate_message(&mut self, ix: usize, inputs: Object, cause: Seq) -> Step {
+    pub(super) fn duplicate_message(
+        &mut self,
+        ix: usize,
+        inputs: Object,
+        cause: Seq,
+    ) -> NodeOutcome {
         let def = Arc::clone(&self.run.def);
         let channel = def
             .channels
             .iter()
             .find(|(_, c)| c.declared.reducer == "message");
         let Some((name, _)) = channel else {
-            return Step::Complete(inputs);
+            return NodeOutcome::Complete(inputs);
         };
         for (id, text) in [("m-1", "first"), ("m-1", "first again"), ("m-2", "second")] {
             let message = json!({"messageId": id, "content": text, "role": "agent"});
             if let Err(error) = self.write_channel(ix, name, message, None, cause) {
-                return Step::Fail(error);
+                return NodeOutcome::Fail(error);
             }
         }
-        Step::Complete(inputs)
+        NodeOutcome::Complete(inputs)
     }
 }

@@ -7,7 +7,7 @@ fn the_command_line_is_well_formed() {
 }
 
 #[test]
-fn every_command_teaches_by_example() {
+fn every_command_help_has_examples() {
     let mut root = Cli::command();
     root.build();
     for command in root.get_subcommands_mut() {
@@ -53,7 +53,7 @@ fn help_names_the_environment() {
 }
 
 #[test]
-fn capabilities_that_are_not_here_have_no_commands() {
+fn unimplemented_capabilities_have_no_commands() {
     for absent in ["chat", "audit"] {
         assert!(Cli::try_parse_from(["tandem", absent]).is_err(), "{absent}");
     }
@@ -110,7 +110,7 @@ fn commands_parse_as_documented() {
 }
 
 #[test]
-fn a_branch_says_where_it_begins_and_a_replay_takes_no_tags() {
+fn branch_requires_from_and_replay_takes_no_tags() {
     let parses = |line: &str| Cli::try_parse_from(line.split_whitespace()).is_ok();
     assert!(parses("tandem runs fork run-1"));
     assert!(parses("tandem runs fork run-1 --from 3"));

@@ -2,7 +2,7 @@
 //! the last id received, so a dropped connection costs time and never an event.
 
 use super::sse::{Frame, Parser};
-use super::{Client, Refused, segment};
+use super::{Client, ErrorResponse, encode_segment};
 use crate::output;
 use reqwest::Response;
 use reqwest::header::ACCEPT;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Connections that may fail or bring nothing, one after the other, before giving up.
 const MAX_IDLE_CONNECTIONS: u32 = 30;
 /// A stream says something (an event or a keep-alive) at least every 30 s.
-const SILENCE: Duration = Duration::from_secs(75);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(75);
 
 pub(crate) struct Follower {
     client: Client,
@@ -64,7 +64,7 @@ impl Follower {
         let Some((response, parser)) = &mut self.connection else {
             return false;
         };
-        match tokio::time::timeout(SILENCE, response.chunk()).await {
+        match tokio::time::timeout(SILENCE_TIMEOUT, response.chunk()).await {
             Ok(Ok(Some(bytes))) => {
                 self.received.extend(parser.feed(&bytes));
                 true
@@ -89,7 +89,7 @@ impl Follower {
                 self.connection = Some((response, Parser::default()));
                 Ok(())
             }
-            Err(error) if self.is_hopeless(&error) => Err(error),
+            Err(error) if self.is_final(&error) => Err(error),
             Err(_) => {
                 if self.idle == 1 {
                     output::note("connection lost, trying again …");
@@ -100,7 +100,7 @@ impl Follower {
     }
 
     async fn open(&self) -> anyhow::Result<Response> {
-        let path = format!("/v1/runs/{}/events", segment(&self.run));
+        let path = format!("/v1/runs/{}/events", encode_segment(&self.run));
         let url = format!("{}?streamMode={}", self.client.url(&path), self.mode);
         let mut request = self
             .client
@@ -110,20 +110,20 @@ impl Follower {
         if let Some(cursor) = &self.cursor {
             request = request.header("Last-Event-ID", cursor);
         }
-        self.client.accepted(request).await
+        self.client.send(request).await
     }
 
     /// Refusals are final, unless the server is only busy; a first failure to connect is too.
-    fn is_hopeless(&self, error: &anyhow::Error) -> bool {
-        let at_once = match error.downcast_ref::<Refused>() {
-            Some(refused) => refused.status < 500 && refused.status != 429,
+    fn is_final(&self, error: &anyhow::Error) -> bool {
+        let at_once = match error.downcast_ref::<ErrorResponse>() {
+            Some(response) => response.status < 500 && response.status != 429,
             None => self.cursor.is_none(),
         };
         at_once || self.idle > MAX_IDLE_CONNECTIONS
     }
 
     async fn has_ended(&self) -> bool {
-        let path = format!("/v1/runs/{}", segment(&self.run));
+        let path = format!("/v1/runs/{}", encode_segment(&self.run));
         let snapshot = self.client.get(&path).await.unwrap_or_default();
         matches!(
             snapshot["status"].as_str(),

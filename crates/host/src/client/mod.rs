@@ -1,11 +1,11 @@
 //! Talking to a server: one HTTP client, the error envelope, the event stream.
 
+mod error_response;
 mod follow;
-mod refused;
 mod sse;
 
+pub(crate) use error_response::ErrorResponse;
 pub(crate) use follow::Follower;
-pub(crate) use refused::Refused;
 pub(crate) use sse::Frame;
 
 use crate::cli::ConnectionArgs;
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// A POST that may be repeated: the same key gives the same answer.
-    pub(crate) async fn post_once(
+    pub(crate) async fn post_idempotent(
         &self,
         path: &str,
         body: &Value,
@@ -130,7 +130,7 @@ impl Client {
     }
 
     async fn call(&self, request: RequestBuilder) -> anyhow::Result<Value> {
-        let response = self.accepted(request).await?;
+        let response = self.send(request).await?;
         let text = response.text().await?;
         if text.is_empty() {
             return Ok(Value::Null);
@@ -143,24 +143,24 @@ impl Client {
 
     /// The answer to a GET, to be read as it comes, however long it takes.
     pub(crate) async fn download(&self, path: &str) -> anyhow::Result<Response> {
-        self.accepted(self.http.get(self.url(path))).await
+        self.send(self.http.get(self.url(path))).await
     }
 
     /// The response, if the server did not refuse.
-    async fn accepted(&self, request: RequestBuilder) -> anyhow::Result<Response> {
+    async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
         let response = request
             .send()
             .await
-            .map_err(|error| self.unreached(&error))?;
+            .map_err(|error| self.connection_failure(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status().as_u16();
         let body = response.text().await.unwrap_or_default();
-        Err(Refused::read(status, &body).into())
+        Err(ErrorResponse::read(status, &body).into())
     }
 
-    fn unreached(&self, error: &reqwest::Error) -> Failure {
+    fn connection_failure(&self, error: &reqwest::Error) -> Failure {
         let mut why: &dyn std::error::Error = error;
         while let Some(source) = why.source() {
             why = source;
@@ -188,7 +188,7 @@ fn dev_key() -> Option<String> {
 }
 
 /// An id as one segment of a path.
-pub(crate) fn segment(id: &str) -> String {
+pub(crate) fn encode_segment(id: &str) -> String {
     let mut out = String::with_capacity(id.len());
     for byte in id.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {

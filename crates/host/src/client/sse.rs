@@ -91,12 +91,12 @@ retry: 100\r\ndata:x\r\n\r\nevent: nothing\n\nid: 4\ndata: cut";
     }
 
     #[test]
-    fn reads_frames_and_skips_comments_and_the_unfinished() {
+    fn reads_frames_and_skips_comments_and_incomplete_frames() {
         assert_eq!(Parser::default().feed(STREAM.as_bytes()), expected());
     }
 
     #[test]
-    fn slicing_does_not_matter() {
+    fn frames_do_not_depend_on_chunk_boundaries() {
         for size in 1..8 {
             let mut parser = Parser::default();
             let frames: Vec<Frame> = STREAM

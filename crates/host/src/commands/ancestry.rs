@@ -3,18 +3,18 @@
 use super::runs::run_path;
 use crate::cli::OneRunArgs;
 use crate::client::Client;
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 use serde_json::Value;
 
 /// Deeper than any family a server lets grow.
-const MAX_GENERATIONS: usize = 128;
+const MAX_ANCESTORS: usize = 128;
 
 pub(super) async fn show(args: OneRunArgs) -> anyhow::Result<()> {
     let client = Client::connect(&args.connection)?;
-    let mut told = client.get(&path(&args.run)).await?;
+    let mut response = client.get(&path(&args.run)).await?;
     let mut ancestors: Vec<Value> = Vec::new();
-    let mut parent = told["parent"].clone();
-    while !parent.is_null() && ancestors.len() < MAX_GENERATIONS {
+    let mut parent = response["parent"].clone();
+    while !parent.is_null() && ancestors.len() < MAX_ANCESTORS {
         // What lies behind a parent elsewhere is known there.
         let here = parent["wellKnownUrl"].is_null();
         let next = match parent["runId"].as_str().filter(|_| here) {
@@ -24,8 +24,8 @@ pub(super) async fn show(args: OneRunArgs) -> anyhow::Result<()> {
         ancestors.push(std::mem::replace(&mut parent, next));
     }
     if args.connection.json {
-        told["ancestors"] = Value::Array(ancestors);
-        output::json(&told)?;
+        response["ancestors"] = Value::Array(ancestors);
+        output::json(&response)?;
     } else {
         output::line(lines(&args.run, &ancestors))?;
     }
@@ -38,11 +38,11 @@ fn path(run: &str) -> String {
 
 fn lines(run: &str, ancestors: &[Value]) -> String {
     if ancestors.is_empty() {
-        return format!("{} was started by no other run", harmless(run));
+        return format!("{} was started by no other run", sanitize(run));
     }
-    let mut lines = harmless(run);
+    let mut lines = sanitize(run);
     for ancestor in ancestors {
-        let part = |name: &str| ancestor[name].as_str().map(harmless);
+        let part = |name: &str| ancestor[name].as_str().map(sanitize);
         let by = part("cause").unwrap_or_default();
         let parent = part("runId").unwrap_or_default();
         lines.push_str(&format!("\n  by {by} of {parent}"));
@@ -60,15 +60,15 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn ancestors_are_told_from_the_nearest_up() {
+    fn ancestors_are_printed_nearest_first() {
         let ancestors = [
             json!({"runId": "run-b", "hostId": "here", "cause": "core.subWorkflow"}),
             json!({"runId": "run-c", "hostId": "there", "cause": "mcp-tool-call",
                    "wellKnownUrl": "https://there.example/.well-known/openwop"}),
         ];
-        let told = "run-a\n  by core.subWorkflow of run-b\n  by mcp-tool-call of run-c on there \
+        let response = "run-a\n  by core.subWorkflow of run-b\n  by mcp-tool-call of run-c on there \
                     (https://there.example/.well-known/openwop)";
-        assert_eq!(lines("run-a", &ancestors), told);
+        assert_eq!(lines("run-a", &ancestors), response);
         assert_eq!(lines("run-a", &[]), "run-a was started by no other run");
     }
 }

@@ -3,20 +3,20 @@
 use crate::cli::{AuditCommand, ExportArgs, VerifyArgs};
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::{self, Progress, harmless};
+use crate::output::{self, Progress, sanitize};
 use crate::private;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use tandem_runtime::audit::{PublicKey, Transcript, TranscriptReport, check_receipt};
+use tandem_runtime::audit::{ExportVerification, ExportVerifier, PublicKey, check_receipt};
 
 const EXPORT: &str = "/v1/host/tandem/audit/export";
 /// Longer than any entry.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Entries the server is asked about at once, so that each answer comes in time.
-const ASKED_AT_ONCE: u64 = 20_000;
+const VERIFY_BATCH_ENTRIES: u64 = 20_000;
 
 pub(crate) async fn audit(command: AuditCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -41,16 +41,16 @@ fn verify_receipt(args: &VerifyArgs, file: &Path) -> anyhow::Result<ExitCode> {
     })?;
     let named = receipt["publicKey"].as_str().and_then(PublicKey::from_spki);
     let Some(key) = args.public_key.or(named) else {
-        return refuse("the receipt", "it names no public key", args);
+        return report_invalid("the receipt", "it names no public key", args);
     };
     if let Err(why) = check_receipt(&receipt, key) {
-        return refuse("the receipt", why, args);
+        return report_invalid("the receipt", why, args);
     }
     if args.connection.json {
         output::json(&json!({"valid": true, "receipt": receipt}))?;
     } else {
         let decision = &receipt["decision"];
-        let part = |value: &Value| harmless(value.as_str().unwrap_or("nobody in particular"));
+        let part = |value: &Value| sanitize(value.as_str().unwrap_or("nobody in particular"));
         output::line(format!(
             "the receipt holds: {} was {} by {} ({}) at {}, audit entry {}",
             part(&receipt["interruptId"]),
@@ -66,7 +66,7 @@ fn verify_receipt(args: &VerifyArgs, file: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn verify_file(args: &VerifyArgs, file: &Path) -> anyhow::Result<ExitCode> {
-    let mut check = Check::new(args.public_key);
+    let mut check = ExportChecker::new(args.public_key);
     let mut source = open(file)?;
     let mut chunk = vec![0; 64 * 1024];
     loop {
@@ -77,39 +77,39 @@ fn verify_file(args: &VerifyArgs, file: &Path) -> anyhow::Result<ExitCode> {
         check.bytes(&chunk[..count]);
     }
     match check.finish() {
-        Ok(report) => accept(&report, args),
-        Err(why) => refuse("the export", &why, args),
+        Ok(report) => report_valid(&report, args),
+        Err(why) => report_invalid("the export", &why, args),
     }
 }
 
 async fn verify_server(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
-    let mut check = Check::new(args.public_key);
+    let mut check = ExportChecker::new(args.public_key);
     let mut answer = client.download(EXPORT).await?;
     while let Some(chunk) = answer.chunk().await? {
         check.bytes(&chunk);
     }
     let report = match check.finish() {
         Ok(report) => report,
-        Err(why) => return refuse("the audit log", &why, args),
+        Err(why) => return report_invalid("the audit log", &why, args),
     };
     // What was withheld only the server can read.
-    for from in (1..=report.entries).step_by(ASKED_AT_ONCE as usize) {
-        let to = report.entries.min(from + ASKED_AT_ONCE - 1);
+    for from in (1..=report.entries).step_by(VERIFY_BATCH_ENTRIES as usize) {
+        let to = report.entries.min(from + VERIFY_BATCH_ENTRIES - 1);
         let path = format!("/v1/audit/verify?fromSeq={from}&toSeq={to}");
         let verdict = client.get(&path).await?;
         if verdict["chainValid"] != true {
             let at = &verdict["anomalies"][0]["atSeq"];
             let why = format!("the server finds it broken at entry {at}");
-            return refuse("the audit log", &why, args);
+            return report_invalid("the audit log", &why, args);
         }
     }
-    accept(&report, args)
+    report_valid(&report, args)
 }
 
 async fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
-    let mut check = Check::new(None);
+    let mut check = ExportChecker::new(None);
     let mut answer = client.download(EXPORT).await?;
     let mut out: Box<dyn Write> = match &args.out {
         Some(path) => Box::new(BufWriter::new(private::create(path).map_err(|error| {
@@ -136,18 +136,18 @@ async fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Lines out of bytes as they come, and what is wrong with the first bad one.
-struct Check {
-    transcript: Transcript,
+struct ExportChecker {
+    verifier: ExportVerifier,
     partial: Vec<u8>,
     wrong: Option<String>,
     lines: u64,
     progress: Progress,
 }
 
-impl Check {
+impl ExportChecker {
     fn new(key: Option<PublicKey>) -> Self {
         Self {
-            transcript: Transcript::new(key),
+            verifier: ExportVerifier::new(key),
             partial: Vec::new(),
             wrong: None,
             lines: 0,
@@ -173,7 +173,7 @@ impl Check {
         let line = std::mem::take(&mut self.partial);
         if self.wrong.is_none() {
             let read = match std::str::from_utf8(&line) {
-                Ok(text) => self.transcript.line(text),
+                Ok(text) => self.verifier.line(text),
                 Err(_) => Err("a line of it is not text".to_owned()),
             };
             self.wrong = read.err();
@@ -184,12 +184,12 @@ impl Check {
         }
     }
 
-    fn finish(mut self) -> Result<TranscriptReport, String> {
+    fn finish(mut self) -> Result<ExportVerification, String> {
         self.progress.clear();
         match self.wrong.take() {
             Some(why) => Err(why),
             None if !self.partial.is_empty() => Err("it was cut off".to_owned()),
-            None => self.transcript.finish(),
+            None => self.verifier.finish(),
         }
     }
 }
@@ -205,7 +205,7 @@ fn open(file: &Path) -> Result<Box<dyn Read>, Failure> {
     Ok(Box::new(BufReader::new(opened)))
 }
 
-fn accept(report: &TranscriptReport, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+fn report_valid(report: &ExportVerification, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     if args.connection.json {
         output::json(&json!({
             "valid": true,
@@ -222,8 +222,8 @@ fn accept(report: &TranscriptReport, args: &VerifyArgs) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary(report: &TranscriptReport) -> String {
-    let TranscriptReport {
+fn summary(report: &ExportVerification) -> String {
+    let ExportVerification {
         entries,
         withheld,
         checkpoints,
@@ -235,11 +235,11 @@ fn summary(report: &TranscriptReport) -> String {
     )
 }
 
-fn refuse(what: &str, why: &str, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+fn report_invalid(what: &str, why: &str, args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     if args.connection.json {
         output::json(&json!({"valid": false, "reason": why}))?;
     } else {
-        output::note(format!("error: {what} does not hold: {}", harmless(why)));
+        output::note(format!("error: {what} does not hold: {}", sanitize(why)));
     }
     Ok(ExitCode::FAILURE)
 }

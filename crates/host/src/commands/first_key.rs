@@ -1,7 +1,7 @@
 //! `tandem keys create --store`: a key made in the store itself. Keys made through a server belong
 //! to the tenant of the key that made them; the first of a tenant comes from whoever has the store.
 
-use super::operate::trouble;
+use super::operate::store_failure;
 use crate::cli::NewKeyArgs;
 use crate::config;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(super) async fn make(
 ) -> anyhow::Result<Value> {
     let path = config::sqlite_path(store)?;
     let opened = SqliteStore::open(&path, Options::default());
-    let opened = opened.map_err(|fault| trouble("make a key", &fault, "Check the path."))?;
+    let opened = opened.map_err(|fault| store_failure("make a key", &fault, "Check the path."))?;
     let keyring = Keyring::new(Arc::new(opened));
     let at = |time: jiff::Timestamp| Timestamp(time.as_millisecond());
     let new = NewKey {

@@ -4,7 +4,7 @@ use super::runs::{report, run_path};
 use super::table::table;
 use crate::cli::{DiffArgs, ForkArgs};
 use crate::client::Client;
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ pub(super) async fn diff(args: DiffArgs) -> anyhow::Result<ExitCode> {
     if args.connection.json {
         output::json(&found)?;
     } else {
-        output::line(told(&found))?;
+        output::line(describe_diff(&found))?;
     }
     let same = found["divergedAtSeq"].is_null();
     Ok(if same {
@@ -43,7 +43,7 @@ pub(super) async fn diff(args: DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// One line per event that differs, then the state.
-fn told(found: &Value) -> String {
+fn describe_diff(found: &Value) -> String {
     let events = found["eventDiffs"].as_array();
     let events = events.map(Vec::as_slice).unwrap_or_default();
     if events.is_empty() {
@@ -67,8 +67,8 @@ fn told(found: &Value) -> String {
     for (part, change) in found["stateDiff"].as_object().into_iter().flatten() {
         text.push_str(&format!(
             "\n{}: {}",
-            harmless(part),
-            harmless(&change.to_string())
+            sanitize(part),
+            sanitize(&change.to_string())
         ));
     }
     if found["truncated"] == true {
@@ -79,7 +79,7 @@ fn told(found: &Value) -> String {
 
 fn event(event: &Value) -> String {
     let part = |key: &str| event[key].as_str().unwrap_or_default();
-    harmless(format!("{} {}", part("type"), part("nodeId")).trim())
+    sanitize(format!("{} {}", part("type"), part("nodeId")).trim())
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_has_a_line_of_its_own() {
+    fn each_difference_has_its_own_line() {
         let found = json!({"divergedAtSeq": 3, "eventDiffs": [
             {"seq": 3, "op": "changed", "aEvent": {"type": "node.completed", "nodeId": "why"},
                 "bEvent": {"type": "node.failed", "nodeId": "why"}},
@@ -98,8 +98,8 @@ mod tests {
  3    ~  node.completed why  node.failed why
  4    +                      run.failed
 status: {\"a\":\"completed\",\"b\":\"failed\"}";
-        assert_eq!(told(&found), expected);
+        assert_eq!(describe_diff(&found), expected);
         let same = json!({"divergedAtSeq": null, "eventDiffs": [], "stateDiff": {}});
-        assert_eq!(told(&same), "the runs do not differ");
+        assert_eq!(describe_diff(&same), "the runs do not differ");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::table::table;
 use crate::cli::GroupsCommand;
-use crate::client::{Client, segment};
-use crate::output::{self, harmless};
+use crate::client::{Client, encode_segment};
+use crate::output::{self, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(crate) async fn groups(command: GroupsCommand) -> anyhow::Result<ExitCode> {
             (answer, args.connection.json, text)
         }
         GroupsCommand::Set(args) => {
-            let path = format!("{GROUPS}/{}", segment(&args.name));
+            let path = format!("{GROUPS}/{}", encode_segment(&args.name));
             let body = json!({"members": args.members});
             let client = Client::connect(&args.connection)?;
             let answer = client.put(&path, &body).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn groups(command: GroupsCommand) -> anyhow::Result<ExitCode> {
             (answer, args.connection.json, text)
         }
         GroupsCommand::Delete(args) => {
-            let path = format!("{GROUPS}/{}", segment(&args.name));
+            let path = format!("{GROUPS}/{}", encode_segment(&args.name));
             let answer = Client::connect(&args.connection)?.delete(&path).await?;
             let text = format!("{} deleted", args.name);
             (answer, args.connection.json, text)
@@ -45,7 +45,7 @@ fn listing(answer: &Value) -> String {
         let members = group["members"].as_array().into_iter().flatten();
         let members: Vec<&str> = members.filter_map(Value::as_str).collect();
         let name = group["name"].as_str().unwrap_or_default();
-        table.add_row([harmless(name), harmless(&members.join(" "))]);
+        table.add_row([sanitize(name), sanitize(&members.join(" "))]);
     }
     table.trim_fmt()
 }

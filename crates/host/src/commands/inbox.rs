@@ -3,13 +3,13 @@
 //! A decision covers what was read: the digest goes along, given or fetched, and a question that
 //! changed in between is refused by the server.
 
-use super::given;
-use super::table::{table, unlabelled};
-use super::timeline::seconds;
+use super::argument_value;
+use super::table::{table, table_without_header};
+use super::timeline::format_duration;
 use crate::cli::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
 use crate::failure::Failure;
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ pub(crate) async fn inbox(command: InboxCommand) -> anyhow::Result<ExitCode> {
             if args.connection.json {
                 output::json(&question)?;
             } else {
-                output::line(sheet(&question))?;
+                output::line(details(&question))?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -39,7 +39,7 @@ pub(crate) async fn inbox(command: InboxCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn path(id: &str) -> String {
-    format!("{QUESTIONS}/{}", segment(id))
+    format!("{QUESTIONS}/{}", encode_segment(id))
 }
 
 async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
@@ -48,12 +48,12 @@ async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
     let mut cursor = None;
     // Pages until there is enough or no more.
     while questions.len() < args.limit {
-        let wanted = (args.limit - questions.len()).min(MAX_PAGE);
+        let page_limit = (args.limit - questions.len()).min(MAX_PAGE);
         let parameters = [
             ("status", Some("open".to_owned())),
             ("kind", args.kind.clone()),
             ("runId", args.run.clone()),
-            ("limit", Some(wanted.to_string())),
+            ("limit", Some(page_limit.to_string())),
             ("cursor", cursor),
         ];
         let page = client.query(QUESTIONS, &parameters).await?;
@@ -76,12 +76,12 @@ async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
 fn listing(questions: &[Value], now: jiff::Timestamp) -> String {
     let mut table = table(["ID", "KIND", "TITLE", "WORKFLOW", "ASKED", "LEFT"]);
     for question in questions {
-        let part = |key: &str| harmless(question[key].as_str().unwrap_or_default());
+        let part = |key: &str| sanitize(question[key].as_str().unwrap_or_default());
         let time = |key: &str| question[key].as_str()?.parse::<jiff::Timestamp>().ok();
         let since = |at: jiff::Timestamp| now.as_millisecond() - at.as_millisecond();
-        let asked = time("createdAt").map(|at| format!("{} ago", seconds(since(at))));
+        let age = time("createdAt").map(|at| format!("{} ago", format_duration(since(at))));
         let left = time("deadline").map(|at| match -since(at) {
-            ms if ms > 0 => seconds(ms),
+            ms if ms > 0 => format_duration(ms),
             _ => "overdue".to_owned(),
         });
         table.add_row([
@@ -89,7 +89,7 @@ fn listing(questions: &[Value], now: jiff::Timestamp) -> String {
             part("kind"),
             part("title"),
             part("workflowId"),
-            asked.unwrap_or_default(),
+            age.unwrap_or_default(),
             left.unwrap_or_default(),
         ]);
     }
@@ -97,10 +97,10 @@ fn listing(questions: &[Value], now: jiff::Timestamp) -> String {
 }
 
 /// A question on one screen.
-fn sheet(question: &Value) -> String {
-    let text = |key: &str| harmless(question[key].as_str().unwrap_or_default());
+fn details(question: &Value) -> String {
+    let text = |key: &str| sanitize(question[key].as_str().unwrap_or_default());
     let data = &question["data"];
-    let mut head = unlabelled();
+    let mut head = table_without_header();
     for (label, key) in [
         ("question", "interruptId"),
         ("kind", "kind"),
@@ -124,18 +124,18 @@ fn sheet(question: &Value) -> String {
         ("actions", &question["actions"]),
         ("groups", &question["groups"]),
     ] {
-        let words: Vec<&str> = list
+        let names: Vec<&str> = list
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        if !words.is_empty() {
-            head.add_row([label.to_owned(), harmless(&words.join(", "))]);
+        if !names.is_empty() {
+            head.add_row([label.to_owned(), sanitize(&names.join(", "))]);
         }
     }
     for vote in question["votes"].as_array().into_iter().flatten() {
-        let part = |key: &str| harmless(vote[key].as_str().unwrap_or_default());
+        let part = |key: &str| sanitize(vote[key].as_str().unwrap_or_default());
         head.add_row([
             "voice".to_owned(),
             format!("{} {}", part("voter"), part("action")),
@@ -148,13 +148,13 @@ fn sheet(question: &Value) -> String {
 fn subject(question: &Value, data: &Value) -> String {
     let pretty = |value: &Value| {
         let text = serde_json::to_string_pretty(value).unwrap_or_default();
-        text.lines().map(harmless).collect::<Vec<_>>().join("\n")
+        text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
     };
-    let id = harmless(question["interruptId"].as_str().unwrap_or_default());
+    let id = sanitize(question["interruptId"].as_str().unwrap_or_default());
     let closed = question["status"] == "closed";
     match question["kind"].as_str() {
         Some("approval") => {
-            let about = harmless(data["description"].as_str().unwrap_or_default());
+            let about = sanitize(data["description"].as_str().unwrap_or_default());
             let shown = match &data["artifactData"] {
                 Value::Null => String::new(),
                 artifact => pretty(artifact),
@@ -163,14 +163,15 @@ fn subject(question: &Value, data: &Value) -> String {
             joined([about, shown, if closed { String::new() } else { how }])
         }
         Some("clarification") => {
-            let asked: Vec<&Value> = data["questions"].as_array().into_iter().flatten().collect();
-            let lines = asked.iter().map(|q| {
-                let part = |key: &str| harmless(q[key].as_str().unwrap_or_default());
+            let questions: Vec<&Value> =
+                data["questions"].as_array().into_iter().flatten().collect();
+            let lines = questions.iter().map(|q| {
+                let part = |key: &str| sanitize(q[key].as_str().unwrap_or_default());
                 let kind = q["schema"]["type"].as_str().unwrap_or("string");
-                format!("{} ({}): {}", part("id"), harmless(kind), part("question"))
+                format!("{} ({}): {}", part("id"), sanitize(kind), part("question"))
             });
-            let sets = asked.iter().map(|q| {
-                let id = harmless(q["id"].as_str().unwrap_or_default());
+            let sets = questions.iter().map(|q| {
+                let id = sanitize(q["id"].as_str().unwrap_or_default());
                 format!(" --set {id}=…")
             });
             let how = format!("tandem inbox answer {id}{}", sets.collect::<String>());
@@ -205,7 +206,7 @@ async fn decide(args: DecideArgs, action: &str) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
     let question = client.get(&path(&args.id)).await?;
     if question["kind"] != "approval" {
-        let kind = harmless(question["kind"].as_str().unwrap_or_default());
+        let kind = sanitize(question["kind"].as_str().unwrap_or_default());
         let next = format!(
             "Use `tandem inbox answer {}`; `inbox show` says how.",
             args.id
@@ -225,24 +226,24 @@ async fn answer(args: AnswerArgs) -> anyhow::Result<ExitCode> {
     let question = client.get(&path(&args.id)).await?;
     let value = match &args.value {
         Some(value) => {
-            let text = given::text(value, "answer", "--value")?;
+            let text = argument_value::read(value, "answer", "--value")?;
             serde_json::from_str(&text).map_err(|error| {
                 let next = "Pass something like --value '{\"colour\": \"blue\"}'.";
                 Failure::new(format!("the answer is not JSON: {error}"), next)
             })?
         }
-        None => assembled(&question, &args.sets),
+        None => build_answer(&question, &args.sets),
     };
     let digest = args.digest.as_deref();
     send(&client, &question, value, digest, args.connection.json).await
 }
 
 /// One answer put together from `--set`: by question for a clarification, by key otherwise.
-fn assembled(question: &Value, sets: &[(String, String)]) -> Value {
-    let asked = question["data"]["questions"].as_array();
+fn build_answer(question: &Value, sets: &[(String, String)]) -> Value {
+    let questions = question["data"]["questions"].as_array();
     let clarifies = question["kind"] == "clarification";
     let schema = |name: &str| match clarifies {
-        true => asked
+        true => questions
             .into_iter()
             .flatten()
             .find(|q| q["id"] == name)
@@ -275,23 +276,23 @@ async fn send(
     let id = question["interruptId"].as_str().unwrap_or_default();
     let shown = digest.or(question["digest"].as_str());
     let body = json!({"resumeValue": value, "digest": shown});
-    let said = client.post(&format!("{}:resolve", path(id)), &body).await?;
+    let response = client.post(&format!("{}:resolve", path(id)), &body).await?;
     if as_json {
-        output::json(&said)?;
+        output::json(&response)?;
     } else {
-        output::line(report(question, &said))?;
+        output::line(report(question, &response))?;
     }
-    let open = said["interrupt"]["outcome"].is_null();
+    let open = response["interrupt"]["outcome"].is_null();
     Ok(ExitCode::from(if open { STILL_OPEN } else { 0 }))
 }
 
 /// One line saying what became of it.
-fn report(question: &Value, said: &Value) -> String {
-    let text = |value: &Value| harmless(value.as_str().unwrap_or("?"));
-    let outcome = match said["interrupt"]["outcome"].as_str() {
-        Some(outcome) => harmless(outcome),
+fn report(question: &Value, response: &Value) -> String {
+    let text = |value: &Value| sanitize(value.as_str().unwrap_or("?"));
+    let outcome = match response["interrupt"]["outcome"].as_str() {
+        Some(outcome) => sanitize(outcome),
         None => {
-            let votes = said["interrupt"]["votes"].as_array();
+            let votes = response["interrupt"]["votes"].as_array();
             let given = votes.into_iter().flatten();
             let given = given.filter(|vote| vote["action"] != "reject").count();
             let needed = question["data"]["requiredApprovals"].as_u64().unwrap_or(1);
@@ -301,8 +302,8 @@ fn report(question: &Value, said: &Value) -> String {
     format!(
         "{} {outcome}; {} is {}",
         text(&question["interruptId"]),
-        text(&said["runId"]),
-        text(&said["status"])
+        text(&response["runId"]),
+        text(&response["status"])
     )
 }
 
@@ -327,52 +328,52 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_says_what_is_asked_and_how_to_answer() {
+    fn details_show_the_question_and_how_to_answer() {
         let approval = json!({"interruptId": "q1", "kind": "approval", "title": "May I?",
             "status": "open", "digest": "abc", "actions": ["accept", "reject"],
             "data": {"artifactData": {"amount": 5}},
             "votes": [{"voter": "ana", "action": "accept"}]});
-        let text = sheet(&approval);
+        let text = details(&approval);
         for part in ["abc", "accept, reject", "ana accept", "\"amount\": 5"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.ends_with("tandem inbox approve q1\ntandem inbox reject q1"));
         let questions = json!({"interruptId": "q2", "kind": "clarification", "status": "open",
             "data": {"questions": [{"id": "n", "question": "How many?", "schema": {"type": "integer"}}]}});
-        let text = sheet(&questions);
+        let text = details(&questions);
         assert!(text.contains("n (integer): How many?"), "{text}");
         assert!(text.ends_with("tandem inbox answer q2 --set n=…"), "{text}");
     }
 
     #[test]
-    fn sets_become_answers_of_the_wanted_type() {
+    fn set_options_become_answers_of_the_schema_type() {
         let question = json!({"kind": "clarification", "data": {"questions": [
             {"id": "colour"}, {"id": "count", "schema": {"type": "integer"}},
             {"id": "code", "schema": {"type": "string"}}]}});
         let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let sets = [set("colour", "1"), set("count", "3"), set("code", "007")];
         assert_eq!(
-            assembled(&question, &sets),
+            build_answer(&question, &sets),
             json!({"answers": {"colour": "1", "count": 3, "code": "007"}})
         );
         let custom =
             json!({"kind": "custom", "resumeSchema": {"properties": {"ok": {"type": "boolean"}}}});
         assert_eq!(
-            assembled(&custom, &[set("ok", "true"), set("note", "hi")]),
+            build_answer(&custom, &[set("ok", "true"), set("note", "hi")]),
             json!({"ok": true, "note": "hi"})
         );
     }
 
     #[test]
-    fn the_report_tells_a_decision_from_a_voice() {
+    fn report_distinguishes_a_decision_from_a_vote() {
         let question = json!({"interruptId": "q1", "data": {"requiredApprovals": 3}});
         let done =
             json!({"runId": "r", "status": "completed", "interrupt": {"outcome": "accepted"}});
         assert_eq!(report(&question, &done), "q1 accepted; r is completed");
-        let voice = json!({"runId": "r", "status": "waiting-approval",
+        let vote = json!({"runId": "r", "status": "waiting-approval",
             "interrupt": {"votes": [{"action": "accept"}, {"action": "reject"}]}});
         assert_eq!(
-            report(&question, &voice),
+            report(&question, &vote),
             "q1 taken, still open (1 of 3 approvals); r is waiting-approval"
         );
     }

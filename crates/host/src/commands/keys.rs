@@ -3,8 +3,8 @@
 use super::first_key;
 use super::table::table;
 use crate::cli::{KeysCommand, NewKeyArgs};
-use crate::client::{Client, segment};
-use crate::output::{self, harmless};
+use crate::client::{Client, encode_segment};
+use crate::output::{self, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use tandem_access::Scope;
@@ -18,7 +18,7 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
                 Some(store) => first_key::make(&args, store, &scopes(&args)).await?,
                 None => {
                     let client = Client::connect(&args.connection)?;
-                    client.post(KEYS, &wish(&args)).await?
+                    client.post(KEYS, &create_body(&args)).await?
                 }
             };
             show_secret(&made, args.connection.json)?;
@@ -34,7 +34,7 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
         }
         KeysCommand::Revoke(args) => {
             let client = Client::connect(&args.connection)?;
-            let path = format!("{KEYS}/{}", segment(&args.key_id));
+            let path = format!("{KEYS}/{}", encode_segment(&args.key_id));
             let answer = client.delete(&path).await?;
             if args.connection.json {
                 output::json(&answer)?;
@@ -44,7 +44,7 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
         }
         KeysCommand::Rotate { key, expires_at } => {
             let client = Client::connect(&key.connection)?;
-            let path = format!("{KEYS}/{}:rotate", segment(&key.key_id));
+            let path = format!("{KEYS}/{}:rotate", encode_segment(&key.key_id));
             let mut body = json!({});
             if let Some(at) = expires_at {
                 body["expiresAt"] = json!(at.to_string());
@@ -71,7 +71,7 @@ fn scopes(args: &NewKeyArgs) -> Vec<String> {
     }
 }
 
-fn wish(args: &NewKeyArgs) -> Value {
+fn create_body(args: &NewKeyArgs) -> Value {
     let mut body = json!({"name": args.name, "scopes": scopes(args)});
     if let Some(tenant) = &args.tenant {
         body["tenant"] = json!(tenant);
@@ -100,7 +100,7 @@ fn show_secret(made: &Value, as_json: bool) -> anyhow::Result<()> {
         output::json(made)?;
         return Ok(());
     }
-    let part = |key: &str| harmless(made[key].as_str().unwrap_or_default());
+    let part = |key: &str| sanitize(made[key].as_str().unwrap_or_default());
     output::note(format!(
         "{} made; its secret is shown only now:",
         part("keyId")
@@ -112,7 +112,7 @@ fn show_secret(made: &Value, as_json: bool) -> anyhow::Result<()> {
 fn listing(answer: &Value) -> String {
     let mut table = table(["KEY", "NAME", "PRINCIPAL", "STATE", "SCOPES"]);
     for key in answer["keys"].as_array().into_iter().flatten() {
-        let part = |name: &str| harmless(key[name].as_str().unwrap_or_default());
+        let part = |name: &str| sanitize(key[name].as_str().unwrap_or_default());
         let state = match (key["revokedAt"].as_str(), key["expiresAt"].as_str()) {
             (Some(at), _) => format!("revoked {at}"),
             (None, Some(at)) => format!("until {at}"),
@@ -129,8 +129,8 @@ fn listing(answer: &Value) -> String {
             part("keyId"),
             part("name"),
             part("principal"),
-            harmless(&state),
-            harmless(&scopes),
+            sanitize(&state),
+            sanitize(&scopes),
         ]);
     }
     table.trim_fmt()

@@ -1,11 +1,11 @@
 //! Commands that are not a server.
 
 mod ancestry;
+mod argument_value;
 pub(crate) mod audit;
 pub(crate) mod check;
 mod first_key;
 mod forks;
-mod given;
 pub(crate) mod groups;
 pub(crate) mod inbox;
 pub(crate) mod keys;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tandem_record::{RunId, TenantId};
 use tandem_runtime::Fault;
-use tandem_store_sqlite::{Counts, Kept, Part, Selection};
+use tandem_store_sqlite::{ExportSelection, OriginSource, PartialFile, TransferCounts};
 
 pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     let from = store_of(&args.store)?;
@@ -21,7 +21,7 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     });
     progress.clear();
     let next = "Choose another file, or replace it with --force.";
-    let bytes = copied.map_err(|fault| trouble("back up the store", &fault, next))?;
+    let bytes = copied.map_err(|fault| store_failure("back up the store", &fault, next))?;
     let file = args.file.display();
     output::line(format!("{file} holds the store: {}, checked", size(bytes)))?;
     Ok(ExitCode::SUCCESS)
@@ -35,7 +35,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     });
     progress.clear();
     let next = "Move it away first, or choose another store.";
-    let bytes = copied.map_err(|fault| trouble("restore the backup", &fault, next))?;
+    let bytes = copied.map_err(|fault| store_failure("restore the backup", &fault, next))?;
     let to = to.display();
     output::line(format!("{to} is restored: {}, checked", size(bytes)))?;
     output::note(format!(
@@ -46,34 +46,35 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
 
 pub(crate) fn export(args: &ExportRunsArgs) -> anyhow::Result<ExitCode> {
     let from = store_of(&args.store)?;
-    let selection = Selection {
+    let selection = ExportSelection {
         runs: args.runs.iter().map(RunId::new).collect(),
         tenant: args.tenant.as_ref().map(TenantId::new),
     };
-    let origin = |kept: Kept<'_>| match kept {
-        Kept::FirstEvent(body) => tandem_runtime::origin_in_event(body),
-        Kept::Tombstone(left) => tandem_runtime::origin_in_tombstone(left),
+    let origin = |source: OriginSource<'_>| match source {
+        OriginSource::FirstEvent(body) => tandem_runtime::origin_in_event(body),
+        OriginSource::Tombstone(left) => tandem_runtime::origin_in_tombstone(left),
     };
     let progress = Progress::new();
-    let mut watch = |done, all| progress.show(&format!("{done} of {all} runs written"));
+    let mut on_progress = |done, all| progress.show(&format!("{done} of {all} runs written"));
     let written = match &args.out {
         None => {
             let mut out = output::bytes();
-            tandem_store_sqlite::export(&from, &selection, &origin, &mut *out, &mut watch)
+            tandem_store_sqlite::export(&from, &selection, &origin, &mut *out, &mut on_progress)
         }
         Some(path) => {
-            let part = Part::begin(path).map_err(|fault| trouble("export", &fault, ""))?;
+            let part =
+                PartialFile::begin(path).map_err(|fault| store_failure("export", &fault, ""))?;
             let mut out = BufWriter::new(File::create(part.path())?);
             let written =
-                tandem_store_sqlite::export(&from, &selection, &origin, &mut out, &mut watch);
+                tandem_store_sqlite::export(&from, &selection, &origin, &mut out, &mut on_progress);
             drop(out);
             written.and_then(|counts| part.finish(path).map(|_| counts))
         }
     };
     progress.clear();
     let next = "`tandem runs list` shows runs by their id.";
-    let counts = written.map_err(|fault| trouble("export", &fault, next))?;
-    output::note(format!("{} exported", told(&counts)));
+    let counts = written.map_err(|fault| store_failure("export", &fault, next))?;
+    output::note(format!("{} exported", summary(&counts)));
     if selection.is_whole() {
         output::note("the export holds secrets of this host: keep it as safe as the store");
     }
@@ -88,8 +89,12 @@ pub(crate) fn import(args: &ImportRunsArgs) -> anyhow::Result<ExitCode> {
     });
     progress.clear();
     let next = "Nothing was imported.";
-    let counts = read.map_err(|fault| trouble("import", &fault, next))?;
-    output::line(format!("{} imported into {}", told(&counts), to.display()))?;
+    let counts = read.map_err(|fault| store_failure("import", &fault, next))?;
+    output::line(format!(
+        "{} imported into {}",
+        summary(&counts),
+        to.display()
+    ))?;
     output::note("`tandem audit verify` checks the audit log once a server runs on it");
     Ok(ExitCode::SUCCESS)
 }
@@ -103,14 +108,14 @@ pub(super) fn store_of(args: &StoreArgs) -> Result<PathBuf, Failure> {
     )
 }
 
-fn told(counts: &Counts) -> String {
-    let Counts { runs, events, rows } = counts;
+fn summary(counts: &TransferCounts) -> String {
+    let TransferCounts { runs, events, rows } = counts;
     format!("{runs} runs with {events} events ({rows} rows)")
 }
 
-pub(super) fn trouble(what: &str, fault: &Fault, if_in_the_way: &str) -> Failure {
+pub(super) fn store_failure(what: &str, fault: &Fault, hint: &str) -> Failure {
     let next = match fault.code {
-        "target_exists" | "not_found" | "store_not_empty" => if_in_the_way,
+        "target_exists" | "not_found" | "store_not_empty" => hint,
         "locked" => "A server uses it.",
         "older_schema" | "hard_linked" | "data_missing" => "Nothing was changed.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",

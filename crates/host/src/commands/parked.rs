@@ -2,8 +2,8 @@
 
 use super::table::table;
 use crate::cli::ParkedCommand;
-use crate::client::{Client, segment};
-use crate::output::{self, harmless};
+use crate::client::{Client, encode_segment};
+use crate::output::{self, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(crate) async fn parked(command: ParkedCommand) -> anyhow::Result<ExitCode> {
             (answer, args.connection.json, text)
         }
         ParkedCommand::Retry(args) => {
-            let path = format!("{PARKED}/{}/retry", segment(&args.subject));
+            let path = format!("{PARKED}/{}/retry", encode_segment(&args.subject));
             let client = Client::connect(&args.connection)?;
             let answer = client.post(&path, &json!({})).await?;
             let text = format!("{} tried again", answer["retried"]);
@@ -35,7 +35,7 @@ pub(crate) async fn parked(command: ParkedCommand) -> anyhow::Result<ExitCode> {
 fn listing(answer: &Value) -> String {
     let mut table = table(["SUBJECT", "KIND", "FAILURES", "FAILED AT", "ERROR"]);
     for work in answer["parked"].as_array().into_iter().flatten() {
-        let text = |key: &str| harmless(work[key].as_str().unwrap_or_default());
+        let text = |key: &str| sanitize(work[key].as_str().unwrap_or_default());
         table.add_row([
             text("subject"),
             text("kind"),

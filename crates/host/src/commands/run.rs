@@ -1,11 +1,11 @@
 //! `tandem run`: start a run and stay with it. The exit code tells a script how it went.
 
-use super::given;
-use super::timeline::{Timeline, fault, seconds};
+use super::argument_value;
+use super::timeline::{Timeline, format_duration, format_error};
 use crate::cli::RunArgs;
-use crate::client::{Client, Follower, segment};
+use crate::client::{Client, Follower, encode_segment};
 use crate::failure::Failure;
-use crate::output::{self, Colour, Style, harmless};
+use crate::output::{self, Colour, Style, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +17,7 @@ enum Outcome {
     Failed,
     Cancelled,
     Waiting,
-    UnderWay,
+    InProgress,
 }
 
 impl Outcome {
@@ -27,7 +27,7 @@ impl Outcome {
             Some("failed") => Self::Failed,
             Some("cancelled") => Self::Cancelled,
             Some(status) if status.starts_with("waiting-") => Self::Waiting,
-            _ => Self::UnderWay,
+            _ => Self::InProgress,
         }
     }
 
@@ -36,7 +36,7 @@ impl Outcome {
             Self::Completed => 0,
             Self::Failed => 1,
             Self::Cancelled => 2,
-            Self::Waiting | Self::UnderWay => 3,
+            Self::Waiting | Self::InProgress => 3,
         }
     }
 }
@@ -48,9 +48,9 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         body["tags"] = json!(args.tags);
     }
     let key = args.idempotency_key.as_deref();
-    let created = client.post_once("/v1/runs", &body, key).await?;
+    let created = client.post_idempotent("/v1/runs", &body, key).await?;
     let run = created["runId"].as_str().unwrap_or_default().to_owned();
-    let path = format!("/v1/runs/{}", segment(&run));
+    let path = format!("/v1/runs/{}", encode_segment(&run));
 
     let json = args.connection.json;
     if !json {
@@ -94,7 +94,7 @@ async fn wait(client: &Client, path: &str) -> anyhow::Result<()> {
     let mut pause = Duration::from_millis(50);
     loop {
         match Outcome::of(&client.get(path).await?) {
-            Outcome::UnderWay => tokio::time::sleep(pause).await,
+            Outcome::InProgress => tokio::time::sleep(pause).await,
             _ => return Ok(()),
         }
         pause = (pause * 3 / 2).min(Duration::from_secs(1));
@@ -105,7 +105,7 @@ fn inputs(given: Option<&str>) -> anyhow::Result<Value> {
     let Some(given) = given else {
         return Ok(json!({}));
     };
-    let text = given::text(given, "inputs", "--input")?;
+    let text = argument_value::read(given, "inputs", "--input")?;
     let wrong = |why: String| {
         let next = "Pass something like --input '{\"name\": \"Ada\"}'.";
         Failure::new(format!("the inputs are not a JSON object: {why}"), next)
@@ -125,11 +125,11 @@ async fn primary_output(client: &Client, snapshot: &Value) -> Option<Value> {
     // Everything here is decoration: a key that may not read the workflow sees all outputs.
     let workflow = format!(
         "/v1/workflows/{}",
-        segment(snapshot["workflowId"].as_str()?)
+        encode_segment(snapshot["workflowId"].as_str()?)
     );
     let document = client.get(&workflow).await.ok()?;
     let node = primary_node(&document)?;
-    let run = segment(snapshot["runId"].as_str()?);
+    let run = encode_segment(snapshot["runId"].as_str()?);
     let log = client.get(&format!("/v1/runs/{run}/events")).await.ok()?;
     let events = log["events"].as_array()?.iter().rev();
     let mut ends = events.filter(|e| e["type"] == "node.completed" && e["nodeId"] == node);
@@ -158,7 +158,9 @@ fn final_line(snapshot: &Value, style: Style) -> String {
     let took = || {
         let time = |key: &str| snapshot[key].as_str()?.parse::<jiff::Timestamp>().ok();
         let (began, ended) = (time("startedAt")?, time("endedAt")?);
-        Some(seconds(ended.as_millisecond() - began.as_millisecond()))
+        Some(format_duration(
+            ended.as_millisecond() - began.as_millisecond(),
+        ))
     };
     let took = took().map_or(String::new(), |took| format!(" in {took}"));
     match Outcome::of(snapshot) {
@@ -166,18 +168,21 @@ fn final_line(snapshot: &Value, style: Style) -> String {
             let status = style.paint(Colour::Green, "completed");
             format!(
                 "{status}{took} {}",
-                harmless(&snapshot["outputs"].to_string())
+                sanitize(&snapshot["outputs"].to_string())
             )
         }
         Outcome::Failed => {
             let status = style.paint(Colour::Red, "failed");
-            format!("{status}{took}: {}", harmless(&fault(&snapshot["error"])))
+            format!(
+                "{status}{took}: {}",
+                sanitize(&format_error(&snapshot["error"]))
+            )
         }
         Outcome::Cancelled => format!("{}{took}", style.paint(Colour::Yellow, "cancelled")),
-        Outcome::Waiting | Outcome::UnderWay => {
+        Outcome::Waiting | Outcome::InProgress => {
             let status = style.paint(Colour::Yellow, status);
             match snapshot["currentNodeId"].as_str() {
-                Some(node) => format!("{status} at {}", harmless(node)),
+                Some(node) => format!("{status} at {}", sanitize(node)),
                 None => status,
             }
         }
@@ -208,7 +213,7 @@ mod tests {
         for status in ["pending", "running", "paused", "cancelling", "some-day"] {
             assert_eq!(
                 Outcome::of(&json!({"status": status})),
-                Outcome::UnderWay,
+                Outcome::InProgress,
                 "{status}"
             );
         }
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_line_says_how_it_ended() {
+    fn final_line_shows_the_outcome() {
         let line = |snapshot: Value| final_line(&snapshot, Style::PLAIN);
         let times = json!({"status": "completed", "outputs": {"a": 1},
             "startedAt": "2026-01-01T00:00:00.000Z", "endedAt": "2026-01-01T00:00:01.500Z"});
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_primary_node_is_the_result_and_two_are_none() {
+    fn result_is_the_output_of_a_single_primary_node() {
         let node = |id: &str, role: &str| json!({"id": id, "outputRole": role});
         let one = json!({"nodes": [node("a", "secondary"), node("b", "primary")]});
         assert_eq!(primary_node(&one), Some("b"));

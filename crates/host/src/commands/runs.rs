@@ -1,11 +1,11 @@
 //! `tandem runs`: looking at runs and steering them.
 
-use super::table::{table, unlabelled};
-use super::timeline::{Timeline, fault, seconds};
+use super::table::{table, table_without_header};
+use super::timeline::{Timeline, format_duration, format_error};
 use super::{ancestry, forks};
 use crate::cli::{EventsArgs, ListArgs, RunsCommand, StreamMode};
-use crate::client::{Client, Follower, Frame, segment};
-use crate::output::{self, Style, harmless};
+use crate::client::{Client, Follower, Frame, encode_segment};
+use crate::output::{self, Style, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub(crate) async fn runs(command: RunsCommand) -> anyhow::Result<ExitCode> {
             if args.connection.json {
                 output::json(&snapshot)?;
             } else {
-                output::line(sheet(&snapshot))?;
+                output::line(details(&snapshot))?;
             }
         }
         RunsCommand::Events(args) => events(args).await?,
@@ -56,7 +56,7 @@ pub(crate) async fn runs(command: RunsCommand) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn run_path(run: &str) -> String {
-    format!("/v1/runs/{}", segment(run))
+    format!("/v1/runs/{}", encode_segment(run))
 }
 
 fn reason(reason: Option<String>) -> Value {
@@ -70,7 +70,7 @@ pub(super) fn report(answer: &Value, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         output::json(answer)?;
     } else {
-        let part = |key: &str| harmless(answer[key].as_str().unwrap_or("?"));
+        let part = |key: &str| sanitize(answer[key].as_str().unwrap_or("?"));
         output::line(format!("{} {}", part("runId"), part("status")))?;
     }
     Ok(())
@@ -82,14 +82,14 @@ async fn list(args: ListArgs) -> anyhow::Result<()> {
     let mut cursor = None;
     // Pages until there is enough or no more.
     while runs.len() < args.limit {
-        let wanted = (args.limit - runs.len()).min(MAX_PAGE);
+        let page_limit = (args.limit - runs.len()).min(MAX_PAGE);
         let page = client
             .query(
                 "/v1/runs",
                 &[
                     ("status", args.status.map(|s| s.as_str().to_owned())),
                     ("workflowId", args.workflow.clone()),
-                    ("limit", Some(wanted.to_string())),
+                    ("limit", Some(page_limit.to_string())),
                     ("cursor", cursor),
                 ],
             )
@@ -114,11 +114,11 @@ async fn list(args: ListArgs) -> anyhow::Result<()> {
 fn listing(runs: &[Value], now: jiff::Timestamp) -> String {
     let mut table = table(["RUN", "WORKFLOW", "STATUS", "STARTED", "TOOK"]);
     for run in runs {
-        let part = |key: &str| harmless(run[key].as_str().unwrap_or_default());
+        let part = |key: &str| sanitize(run[key].as_str().unwrap_or_default());
         let time = |key: &str| run[key].as_str()?.parse::<jiff::Timestamp>().ok();
         let began = time("createdAt");
         let since = |from: jiff::Timestamp, to: jiff::Timestamp| {
-            seconds(to.as_millisecond() - from.as_millisecond())
+            format_duration(to.as_millisecond() - from.as_millisecond())
         };
         let ago = began.map(|at| format!("{} ago", since(at, now)));
         let took = began.zip(time("endedAt")).map(|(from, to)| since(from, to));
@@ -134,9 +134,9 @@ fn listing(runs: &[Value], now: jiff::Timestamp) -> String {
 }
 
 /// A run on one screen.
-fn sheet(run: &Value) -> String {
-    let text = |key: &str| harmless(run[key].as_str().unwrap_or_default());
-    let mut head = unlabelled();
+fn details(run: &Value) -> String {
+    let text = |key: &str| sanitize(run[key].as_str().unwrap_or_default());
+    let mut head = table_without_header();
     for (label, key) in [
         ("run", "runId"),
         ("workflow", "workflowId"),
@@ -151,11 +151,11 @@ fn sheet(run: &Value) -> String {
         }
     }
     if run["error"].is_object() {
-        head.add_row(["error".to_owned(), harmless(&fault(&run["error"]))]);
+        head.add_row(["error".to_owned(), sanitize(&format_error(&run["error"]))]);
     }
     for (label, key) in [("inputs", "inputs"), ("outputs", "outputs")] {
         if run[key].as_object().is_some_and(|o| !o.is_empty()) {
-            head.add_row([label.to_owned(), harmless(&run[key].to_string())]);
+            head.add_row([label.to_owned(), sanitize(&run[key].to_string())]);
         }
     }
     let mut nodes = table(["NODE", "STATUS", "ATTEMPT", "ERROR"]);
@@ -166,11 +166,11 @@ fn sheet(run: &Value) -> String {
             .as_u64()
             .filter(|_| !state["startedAt"].is_null());
         nodes.add_row([
-            harmless(node),
-            harmless(state["status"].as_str().unwrap_or_default()),
+            sanitize(node),
+            sanitize(state["status"].as_str().unwrap_or_default()),
             attempt.map_or(String::new(), |n| (n + 1).to_string()),
             if error.is_object() {
-                harmless(&fault(error))
+                sanitize(&format_error(error))
             } else {
                 String::new()
             },
@@ -208,11 +208,11 @@ async fn events(args: EventsArgs) -> anyhow::Result<()> {
 fn one_line(mode: StreamMode, shown: &Value, timeline: &mut Timeline) -> String {
     match mode {
         StreamMode::Values => {
-            let part = |key: &str| harmless(shown[key].as_str().unwrap_or_default());
-            let variables = harmless(&shown["variables"].to_string());
+            let part = |key: &str| sanitize(shown[key].as_str().unwrap_or_default());
+            let variables = sanitize(&shown["variables"].to_string());
             format!("{} {variables}", part("status"))
         }
-        StreamMode::Messages => harmless(shown["chunk"].as_str().unwrap_or_default()),
+        StreamMode::Messages => sanitize(shown["chunk"].as_str().unwrap_or_default()),
         StreamMode::Updates | StreamMode::Debug => timeline.line(shown),
     }
 }
@@ -238,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_shows_what_there_is() {
+    fn details_show_present_fields_only() {
         let run = json!({"runId": "run-1", "workflowId": "w", "status": "failed", "inputs": {},
             "error": {"code": "boom", "message": "It broke."},
             "nodeStates": {"a": {"status": "failed", "attempt": 1, "startedAt": "2026-01-01T00:00:00Z",
                 "error": {"code": "boom", "message": "It broke."}}}});
-        let text = sheet(&run);
+        let text = details(&run);
         assert!(text.contains("error     [boom] It broke."), "{text}");
         assert!(
             text.contains(" a     failed  2        [boom] It broke."),

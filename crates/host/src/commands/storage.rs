@@ -1,15 +1,15 @@
-//! `tandem storage`: what takes room, why, and what would make it less.
+//! `tandem storage`: what takes usage, why, and what would make it less.
 
-use super::operate::{size, store_of, trouble};
+use super::operate::{size, store_failure, store_of};
 use super::table::table;
 use crate::cli::{ConnectionArgs, StorageArgs};
 use crate::client::Client;
 use crate::config::{self, Environment};
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 use anyhow::Context as _;
 use serde::Deserialize;
 use std::process::ExitCode;
-use tandem_store::Room;
+use tandem_store::StorageUsage;
 use tandem_store_sqlite::Storage;
 
 const STORAGE: &str = "/v1/host/tandem/storage";
@@ -17,9 +17,9 @@ const STORAGE: &str = "/v1/host/tandem/storage";
 pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
     let path = store_of(&args.store)?;
     let rules = config::retention_of(args.store.config.clone(), &Environment::of_process())?;
-    let kept = |tenant: &_, workflow: &_| rules.of(tenant, workflow);
-    let found = tandem_store_sqlite::storage(&path, &kept);
-    let found = found.map_err(|fault| trouble("look at the store", &fault, ""))?;
+    let retention = |tenant: &_, workflow: &_| rules.of(tenant, workflow);
+    let found = tandem_store_sqlite::storage(&path, &retention);
+    let found = found.map_err(|fault| store_failure("look at the store", &fault, ""))?;
     if args.json {
         output::json(&found)?;
         return Ok(ExitCode::SUCCESS);
@@ -43,7 +43,7 @@ pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
         let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
         format!("{at:.0}")
     });
-    owned(&found.room, next)?;
+    print_usage(&found.usage, next)?;
     for line in advice(&found) {
         output::line(line)?;
     }
@@ -53,11 +53,11 @@ pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
 /// What a server tells the tenant of a key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct TenantStorage {
     tenant: String,
     next_purge_at: Option<String>,
     #[serde(flatten)]
-    room: Room,
+    usage: StorageUsage,
 }
 
 pub(crate) async fn of_server(server: ConnectionArgs) -> anyhow::Result<ExitCode> {
@@ -66,31 +66,35 @@ pub(crate) async fn of_server(server: ConnectionArgs) -> anyhow::Result<ExitCode
         output::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let told: Told = serde_json::from_value(answer).context("the server's answer is unreadable")?;
-    output::line(format!("tenant {}\n", harmless(&told.tenant)))?;
-    owned(&told.room, told.next_purge_at.as_deref().map(harmless))?;
+    let tenant_storage: TenantStorage =
+        serde_json::from_value(answer).context("the server's answer is unreadable")?;
+    output::line(format!("tenant {}\n", sanitize(&tenant_storage.tenant)))?;
+    print_usage(
+        &tenant_storage.usage,
+        tenant_storage.next_purge_at.as_deref().map(sanitize),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What belongs to somebody: runs, their histories, memory.
-fn owned(room: &Room, next_purge: Option<String>) -> anyhow::Result<()> {
-    if !room.workflows.is_empty() {
-        output::line(format!("{}\n", workflows(room)))?;
-        output::line(format!("{}\n", largest(room)))?;
+fn print_usage(usage: &StorageUsage, next_purge: Option<String>) -> anyhow::Result<()> {
+    if !usage.workflows.is_empty() {
+        output::line(format!("{}\n", workflows(usage)))?;
+        output::line(format!("{}\n", largest(usage)))?;
     }
-    if !room.memory.is_empty() {
-        output::line(format!("{}\n", memory(room)))?;
+    if !usage.memory.is_empty() {
+        output::line(format!("{}\n", memory(usage)))?;
     }
-    let runs = room.runs;
+    let runs = usage.runs;
     let of = if runs.more { "newest runs" } else { "runs" };
     output::line(format!(
         "{of}: {} live, {} ended and kept for now, {} purged to a tombstone",
-        runs.live, runs.kept, runs.purged
+        runs.live, runs.retained, runs.purged
     ))?;
     if let Some(at) = next_purge {
         output::line(format!("the next history is removed at {at} or soon after"))?;
     }
-    if runs.kept > runs.live {
+    if runs.retained > runs.live {
         output::line(
             "ended runs are most of it: keep them for less long with [retention] in tandem.toml",
         )?;
@@ -108,13 +112,18 @@ fn tables(found: &Storage) -> String {
         let more = if one.more { "+" } else { "" };
         let bytes = one.bytes.map_or_else(|| "?".to_owned(), size);
         let rows = format!("{}{more}", one.rows);
-        table.add_row([one.name.clone(), rows, bytes, holds(&one.name).to_owned()]);
+        table.add_row([
+            one.name.clone(),
+            rows,
+            bytes,
+            table_description(&one.name).to_owned(),
+        ]);
     }
     table.trim_fmt()
 }
 
 /// What a table is for, and what becomes of its rows.
-fn holds(table: &str) -> &'static str {
+fn table_description(table: &str) -> &'static str {
     match table {
         "events" => "histories of runs; removed when their retention ends",
         "snapshots" => "folded runs, to start faster; removed with the events",
@@ -138,12 +147,12 @@ fn holds(table: &str) -> &'static str {
     }
 }
 
-fn workflows(found: &Room) -> String {
+fn workflows(found: &StorageUsage) -> String {
     let mut table = table(["WORKFLOW", "TENANT", "RUNS WITH LOG", "EVENTS"]);
     for one in &found.workflows {
         table.add_row([
-            harmless(one.workflow_id.as_str()),
-            harmless(one.tenant.as_str()),
+            sanitize(one.workflow_id.as_str()),
+            sanitize(one.tenant.as_str()),
             one.runs.to_string(),
             one.events.to_string(),
         ]);
@@ -151,12 +160,12 @@ fn workflows(found: &Room) -> String {
     table.trim_fmt()
 }
 
-fn largest(found: &Room) -> String {
+fn largest(found: &StorageUsage) -> String {
     let mut table = table(["LARGEST RUNS", "WORKFLOW", "STATUS", "EVENTS", "BYTES"]);
     for one in &found.largest_runs {
         table.add_row([
-            harmless(one.run_id.as_str()),
-            harmless(one.workflow_id.as_str()),
+            sanitize(one.run_id.as_str()),
+            sanitize(one.workflow_id.as_str()),
             one.status.clone(),
             one.events.to_string(),
             size(one.bytes),
@@ -165,12 +174,12 @@ fn largest(found: &Room) -> String {
     table.trim_fmt()
 }
 
-fn memory(found: &Room) -> String {
+fn memory(found: &StorageUsage) -> String {
     let mut table = table(["MEMORY OF SCOPE", "TENANT", "WRITES", "BYTES"]);
     for one in &found.memory {
         table.add_row([
-            harmless(&one.scope),
-            harmless(one.tenant.as_str()),
+            sanitize(&one.scope),
+            sanitize(one.tenant.as_str()),
             one.writes.to_string(),
             size(one.bytes),
         ]);

@@ -3,12 +3,12 @@
 use comfy_table::{Table, presets};
 
 pub(super) fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = unlabelled();
+    let mut table = table_without_header();
     table.set_header(header);
     table
 }
 
-pub(super) fn unlabelled() -> Table {
+pub(super) fn table_without_header() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table

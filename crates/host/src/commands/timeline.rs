@@ -1,7 +1,7 @@
 //! A run's events as lines of text, one per event, with times relative to the first. Pure: what
 //! is shown depends on the events and the style alone.
 
-use crate::output::{Colour, Style, harmless};
+use crate::output::{Colour, Style, sanitize};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -31,36 +31,36 @@ impl Timeline {
         });
         let shown = describe(event);
         let subject = match event["nodeId"].as_str() {
-            Some(node) if !shown.whole_run => format!("{:<NODE_WIDTH$}", harmless(node)),
+            Some(node) if !shown.whole_run => format!("{:<NODE_WIDTH$}", sanitize(node)),
             _ => {
                 let run = format!("{:<NODE_WIDTH$}", "run");
                 self.style.paint(Colour::Bold, &run)
             }
         };
-        let time = format!("{:>8}", seconds(elapsed));
+        let time = format!("{:>8}", format_duration(elapsed));
         format!(
             "{} {} {subject} {}",
             self.style.paint(Colour::Dim, &time),
             self.style.paint(shown.colour, shown.symbol),
-            harmless(&shown.text),
+            sanitize(&shown.text),
         )
         .trim_end()
         .to_owned()
     }
 }
 
-struct Shown {
+struct EventLine {
     symbol: &'static str,
     colour: Colour,
     text: String,
     whole_run: bool,
 }
 
-fn describe(event: &Value) -> Shown {
+fn describe(event: &Value) -> EventLine {
     let payload = &event["payload"];
     let kind = event["type"].as_str().unwrap_or("event");
     let text = |key: &str| payload[key].as_str().unwrap_or_default();
-    let show = |symbol, colour, text: String| Shown {
+    let show = |symbol, colour, text: String| EventLine {
         symbol,
         colour,
         text,
@@ -68,15 +68,23 @@ fn describe(event: &Value) -> Shown {
     };
     let mut shown = match kind {
         "run.started" => show("▶", Colour::Blue, format!("started {}", text("workflowId"))),
-        "run.completed" => show("✓", Colour::Green, format!("completed{}", lasted(payload))),
+        "run.completed" => show(
+            "✓",
+            Colour::Green,
+            format!("completed{}", duration_suffix(payload)),
+        ),
         "run.failed" => show(
             "✗",
             Colour::Red,
-            format!("failed: {}", fault(&payload["error"])),
+            format!("failed: {}", format_error(&payload["error"])),
         ),
-        "run.cancelled" => show("⊘", Colour::Yellow, because("cancelled", text("reason"))),
-        "run.paused" => show("‖", Colour::Yellow, because("paused", text("reason"))),
-        "run.resumed" => show("▶", Colour::Blue, because("resumed", text("reason"))),
+        "run.cancelled" => show(
+            "⊘",
+            Colour::Yellow,
+            with_reason("cancelled", text("reason")),
+        ),
+        "run.paused" => show("‖", Colour::Yellow, with_reason("paused", text("reason"))),
+        "run.resumed" => show("▶", Colour::Blue, with_reason("resumed", text("reason"))),
         "node.started" => {
             let again = match payload["attempt"].as_u64() {
                 Some(attempt) if attempt > 0 => format!(", attempt {}", attempt + 1),
@@ -84,19 +92,27 @@ fn describe(event: &Value) -> Shown {
             };
             show("●", Colour::Blue, format!("{}{again}", text("typeId")))
         }
-        "node.completed" => show("✓", Colour::Green, format!("completed{}", lasted(payload))),
+        "node.completed" => show(
+            "✓",
+            Colour::Green,
+            format!("completed{}", duration_suffix(payload)),
+        ),
         "node.failed" => show(
             "✗",
             Colour::Red,
-            format!("failed: {}", fault(&payload["error"])),
+            format!("failed: {}", format_error(&payload["error"])),
         ),
         "node.retried" => {
-            let wait = seconds(payload["delayMs"].as_i64().unwrap_or(0));
-            let why = fault(&payload["lastError"]);
+            let wait = format_duration(payload["delayMs"].as_i64().unwrap_or(0));
+            let why = format_error(&payload["lastError"]);
             show("↻", Colour::Yellow, format!("tried again in {wait}: {why}"))
         }
-        "node.skipped" => show("○", Colour::Dim, because("skipped", text("reason"))),
-        "node.cancelled" => show("⊘", Colour::Yellow, because("cancelled", text("reason"))),
+        "node.skipped" => show("○", Colour::Dim, with_reason("skipped", text("reason"))),
+        "node.cancelled" => show(
+            "⊘",
+            Colour::Yellow,
+            with_reason("cancelled", text("reason")),
+        ),
         "node.suspended" => show("?", Colour::Yellow, format!("waits: {}", text("kind"))),
         "node.resumed" => show("▶", Colour::Blue, "goes on".to_owned()),
         "node.dispatched" => {
@@ -116,8 +132,8 @@ fn describe(event: &Value) -> Shown {
             show("◆", Colour::Blue, artifact)
         }
         "cap.breached" => {
-            let (limit, seen) = (&payload["limit"], &payload["observed"]);
-            let breach = format!("limit {} of {limit} passed: {seen}", text("kind"));
+            let (limit, observed) = (&payload["limit"], &payload["observed"]);
+            let breach = format!("limit {} of {limit} passed: {observed}", text("kind"));
             show("!", Colour::Red, breach)
         }
         "output.chunk" => show(
@@ -136,23 +152,23 @@ fn describe(event: &Value) -> Shown {
         }
         "envelope.retry.attempted" => {
             let again = format!("asks again, attempt {}", payload["attempt"]);
-            show("↻", Colour::Yellow, because(&again, text("reason")))
+            show("↻", Colour::Yellow, with_reason(&again, text("reason")))
         }
         "envelope.refusal" => show(
             "✗",
             Colour::Red,
-            because("the model refused", text("refusalText")),
+            with_reason("the model refused", text("refusalText")),
         ),
         "log.appended" => {
             let message = format!("{}: {}", text("level"), text("message"));
             show("·", Colour::Dim, message)
         }
         "tandem.pause.requested" => {
-            let text = because("pauses after the nodes under way", text("reason"));
+            let text = with_reason("pauses after the nodes under way", text("reason"));
             show("‖", Colour::Yellow, text)
         }
         "tandem.cancel.requested" => {
-            let text = because("cancels its children first", text("reason"));
+            let text = with_reason("cancels its children first", text("reason"));
             show("⊘", Colour::Yellow, text)
         }
         other => show("·", Colour::Dim, format!("{other} {}", brief(payload))),
@@ -161,17 +177,17 @@ fn describe(event: &Value) -> Shown {
     shown
 }
 
-fn lasted(payload: &Value) -> String {
+fn duration_suffix(payload: &Value) -> String {
     let ms = payload["durationMs"].as_i64();
-    ms.map_or(String::new(), |ms| format!(" in {}", seconds(ms)))
+    ms.map_or(String::new(), |ms| format!(" in {}", format_duration(ms)))
 }
 
-pub(crate) fn fault(error: &Value) -> String {
+pub(crate) fn format_error(error: &Value) -> String {
     let part = |key: &str| error[key].as_str().unwrap_or("unknown");
     format!("[{}] {}", part("code"), part("message"))
 }
 
-fn because(what: &str, reason: &str) -> String {
+fn with_reason(what: &str, reason: &str) -> String {
     match reason {
         "" => what.to_owned(),
         reason => format!("{what}: {reason}"),
@@ -191,7 +207,7 @@ fn brief(value: &Value) -> String {
 }
 
 /// A duration as a person says it: `12 ms`, `3.4 s`, `2 m 05 s`, `3 h 20 m`.
-pub(crate) fn seconds(ms: i64) -> String {
+pub(crate) fn format_duration(ms: i64) -> String {
     let ms = ms.max(0);
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -207,7 +223,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_run_reads_as_a_story() {
+    fn timeline_renders_each_event_type() {
         // R-0039-29 (half: event types): also one with events of a type nobody has heard of.
         let event = |ms: u64, kind: &str, node: Option<&str>, payload: Value| {
             let mut event = json!({
@@ -328,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn events_cannot_smuggle_escapes() {
+    fn timeline_replaces_control_characters() {
         let event =
             json!({"type": "log.appended", "payload": {"level": "info", "message": "\u{1b}[2J"}});
         assert!(!Timeline::new(Style::PLAIN).line(&event).contains('\u{1b}'));
     }
 
     #[test]
-    fn durations_read_naturally() {
+    fn durations_are_formatted_for_people() {
         let table = [
             (0, "0 ms"),
             (59_999, "59.9 s"),
@@ -343,7 +359,7 @@ mod tests {
             (7_380_000, "2 h 03 m"),
         ];
         for (ms, text) in table {
-            assert_eq!(seconds(ms), text);
+            assert_eq!(format_duration(ms), text);
         }
     }
 }

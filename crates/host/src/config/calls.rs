@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_fit_into_each_other() {
+    fn per_tenant_and_per_target_limits_are_within_max() {
         let layer = |max, per_tenant, per_target| CallsLayer {
             max,
             per_tenant,

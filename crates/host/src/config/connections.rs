@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn more_connections_than_descriptors_stop_the_start() {
+    fn more_connections_than_descriptors_are_rejected_at_start() {
         let layer = ConnectionsLayer {
             max: Some(1_000),
             ..ConnectionsLayer::default()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn values_without_a_meaning_stop_the_start() {
+    fn invalid_values_are_rejected_at_start() {
         let no_connection = ConnectionsLayer {
             max: Some(0),
             ..ConnectionsLayer::default()
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_wins_field_by_field() {
+    fn layers_are_merged_field_by_field() {
         let above = ConnectionsLayer {
             max: Some(5),
             ..ConnectionsLayer::default()

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_named_plainly_by_a_domain_with_a_path_or_by_a_url() {
+    fn host_id_is_a_name_a_domain_with_path_or_a_url() {
         // R-0040-14
         let long = format!("example.com/{}", "a".repeat(116));
         for good in [

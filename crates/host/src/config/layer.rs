@@ -52,19 +52,19 @@ pub(crate) struct Layer {
 #[serde(untagged)]
 pub(crate) enum Switch {
     Flag(bool),
-    Word(SwitchWord),
+    Text(SwitchText),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum SwitchWord {
+pub(crate) enum SwitchText {
     On,
     Off,
 }
 
 impl Switch {
     pub(crate) fn is_on(self) -> bool {
-        matches!(self, Self::Flag(true) | Self::Word(SwitchWord::On))
+        matches!(self, Self::Flag(true) | Self::Text(SwitchText::On))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) use environment::Environment;
 pub(crate) use layer::Layer;
 pub(crate) use limits::LimitsLayer;
 pub(crate) use listen::parse_listen;
-pub(crate) use models::{Model, ModelLayer, Reached};
+pub(crate) use models::{Model, ModelEndpoint, ModelLayer};
 pub(crate) use otel::{Otel, OtelLayer, OtelProtocol};
 pub(crate) use retention::RetentionLayer;
 pub(crate) use tools::{ToolServer, ToolServerLayer};
@@ -141,7 +141,7 @@ pub(crate) fn resolve(
     }
     let kind = layer.escalation_interrupt_kind.as_deref();
     let agent_policy = AgentPolicy::new(layer.confidence_floor, kind)
-        .and_then(|policy| policy.capped(layer.execution_model_version))
+        .and_then(|policy| policy.with_model_cap(layer.execution_model_version))
         .map_err(|why| {
             Failure::new(
                 why,
@@ -154,7 +154,7 @@ pub(crate) fn resolve(
     let secrets = layer.secrets.unwrap_or_default();
     let limits = layer.limits.unwrap_or_default();
     Ok(Settings {
-        agent_policy: agent_policy.switched(is_on(layer.multi_agent, true)),
+        agent_policy: agent_policy.with_agents_supported(is_on(layer.multi_agent, true)),
         conformance: is_on(layer.conformance, test_seams),
         ancestry: is_on(layer.ancestry, true),
         models: models::models(layer.models.unwrap_or_default(), &secrets)?,

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tandem_nodes::{SchemaMode, Script, Speaks};
+use tandem_nodes::{ModelApi, SchemaMode, Script};
 use tandem_runtime::MOCK_PROVIDER;
 use url::Url;
 
@@ -57,13 +57,13 @@ impl ModelLayer {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) default_model: Option<String>,
-    pub(crate) reached: Reached,
+    pub(crate) endpoint: ModelEndpoint,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Reached {
+pub(crate) enum ModelEndpoint {
     Hosted {
-        speaks: Speaks,
+        model_api: ModelApi,
         base_url: Url,
         key: Option<Hidden>,
         schema: SchemaMode,
@@ -107,9 +107,9 @@ fn model(
              mock is taken.",
         ));
     }
-    let speaks = match layer.kind {
-        Some(Kind::OpenAi) => Speaks::OpenAi,
-        Some(Kind::Anthropic) => Speaks::Anthropic,
+    let model_api = match layer.kind {
+        Some(Kind::OpenAi) => ModelApi::OpenAi,
+        Some(Kind::Anthropic) => ModelApi::Anthropic,
         Some(Kind::Scripted) => return scripted(id, layer),
         None => {
             return Err(wrong(
@@ -124,9 +124,9 @@ fn model(
             "Remove it, or change the kind.",
         ));
     }
-    let base = layer.base_url.as_deref().unwrap_or(match speaks {
-        Speaks::OpenAi => "https://api.openai.com/v1",
-        Speaks::Anthropic => "https://api.anthropic.com",
+    let base = layer.base_url.as_deref().unwrap_or(match model_api {
+        ModelApi::OpenAi => "https://api.openai.com/v1",
+        ModelApi::Anthropic => "https://api.anthropic.com",
     });
     let url = Url::parse(base).ok();
     let usable = |url: &Url| {
@@ -160,8 +160,8 @@ fn model(
     }
     Ok(Model {
         default_model: layer.model,
-        reached: Reached::Hosted {
-            speaks,
+        endpoint: ModelEndpoint::Hosted {
+            model_api,
             base_url,
             key,
             schema: match layer.schema {
@@ -206,6 +206,6 @@ fn scripted(id: &str, layer: ModelLayer) -> Result<Model, Failure> {
     Ok(Model {
         // A script answers whoever is asked for.
         default_model: Some(layer.model.unwrap_or_else(|| "script".to_owned())),
-        reached: Reached::Scripted(script),
+        endpoint: ModelEndpoint::Scripted(script),
     })
 }

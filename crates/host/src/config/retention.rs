@@ -33,7 +33,7 @@ pub(super) fn retention(seconds: Option<u64>, layer: RetentionLayer) -> Result<R
                 "Set TANDEM_RETENTION_SECONDS to a number from 1 to 3155760000, a century.",
             )
         })?,
-        (None, Some(text)) => length("default", text)?,
+        (None, Some(text)) => parse_duration("default", text)?,
         (None, None) => DEFAULT_SECONDS,
     };
     for (kind, rules) in [("tenants", &layer.tenants), ("workflows", &layer.workflows)] {
@@ -45,12 +45,12 @@ pub(super) fn retention(seconds: Option<u64>, layer: RetentionLayer) -> Result<R
         }
     }
     let tenants = layer.tenants.iter().map(|(name, text)| {
-        let kept = length(&format!("tenants.{name}"), text)?;
-        Ok((TenantId::new(name), kept * 1000))
+        let retention_seconds = parse_duration(&format!("tenants.{name}"), text)?;
+        Ok((TenantId::new(name), retention_seconds * 1000))
     });
     let workflows = layer.workflows.iter().map(|(name, text)| {
-        let kept = length(&format!("workflows.{name}"), text)?;
-        Ok((WorkflowId::new(name), kept * 1000))
+        let retention_seconds = parse_duration(&format!("workflows.{name}"), text)?;
+        Ok((WorkflowId::new(name), retention_seconds * 1000))
     });
     Ok(Retention {
         default_ms: default * 1000,
@@ -63,7 +63,7 @@ fn in_range(seconds: u64) -> Option<u64> {
     (1..=MAX_SECONDS).contains(&seconds).then_some(seconds)
 }
 
-fn length(key: &str, text: &str) -> Result<u64, Failure> {
+fn parse_duration(key: &str, text: &str) -> Result<u64, Failure> {
     let parsed = || {
         let unit = text.chars().last()?;
         let number: u64 = text.strip_suffix(unit)?.parse().ok()?;

@@ -139,42 +139,45 @@ fn an_empty_variable_is_no_variable() {
 }
 
 #[test]
-fn unknown_variables_of_ours_are_left_alone() {
+fn unknown_tandem_variables_are_ignored() {
     assert!(resolved(Layer::default(), &[("TANDEM_FROM_THE_FUTURE", "9")], None).is_ok());
 }
 
 #[test]
-fn ended_runs_are_kept_for_as_long_as_told() {
-    let kept = |text| {
+fn retention_is_configurable() {
+    let retention_of = |text| {
         resolved(
             Layer::default(),
             &[("TANDEM_RETENTION_SECONDS", text)],
             None,
         )
     };
-    assert_eq!(kept("3600").unwrap().retention.default_ms, 3_600_000);
+    assert_eq!(
+        retention_of("3600").unwrap().retention.default_ms,
+        3_600_000
+    );
     let month = resolved(Layer::default(), &[], None).unwrap();
     let month = month.retention.default_ms;
     assert_eq!(month, 30 * 24 * 3_600_000);
     for bad in ["0", "-1", "1.5", "a while", "99999999999"] {
-        assert!(kept(bad).is_err(), "{bad}");
+        assert!(retention_of(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
-fn the_most_specific_rule_keeps_a_run() {
+fn most_specific_retention_rule_wins() {
     let rules = "[retention]\ndefault = '2w'\ntenants.acme = '12h'\nworkflows.\"a.b\" = '90m'";
-    let kept = |env: &[(&str, &str)], tenant: &str, workflow: &str| {
+    let retention_of = |env: &[(&str, &str)], tenant: &str, workflow: &str| {
         let settings = resolved(Layer::default(), env, Some(rules)).unwrap();
         settings.retention.of(&tenant.into(), &workflow.into()) / 1000
     };
-    assert_eq!(kept(&[], "other", "w"), 14 * 24 * 3600);
-    assert_eq!(kept(&[], "acme", "w"), 12 * 3600);
-    assert_eq!(kept(&[], "acme", "a.b"), 90 * 60);
-    assert_eq!(kept(&[], "other", "a.b"), 90 * 60);
-    let told = [("TANDEM_RETENTION_SECONDS", "7")];
-    assert_eq!(kept(&told, "other", "w"), 7, "the default alone");
-    assert_eq!(kept(&told, "acme", "w"), 12 * 3600);
+    assert_eq!(retention_of(&[], "other", "w"), 14 * 24 * 3600);
+    assert_eq!(retention_of(&[], "acme", "w"), 12 * 3600);
+    assert_eq!(retention_of(&[], "acme", "a.b"), 90 * 60);
+    assert_eq!(retention_of(&[], "other", "a.b"), 90 * 60);
+    let env = [("TANDEM_RETENTION_SECONDS", "7")];
+    assert_eq!(retention_of(&env, "other", "w"), 7, "the default alone");
+    assert_eq!(retention_of(&env, "acme", "w"), 12 * 3600);
     for bad in [
         "default = '30'",
         "default = '0d'",
@@ -201,7 +204,7 @@ fn the_most_specific_rule_keeps_a_run() {
 }
 
 #[test]
-fn agent_settings_out_of_range_stop_the_start() {
+fn agent_settings_out_of_range_are_rejected_at_start() {
     // R-0039-5 (half: it can be set), R-0039-7, R-0044-1, R-0044-2
     let floor = |text| resolved(Layer::default(), &[("TANDEM_CONFIDENCE_FLOOR", text)], None);
     assert_eq!(
@@ -259,7 +262,7 @@ fn bounds_of_runs_come_from_environment_or_file_and_are_checked() {
 }
 
 #[test]
-fn notes_are_collapsed_above_a_number_or_never() {
+fn compaction_threshold_is_a_number_or_off() {
     let above = |env: &[(&str, &str)], file| {
         let settings = resolved(Layer::default(), env, file).unwrap();
         settings.limits.compact_above
@@ -273,7 +276,7 @@ fn notes_are_collapsed_above_a_number_or_never() {
 }
 
 #[test]
-fn an_unknown_key_is_refused_with_its_place() {
+fn unknown_key_is_rejected_with_its_position() {
     let text = "listen = \"127.0.0.1:1\"\n\nworkflow = [\"a\"]\n";
     let error = file::parse(Path::new("etc/tandem.toml"), text).unwrap_err();
     let shown = error.to_string();
@@ -298,7 +301,7 @@ fn paths_of_the_file_are_relative_to_it() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_a_next_step() {
+fn invalid_settings_are_rejected_with_a_next_step() {
     let table: &[(&[(&str, &str)], &str)] = &[
         (
             &[("TANDEM_STORE", "postgres://h/db")],
@@ -382,23 +385,23 @@ fn the_otlp_endpoint_gets_its_path_once() {
         resolved(Layer::default(), env, file).unwrap().otel.unwrap()
     };
     let both = |otel: super::Otel| (otel.traces_endpoint, otel.metrics_endpoint);
-    let (told, some) = (|text: &str| Some(text.to_owned()), "http://c:4318/v1");
+    let (as_some, some) = (|text: &str| Some(text.to_owned()), "http://c:4318/v1");
     let at_c = (
-        told(&format!("{some}/traces")),
-        told(&format!("{some}/metrics")),
+        as_some(&format!("{some}/traces")),
+        as_some(&format!("{some}/metrics")),
     );
     let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/");
     let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c/own");
     let metrics = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://c/numbers");
     assert_eq!(both(endpoint(&[base], None)), at_c);
     let own = both(endpoint(&[base, traces], None));
-    assert_eq!(own, (told("http://c/own"), at_c.1.clone()));
+    assert_eq!(own, (as_some("http://c/own"), at_c.1.clone()));
     let only = both(endpoint(&[metrics], None));
-    assert_eq!(only, (None, told("http://c/numbers")));
+    assert_eq!(only, (None, as_some("http://c/numbers")));
     let file = "[otel]\nendpoint = \"http://f:4318\"\nprotocol = \"http/json\"";
     let from_file = endpoint(&[], Some(file));
     assert_eq!(from_file.protocol, OtelProtocol::Json);
-    assert_eq!(both(from_file).0, told("http://f:4318/v1/traces"));
+    assert_eq!(both(from_file).0, as_some("http://f:4318/v1/traces"));
     assert_eq!(both(endpoint(&[base], Some(file))), at_c);
     let shown = refusal(
         Layer::default(),
@@ -409,7 +412,7 @@ fn the_otlp_endpoint_gets_its_path_once() {
 }
 
 #[test]
-fn the_clock_moves_only_with_test_seams() {
+fn clock_advance_needs_test_seams() {
     let advance = ("TANDEM_TEST_CLOCK_ADVANCE", "90");
     let without = resolved(Layer::default(), &[advance], None).unwrap();
     assert_eq!(without.clock_advance_ms, 0);
@@ -442,12 +445,12 @@ fn models_are_read_with_their_keys_by_name() {
         settings.models["acme"].default_model.as_deref(),
         Some("large")
     );
-    let Reached::Hosted {
+    let ModelEndpoint::Hosted {
         key,
         base_url,
         allow_private,
         ..
-    } = &settings.models["acme"].reached
+    } = &settings.models["acme"].endpoint
     else {
         panic!("it is reached over the network");
     };
@@ -456,11 +459,11 @@ fn models_are_read_with_their_keys_by_name() {
         (base_url.as_str(), *allow_private),
         ("http://10.0.0.7:8000/v1", true)
     );
-    let Reached::Hosted {
+    let ModelEndpoint::Hosted {
         base_url,
         key: None,
         ..
-    } = &settings.models["claude"].reached
+    } = &settings.models["claude"].endpoint
     else {
         panic!("it has no key");
     };
@@ -469,7 +472,7 @@ fn models_are_read_with_their_keys_by_name() {
 }
 
 #[test]
-fn a_model_that_cannot_be_asked_stops_the_start() {
+fn unusable_model_is_rejected_at_start() {
     let key = "[secrets]\nodd = \"two words\"\n";
     for (table, expected) in [
         ("[models.mock]\nkind = \"openai\"", "mock is taken"),

@@ -7,7 +7,7 @@ use super::Hidden;
 use crate::failure::Failure;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use tandem_nodes::Guard;
+use tandem_nodes::UrlGuard;
 use url::Url;
 
 /// Servers of one host.
@@ -30,7 +30,7 @@ pub(crate) struct ToolServerLayer {
 pub(crate) struct ToolServer {
     pub(crate) url: Url,
     pub(crate) key: Option<Hidden>,
-    pub(crate) guard: Guard,
+    pub(crate) guard: UrlGuard,
 }
 
 /// `TANDEM_MCP_SERVERS`. The message never quotes the value: it holds keys.
@@ -78,10 +78,10 @@ fn tool_server(id: &str, layer: ToolServerLayer, test_seams: bool) -> Result<Too
             "A name has up to 64 letters, digits, hyphens, underscores and dots.",
         ));
     }
-    let guard = Guard {
+    let guard = UrlGuard {
         allow_private: test_seams || layer.allow_private,
         require_https: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     };
     let Some(text) = layer.url else {
         return Err(wrong(

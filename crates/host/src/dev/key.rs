@@ -33,9 +33,9 @@ pub(super) async fn prepare(keyring: &Keyring, now: Timestamp) -> anyhow::Result
     if file.exists() {
         let _ = private::tighten(file, 0o600);
     }
-    let kept = std::fs::read_to_string(file).unwrap_or_default();
+    let saved = std::fs::read_to_string(file).unwrap_or_default();
     // A store that was deleted and made anew learns the key again.
-    if let Ok(record) = keyring.import(kept.trim(), developer(), now).await
+    if let Ok(record) = keyring.import(saved.trim(), developer(), now).await
         && record.revoked_at.is_none()
     {
         return Ok(Identity::of_key(&record));

@@ -8,7 +8,7 @@ mod samples;
 use crate::cli::DevArgs;
 use crate::config::{self, DEFAULT_LISTEN, Environment, Layer};
 use crate::output;
-use crate::serve::{self, Opened, Ready, base_url};
+use crate::serve::{self, Ready, ServerContext, base_url};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -24,20 +24,20 @@ pub(crate) fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
     // What matters is printed; the log speaks up only when something is wrong.
     serve::start_log(&settings, "warn")?;
     key::prepare_home(Path::new(HOME))?;
-    serve::run(settings, async move |opened: &Opened| {
+    serve::run(settings, async move |opened: &ServerContext| {
         serve::import_keys(opened).await?;
         let caller = key::prepare(&opened.keyring, opened.now()).await?;
         samples::register(&opened.runtime).await?;
         serve::register_workflows(opened).await?;
-        samples::set_in_motion(&opened.runtime, &caller).await?;
+        samples::start_sample_runs(&opened.runtime, &caller).await?;
         Ok(Ready {
             caller: Some(caller),
-            announce: Box::new(move |opened, link| greet(opened, link, args.open)),
+            announce: Box::new(move |opened, link| print_welcome(opened, link, args.open)),
         })
     })
 }
 
-fn greet(opened: &Opened, link: Option<&str>, open: bool) {
+fn print_welcome(opened: &ServerContext, link: Option<&str>, open: bool) {
     let link = link.unwrap_or_default();
     let url = base_url(opened);
     let elsewhere = match url.strip_prefix("http://") {

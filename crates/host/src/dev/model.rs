@@ -1,6 +1,6 @@
 //! A model that needs no key and no network, for a newcomer's first workflows.
 
-use crate::config::{Model, Reached};
+use crate::config::{Model, ModelEndpoint};
 use tandem_nodes::Script;
 
 /// What its nodes call the provider.
@@ -18,12 +18,12 @@ pub(super) fn model() -> Model {
     let script = Script::parse(SCRIPT).expect("the built-in script can be played");
     Model {
         default_model: Some("script".to_owned()),
-        reached: Reached::Scripted(script),
+        endpoint: ModelEndpoint::Scripted(script),
     }
 }
 
 #[cfg(test)]
 #[test]
-fn the_built_in_script_can_be_played() {
-    assert!(matches!(model().reached, Reached::Scripted(_)));
+fn built_in_script_parses() {
+    assert!(matches!(model().endpoint, ModelEndpoint::Scripted(_)));
 }

@@ -31,12 +31,12 @@ pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
 
 /// Starts sample runs: some that move, unless one still does from last time, and one that waits
 /// for its reader, unless something waits already.
-pub(super) async fn set_in_motion(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
-    if !something_waits(runtime, caller).await? {
+pub(super) async fn start_sample_runs(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
+    if !has_open_interrupt(runtime, caller).await? {
         let asking = sample(caller, "refund", Object::new());
         runtime.create_run(asking, None).await?;
     }
-    if something_moves(runtime, caller).await? {
+    if has_active_run(runtime, caller).await? {
         return Ok(());
     }
     let large = json!({"orderId": "A-1001", "amount": 140});
@@ -56,7 +56,7 @@ pub(super) async fn set_in_motion(runtime: &Runtime, caller: &Identity) -> anyho
     Ok(())
 }
 
-async fn something_waits(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
+async fn has_open_interrupt(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
     let one = InboxQuery {
         limit: 1,
         ..InboxQuery::default()
@@ -64,7 +64,7 @@ async fn something_waits(runtime: &Runtime, caller: &Identity) -> Result<bool, F
     Ok(!runtime.inbox(&caller.tenant, &one).await?.rows.is_empty())
 }
 
-async fn something_moves(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
+async fn has_active_run(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
     for status in RunStatus::ALL {
         if status.is_terminal() || status.is_waiting() {
             continue;
@@ -122,7 +122,7 @@ mod tests {
     use tandem_runtime::{Definition, Permissions};
 
     #[test]
-    fn the_samples_are_good_documents() {
+    fn samples_are_valid_documents() {
         for (name, text) in SAMPLES {
             let document: Value = serde_json::from_str(text).expect(name);
             let admitted = Definition::admit(&document, Permissions::default());

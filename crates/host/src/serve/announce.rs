@@ -1,6 +1,6 @@
 //! What a server says when it is up.
 
-use super::Opened;
+use super::ServerContext;
 use crate::config::LogFormat;
 use crate::output;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use tandem_access::Identity;
 
 /// Where a browser or client reaches this server.
-pub(crate) fn base_url(opened: &Opened) -> String {
+pub(crate) fn base_url(opened: &ServerContext) -> String {
     match &opened.settings.public_url {
         Some(url) => url.clone(),
         None => local_url(opened.address),
@@ -26,13 +26,13 @@ fn local_url(address: SocketAddr) -> String {
 }
 
 /// A link that signs its first visitor in, once.
-pub(crate) fn login_link(opened: &Opened, caller: Identity) -> String {
+pub(crate) fn login_link(opened: &ServerContext, caller: Identity) -> String {
     let code = opened.codes.mint(caller, opened.now());
     format!("{}/console/login?code={}", base_url(opened), code.expose())
 }
 
 /// The login link goes to people only: logs are kept and shipped, and a link is a credential.
-pub(super) fn serving(opened: &Opened, link: Option<&str>, began: Instant) {
+pub(super) fn serving(opened: &ServerContext, link: Option<&str>, began: Instant) {
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(ms, "ready in {ms} ms");
     let address = local_url(opened.address);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_is_reached_over_loopback() {
+    fn unspecified_address_is_shown_as_loopback() {
         let url = |text: &str| local_url(text.parse().unwrap());
         assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80");
         assert_eq!(url("[::]:80"), "http://[::1]:80");

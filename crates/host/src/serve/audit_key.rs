@@ -1,18 +1,21 @@
 //! The key that seals the audit log: the operator's, or one made once and kept in the store. A log
 //! has one key for life, so that one public key checks all of it.
 
-use super::open::store_trouble;
+use super::open::store_open_failure;
 use crate::config::Hidden;
 use crate::failure::Failure;
 use tandem_access::fresh_link_secret as fresh_seed;
 use tandem_runtime::audit::AuditKey;
-use tandem_store::Settings as Kept;
+use tandem_store::SettingsStore;
 
 const PRIVATE: &str = "audit.key";
 const PUBLIC: &str = "audit.public-key";
 
-pub(super) async fn obtain(given: Option<&Hidden>, store: &dyn Kept) -> Result<AuditKey, Failure> {
-    let stored = store.get(PRIVATE).await.map_err(store_trouble)?;
+pub(super) async fn obtain(
+    given: Option<&Hidden>,
+    store: &dyn SettingsStore,
+) -> Result<AuditKey, Failure> {
+    let stored = store.get(PRIVATE).await.map_err(store_open_failure)?;
     let key = match (given, stored) {
         (Some(given), _) => AuditKey::from_stored(&given.0).ok_or_else(|| {
             Failure::new(
@@ -20,22 +23,22 @@ pub(super) async fn obtain(given: Option<&Hidden>, store: &dyn Kept) -> Result<A
                 "`openssl rand 32 | basenc --base64url | tr -d =` makes one.",
             )
         })?,
-        (None, Some(kept)) => usable(&kept)?,
+        (None, Some(saved)) => usable(&saved)?,
         (None, None) => {
-            let known = store.get(PUBLIC).await.map_err(store_trouble)?;
-            if known.is_some() {
+            let sealed_with = store.get(PUBLIC).await.map_err(store_open_failure)?;
+            if sealed_with.is_some() {
                 return Err(Failure::new(
                     "the audit log is sealed with a key that is not in the store",
                     "Set TANDEM_AUDIT_KEY as it was when the log was begun.",
                 ));
             }
-            let kept = store.set_if_absent(PRIVATE, &fresh_seed()).await;
-            usable(&kept.map_err(store_trouble)?)?
+            let saved = store.set_if_absent(PRIVATE, &fresh_seed()).await;
+            usable(&saved.map_err(store_open_failure)?)?
         }
     };
     let public = key.public().to_spki();
-    let known = store.set_if_absent(PUBLIC, &public).await;
-    if known.map_err(store_trouble)? != public {
+    let sealed_with = store.set_if_absent(PUBLIC, &public).await;
+    if sealed_with.map_err(store_open_failure)? != public {
         return Err(Failure::new(
             "TANDEM_AUDIT_KEY is not the key the audit log was begun with",
             "Give that one, or leave it out if the store keeps the key.",
@@ -44,8 +47,8 @@ pub(super) async fn obtain(given: Option<&Hidden>, store: &dyn Kept) -> Result<A
     Ok(key)
 }
 
-fn usable(kept: &str) -> Result<AuditKey, Failure> {
-    AuditKey::from_stored(kept).ok_or_else(|| {
+fn usable(saved: &str) -> Result<AuditKey, Failure> {
+    AuditKey::from_stored(saved).ok_or_else(|| {
         Failure::new(
             "the stored key of the audit log is unusable",
             "Restore the store from a backup.",
@@ -69,11 +72,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_keeps_the_key_it_was_begun_with() {
-        let (kept, given) = (MemoryStore::new(), MemoryStore::new());
-        let made = spki(None, &kept).await.unwrap();
-        assert_eq!(spki(None, &kept).await.unwrap(), made, "made once");
-        let refused = spki(Some(&own_key()), &kept).await.unwrap_err();
+    async fn audit_log_has_one_key_for_life() {
+        let (saved, given) = (MemoryStore::new(), MemoryStore::new());
+        let made = spki(None, &saved).await.unwrap();
+        assert_eq!(spki(None, &saved).await.unwrap(), made, "made once");
+        let refused = spki(Some(&own_key()), &saved).await.unwrap_err();
         assert!(refused.contains("not the key"), "{refused}");
 
         let own = spki(Some(&own_key()), &given).await.unwrap();

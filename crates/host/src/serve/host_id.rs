@@ -3,12 +3,12 @@
 //! imported is the same installation elsewhere.
 
 use anyhow::Context as _;
-use tandem_store::Settings;
+use tandem_store::SettingsStore;
 
 /// Name of the setting that keeps it.
 const NAME: &str = "host.id";
 
-pub(super) async fn obtain<S: Settings + ?Sized>(
+pub(super) async fn obtain<S: SettingsStore + ?Sized>(
     given: Option<&str>,
     store: &S,
 ) -> anyhow::Result<String> {
@@ -17,8 +17,8 @@ pub(super) async fn obtain<S: Settings + ?Sized>(
     }
     let random = uuid::Uuid::new_v4().simple().to_string();
     let fresh = format!("tandem-{}", &random[..8]);
-    let kept = store.set_if_absent(NAME, &fresh).await;
-    kept.context("this host's name cannot be kept in the store")
+    let saved = store.set_if_absent(NAME, &fresh).await;
+    saved.context("this host's name cannot be kept in the store")
 }
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_installations_differ_and_each_keeps_its_name() {
+    async fn host_id_is_unique_per_installation_and_stable() {
         // R-0040-13 (half: the id is stable), R-0040-14
         let (one, other) = (MemoryStore::new(), MemoryStore::new());
         let name = named(&one).await;

@@ -1,11 +1,11 @@
 //! The doors of the API in this process: what they are built from, how they open and close.
 
 use super::connections;
-use super::{Opened, links, packs};
+use super::{ServerContext, links, packs};
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Groups, Sessions};
-use tandem_api::{Api, Host, Settings};
+use tandem_api::{ApiConfig, Host, HttpSettings};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -14,34 +14,34 @@ use tokio::task::JoinHandle;
 /// A browser left alone for this long signs in again.
 const SESSION_IDLE_MS: u64 = 12 * 3600 * 1000;
 
-pub(super) struct Doors {
+pub(super) struct HttpServer {
     stopping: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
 
 /// Starts accepting.
 pub(super) async fn open(
-    opened: &Opened,
+    opened: &ServerContext,
     listener: TcpListener,
     large_requests: Handle,
-) -> anyhow::Result<Doors> {
+) -> anyhow::Result<HttpServer> {
     let (stopping, stopped) = watch::channel(false);
     let router = tandem_api::router(api(opened, stopped.clone(), large_requests).await?);
     let limits = opened.connections.limits.clone();
     let serving = connections::serve(listener, router, limits, stopped);
-    Ok(Doors {
+    Ok(HttpServer {
         stopping,
         serving: tokio::spawn(serving),
     })
 }
 
 async fn api(
-    opened: &Opened,
+    opened: &ServerContext,
     stopping: watch::Receiver<bool>,
     large_requests: Handle,
-) -> anyhow::Result<Api> {
+) -> anyhow::Result<ApiConfig> {
     let (settings, bounds) = (&opened.settings, &opened.connections);
-    Ok(Api {
+    Ok(ApiConfig {
         runtime: opened.runtime.clone(),
         keyring: Arc::clone(&opened.keyring),
         codes: Arc::clone(&opened.codes),
@@ -52,11 +52,11 @@ async fn api(
             host_id: opened.host_id.clone(),
             public_url: settings.public_url.clone(),
         },
-        settings: Settings {
+        settings: HttpSettings {
             body_timeout: bounds.body_timeout,
             max_streams: bounds.max_streams,
             max_streams_per_key: bounds.max_streams_per_key,
-            ..Settings::default()
+            ..HttpSettings::default()
         },
         fixtures: fixtures(opened).await?,
         metrics: Arc::clone(&opened.metrics),
@@ -66,7 +66,7 @@ async fn api(
         ancestry: settings.ancestry,
         otel: settings.otel.as_ref().map(|otel| otel.protocol.as_str()),
         links: links::signer(&**opened.runtime.store()).await?,
-        notary: Arc::clone(&opened.notary),
+        audit_signer: Arc::clone(&opened.audit_signer),
         groups: Groups::from_names(&settings.groups),
         packs: opened.packs.as_deref().map(packs::advertised),
         large_requests,
@@ -74,12 +74,12 @@ async fn api(
 }
 
 /// The protocol's fixtures that this host can run.
-async fn fixtures(opened: &Opened) -> anyhow::Result<Vec<String>> {
+async fn fixtures(opened: &ServerContext) -> anyhow::Result<Vec<String>> {
     let has_secret = |id: &str| opened.settings.secrets.contains_key(id);
     Ok(tandem_api::runnable_fixtures(&opened.runtime, has_secret).await?)
 }
 
-impl Doors {
+impl HttpServer {
     /// Resolves only if serving breaks down by itself.
     pub(super) async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.serving).await {

@@ -1,6 +1,6 @@
 //! The first keys of a server: those the operator gives, or one it makes itself.
 
-use super::Opened;
+use super::ServerContext;
 use crate::config::Hidden;
 use crate::failure::Failure;
 use crate::output;
@@ -10,9 +10,9 @@ use tandem_store::KeyRecord;
 
 const BOOTSTRAP: &str = "bootstrap";
 
-/// Whom the console's first visitor acts as: the configured key, else the mightiest key of the
+/// Whom the console's first visitor acts as: the configured key, else the most_scoped key of the
 /// store, else one made now.
-pub(super) async fn prepare(opened: &Opened) -> anyhow::Result<Option<Identity>> {
+pub(super) async fn prepare(opened: &ServerContext) -> anyhow::Result<Option<Identity>> {
     let settings = &opened.settings;
     let configured = import_configured(opened).await?;
     if settings.api_key.is_some() || settings.tenant2_api_key.is_some() {
@@ -20,11 +20,11 @@ pub(super) async fn prepare(opened: &Opened) -> anyhow::Result<Option<Identity>>
     }
     let now = opened.now();
     let stored = opened.keyring.list(None).await?;
-    let mightiest = stored
+    let most_scoped = stored
         .iter()
-        .filter(|key| live(key, now))
+        .filter(|key| is_usable(key, now))
         .max_by_key(|key| key.scopes.len());
-    if let Some(key) = mightiest {
+    if let Some(key) = most_scoped {
         return Ok(Some(Identity::of_key(key)));
     }
     let (record, secret) = opened
@@ -44,7 +44,7 @@ pub(super) async fn prepare(opened: &Opened) -> anyhow::Result<Option<Identity>>
 }
 
 /// Makes the keys of the environment known. The answer is who holds the main one, or the other.
-pub(super) async fn import_configured(opened: &Opened) -> anyhow::Result<Option<Identity>> {
+pub(super) async fn import_configured(opened: &ServerContext) -> anyhow::Result<Option<Identity>> {
     let settings = &opened.settings;
     if settings.api_key.is_some() && settings.api_key == settings.tenant2_api_key {
         return Err(Failure::new(
@@ -65,7 +65,7 @@ pub(super) async fn import_configured(opened: &Opened) -> anyhow::Result<Option<
         if let Some(key) = key {
             let now = opened.now();
             let record = import(&opened.keyring, variable, tenant, key, now).await?;
-            let usable = live(&record, now).then(|| Identity::of_key(&record));
+            let usable = is_usable(&record, now).then(|| Identity::of_key(&record));
             holder = holder.or(usable);
         }
     }
@@ -92,7 +92,7 @@ async fn import(
         let other = &record.tenant;
         tracing::warn!("{variable} is known already, as a key of tenant {other}");
     }
-    if !live(&record, now) {
+    if !is_usable(&record, now) {
         let id = &record.key_id;
         tracing::warn!("{variable} was revoked or has expired ({id}); it opens nothing");
     }
@@ -110,7 +110,7 @@ fn bootstrap(tenant: &str) -> NewKey {
     }
 }
 
-fn live(key: &KeyRecord, now: Timestamp) -> bool {
+fn is_usable(key: &KeyRecord, now: Timestamp) -> bool {
     let ended = key.expires_at.is_some_and(|at| at <= now);
     let useful = !ScopeSet::from_stored(&key.scopes).is_empty();
     key.revoked_at.is_none() && !ended && useful

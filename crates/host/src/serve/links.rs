@@ -2,13 +2,13 @@
 
 use anyhow::Context as _;
 use tandem_access::{LinkSigner, fresh_link_secret};
-use tandem_store::Settings;
+use tandem_store::SettingsStore;
 
 /// Name of the setting that keeps it.
 const SECRET: &str = "links.secret";
 
 /// The secret is made once and kept, so that links outlive a restart.
-pub(super) async fn signer(store: &(impl Settings + ?Sized)) -> anyhow::Result<LinkSigner> {
+pub(super) async fn signer(store: &(impl SettingsStore + ?Sized)) -> anyhow::Result<LinkSigner> {
     let secret = store.set_if_absent(SECRET, &fresh_link_secret()).await?;
     LinkSigner::from_stored(&secret).context("the stored secret for signed links is unusable")
 }

@@ -7,24 +7,24 @@
 mod announce;
 mod audit_key;
 mod connections;
-mod courier;
 mod host_id;
 mod http;
 mod keys;
 mod links;
 mod logging;
+mod maintenance;
 mod models;
 mod open;
 pub(crate) mod packs;
 mod signals;
 mod tools;
-mod upkeep;
+mod webhook_sender;
 pub(crate) mod workflows;
 
 pub(crate) use announce::base_url;
 pub(crate) use connections::ConnectionLimits;
 pub(crate) use logging::start as start_log;
-pub(crate) use open::Opened;
+pub(crate) use open::ServerContext;
 
 use crate::cli::ServeArgs;
 use crate::config::{self, Environment, Layer, Settings};
@@ -41,16 +41,16 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// How long open connections may take to end after a signal.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long effects under way may take to end after that.
-const FINISH: Duration = Duration::from_secs(5);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let flags = Layer::of_serve(&args);
     let settings = config::resolve(flags, args.config, true, &Environment::of_process())?;
     start_log(&settings, "info")?;
-    run(settings, async move |opened: &Opened| {
+    run(settings, async move |opened: &ServerContext| {
         // A start that fails must not have made a key: it is shown only once.
         register_workflows(opened).await?;
         let caller = keys::prepare(opened).await?;
@@ -66,16 +66,16 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Registers the keys of the environment, for a server that has one of its own besides.
-pub(crate) async fn import_keys(opened: &Opened) -> anyhow::Result<()> {
+pub(crate) async fn import_keys(opened: &ServerContext) -> anyhow::Result<()> {
     keys::import_configured(opened).await.map(drop)
 }
 
-pub(crate) async fn register_workflows(opened: &Opened) -> anyhow::Result<()> {
+pub(crate) async fn register_workflows(opened: &ServerContext) -> anyhow::Result<()> {
     workflows::register_directories(&opened.runtime, &opened.settings.workflows).await
 }
 
 /// Says that the server is up; gets the console's login link, if anybody can log in.
-type Announce = Box<dyn FnOnce(&Opened, Option<&str>) + Send>;
+type Announce = Box<dyn FnOnce(&ServerContext, Option<&str>) + Send>;
 
 /// What a kind of server has when it may be served.
 pub(crate) struct Ready {
@@ -86,7 +86,7 @@ pub(crate) struct Ready {
 
 /// Tasks a thread runs between two looks at the queue they share. What became durable comes in there,
 /// from the store's own thread: answers go out before much new work is begun.
-const LOOK_AROUND_EVERY: u32 = 4;
+const GLOBAL_QUEUE_INTERVAL: u32 = 4;
 
 /// How much less processor time the thread of large requests gets than the others when both want it.
 #[cfg(target_os = "linux")]
@@ -95,17 +95,17 @@ const LARGE_REQUEST_NICENESS: i32 = 10;
 /// Opens, prepares, serves, closes. `prepare` is where `serve` and `dev` differ.
 pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
 where
-    P: AsyncFnOnce(&Opened) -> anyhow::Result<Ready>,
+    P: AsyncFnOnce(&ServerContext) -> anyhow::Result<Ready>,
 {
     let threads = tokio::runtime::Builder::new_multi_thread()
-        .global_queue_interval(LOOK_AROUND_EVERY)
+        .global_queue_interval(GLOBAL_QUEUE_INTERVAL)
         .enable_all()
         .build()?;
     let large_requests = large_request_runtime()?;
     let code = threads.block_on(async {
         let mut signals = Signals::listen()?;
         let start = async {
-            let (opened, listener) = Opened::open(settings).await?;
+            let (opened, listener) = ServerContext::open(settings).await?;
             match prepare(&opened).await {
                 Ok(ready) => Ok((opened, listener, ready)),
                 Err(error) => {
@@ -149,7 +149,7 @@ fn large_request_runtime() -> std::io::Result<tokio::runtime::Runtime> {
 }
 
 async fn until_stopped(
-    opened: Opened,
+    opened: ServerContext,
     listener: TcpListener,
     ready: Ready,
     mut signals: Signals,
@@ -157,20 +157,22 @@ async fn until_stopped(
 ) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "otel")]
     let exporter = telemetry::start(&opened)?;
-    let upkeep = [
-        tokio::spawn(upkeep::expire_answers(opened.runtime.clone())),
-        tokio::spawn(upkeep::seal_audit(
+    let maintenance = [
+        tokio::spawn(maintenance::expire_idempotency_records(
             opened.runtime.clone(),
-            Arc::clone(&opened.notary),
+        )),
+        tokio::spawn(maintenance::seal_audit(
+            opened.runtime.clone(),
+            Arc::clone(&opened.audit_signer),
         )),
     ];
-    let mut doors = http::open(&opened, listener, large_requests).await?;
+    let mut http_server = http::open(&opened, listener, large_requests).await?;
     let link = ready.caller.map(|caller| login_link(&opened, caller));
     (ready.announce)(&opened, link.as_deref());
 
     let broke = tokio::select! {
         () = signals.next() => None,
-        ended = doors.ended() => Some(ended),
+        ended = http_server.ended() => Some(ended),
     };
     tracing::info!("stopping: no new connections; finishing what is under way");
     tokio::spawn(async move {
@@ -178,13 +180,13 @@ async fn until_stopped(
         tracing::warn!("stopped a second time: leaving at once");
         std::process::exit(1);
     });
-    doors.close(DRAIN).await;
-    upkeep.iter().for_each(JoinHandle::abort);
+    http_server.close(DRAIN_TIMEOUT).await;
+    maintenance.iter().for_each(JoinHandle::abort);
     #[cfg(feature = "otel")]
     if let Some(exporter) = exporter {
         exporter.finish().await;
     }
-    opened.runtime.shutdown(FINISH).await;
+    opened.runtime.shutdown(FINISH_TIMEOUT).await;
     match broke {
         None => {
             tracing::info!("stopped");

@@ -1,8 +1,8 @@
 //! The configured models, as the runtime knows them and as they are called.
 
 use super::open::guard;
-use crate::config::{Model, Reached, Settings};
-use tandem_nodes::{ClientError, Guard, Hosted, Limits, Models};
+use crate::config::{Model, ModelEndpoint, Settings};
+use tandem_nodes::{CallLimits, ClientError, HostedProvider, ModelCaller, UrlGuard};
 use tandem_runtime::{MOCK_PROVIDER, Provider, Providers};
 
 /// Who may be asked. The one that answers by program is there only for tests.
@@ -25,30 +25,30 @@ pub(super) fn providers(settings: &Settings) -> Providers {
 }
 
 /// How they are called.
-pub(super) fn models(settings: &Settings) -> Result<Models, ClientError> {
-    let mut models = Models::default();
-    for (id, Model { reached, .. }) in &settings.models {
-        match reached {
-            Reached::Scripted(script) => models.add_scripted(id, script.clone()),
-            Reached::Hosted {
-                speaks,
+pub(super) fn models(settings: &Settings) -> Result<ModelCaller, ClientError> {
+    let mut models = ModelCaller::default();
+    for (id, Model { endpoint, .. }) in &settings.models {
+        match endpoint {
+            ModelEndpoint::Scripted(script) => models.add_scripted(id, script.clone()),
+            ModelEndpoint::Hosted {
+                model_api,
                 base_url,
                 key,
                 schema,
                 allow_private,
             } => {
                 let guard = guard(settings);
-                let hosted = Hosted {
-                    speaks: *speaks,
+                let hosted = HostedProvider {
+                    model_api: *model_api,
                     base_url: base_url.clone(),
                     key: key.as_ref().map(|key| key.0.clone()),
                     schema: *schema,
-                    guard: Guard {
+                    guard: UrlGuard {
                         allow_private: guard.allow_private || *allow_private,
                         ..guard
                     },
                 };
-                models.add_hosted(id, hosted, Limits::default())?;
+                models.add_hosted(id, hosted, CallLimits::default())?;
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use super::audit_key;
 use super::connections::raise_descriptor_limit;
-use super::courier::WireCourier;
 use super::host_id;
 use super::models::{models, providers};
 use super::packs;
 use super::tools::{mcp_servers, tool_servers};
+use super::webhook_sender::HttpWebhookSender;
 use crate::config::{Connections, Settings};
 use crate::failure::Failure;
 use crate::private;
@@ -16,11 +16,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
 use tandem_api::HttpMetrics;
-use tandem_nodes::{Guard, HttpCaller, Limits, PackCaller, Performer, Secrets};
+use tandem_nodes::{CallLimits, HttpCaller, PackCaller, Performer, Secrets, UrlGuard};
 use tandem_record::Timestamp;
-use tandem_runtime::audit::Notary;
+use tandem_runtime::audit::AuditSigner;
 use tandem_runtime::{CLOCK_OFFSET, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
-use tandem_store::Settings as _;
+use tandem_store::SettingsStore as _;
 use tandem_store_sqlite::{Options, SqliteStore};
 use tandem_wasm::Packs;
 use tokio::net::TcpListener;
@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 /// A printed link is clicked soon or never.
 const LOGIN_CODE_MS: u64 = 30 * 60 * 1000;
 
-pub(crate) struct Opened {
+pub(crate) struct ServerContext {
     pub(crate) settings: Settings,
     /// What this host is called on the wire.
     pub(crate) host_id: String,
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
     pub(crate) runtime: Runtime,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
-    pub(crate) notary: Arc<Notary>,
+    pub(crate) audit_signer: Arc<AuditSigner>,
     pub(crate) metrics: Arc<HttpMetrics>,
     /// Packs whose nodes may be called, where they are taken.
     pub(crate) packs: Option<Arc<Packs>>,
@@ -44,13 +44,13 @@ pub(crate) struct Opened {
     pub(crate) address: SocketAddr,
 }
 
-impl Opened {
+impl ServerContext {
     pub(super) async fn open(settings: Settings) -> anyhow::Result<(Self, TcpListener)> {
         let connections = settings.connections.within(raise_descriptor_limit())?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let store = Arc::new(open_store(&settings).await?);
-        let notary = Notary::new(
+        let audit_signer = AuditSigner::new(
             store.clone(),
             audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
         );
@@ -58,7 +58,7 @@ impl Opened {
         let clock = clock(&settings, &store).await?;
         let host_id = host_id::obtain(settings.host_id.as_deref(), &*store).await?;
         let keyring = Arc::new(Keyring::new(store.clone()));
-        let courier = WireCourier::open(
+        let webhook_sender = HttpWebhookSender::open(
             &store,
             Arc::clone(&keyring),
             guard(&settings),
@@ -66,11 +66,11 @@ impl Opened {
         )
         .await?;
         let config = RuntimeConfig {
-            courier: Some(Arc::new(courier)),
+            webhook_sender: Some(Arc::new(webhook_sender)),
             clock: Arc::new(clock),
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
-            agents: settings.agent_policy.clone().on_host(&host_id),
+            agents: settings.agent_policy.clone().with_host_id(&host_id),
             conformance: settings.conformance,
             limits: settings.limits,
             strict_documents: settings.strict_documents,
@@ -85,7 +85,7 @@ impl Opened {
                 Arc::new(performer(&settings, packs.as_ref())?),
             )
         };
-        let runtime = Runtime::start(config).await.map_err(store_trouble)?;
+        let runtime = Runtime::start(config).await.map_err(store_open_failure)?;
         let opened = Self {
             metrics: Arc::new(HttpMetrics::new(runtime.metrics())),
             settings,
@@ -94,7 +94,7 @@ impl Opened {
             runtime,
             keyring,
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
-            notary: Arc::new(notary),
+            audit_signer: Arc::new(audit_signer),
             packs,
             address,
         };
@@ -142,11 +142,11 @@ async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
     }
     // Opening checks and migrates the file, which may take a while.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path, Options::default()));
-    Ok(opened.await?.map_err(store_trouble)?)
+    Ok(opened.await?.map_err(store_open_failure)?)
 }
 
 /// The store's own words say what to do; here they get their kind.
-pub(super) fn store_trouble(fault: Fault) -> Failure {
+pub(super) fn store_open_failure(fault: Fault) -> Failure {
     let next = match fault.code {
         "locked" => "Only one tandem may use a store.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
@@ -165,7 +165,7 @@ async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<Syste
     if !settings.test_seams {
         return Ok(SystemClock::default());
     }
-    let stored = store.get(CLOCK_OFFSET).await.map_err(store_trouble)?;
+    let stored = store.get(CLOCK_OFFSET).await.map_err(store_open_failure)?;
     let before: i64 = stored.and_then(|text| text.parse().ok()).unwrap_or(0);
     let offset = before.saturating_add(settings.clock_advance_ms);
     if offset != before {
@@ -173,21 +173,21 @@ async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<Syste
         store
             .set(CLOCK_OFFSET, &text)
             .await
-            .map_err(store_trouble)?;
+            .map_err(store_open_failure)?;
     }
     Ok(SystemClock::shifted(offset))
 }
 
 /// What may be called from here, by nodes and for webhooks.
-pub(super) fn guard(settings: &Settings) -> Guard {
-    Guard {
+pub(super) fn guard(settings: &Settings) -> UrlGuard {
+    UrlGuard {
         allow_private: settings.test_seams,
-        ..Guard::default()
+        ..UrlGuard::default()
     }
 }
 
 fn performer(settings: &Settings, packs: Option<&Arc<Packs>>) -> anyhow::Result<Performer> {
-    let http = HttpCaller::new(guard(settings), Limits::default())
+    let http = HttpCaller::new(guard(settings), CallLimits::default())
         .context("outgoing calls cannot be made")?;
     let secrets = settings.secrets.iter();
     let secrets: Secrets = secrets

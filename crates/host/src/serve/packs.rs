@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_runtime::{PackType, PackTypes};
 use tandem_wasm::{
-    ABI_VERSIONS, ENGINE, Limits, Packs, TypeInfo, conformance_packs, load_directories,
+    ABI_VERSIONS, ENGINE, PackLimits, Packs, TypeInfo, conformance_packs, load_directories,
 };
 use tandem_wire::v1::capabilities::WasmPacks;
 
@@ -32,14 +32,14 @@ pub(super) fn load(settings: &Settings) -> Result<Option<Arc<Packs>>, Failure> {
 
 /// The packs of directories, and a line for each that is not one.
 pub(crate) fn from_directories(directories: &[PathBuf]) -> Result<(Packs, Vec<String>), Failure> {
-    let mut packs = Packs::new(Limits::default());
+    let mut packs = Packs::new(PackLimits::default());
     let refused = load_directories(&mut packs, directories).map_err(|(directory, error)| {
         Failure::new(
             format!("cannot read the packs in {}: {error}", directory.display()),
             "Name a readable directory with --packs.",
         )
     })?;
-    let told = refused
+    let messages = refused
         .iter()
         .map(|pack| {
             format!(
@@ -49,21 +49,21 @@ pub(crate) fn from_directories(directories: &[PathBuf]) -> Result<(Packs, Vec<St
             )
         })
         .collect();
-    Ok((packs, told))
+    Ok((packs, messages))
 }
 
 /// The types documents may use and runs may meet.
 pub(crate) fn types(packs: Option<&Packs>) -> PackTypes {
     let types = packs.into_iter().flat_map(Packs::types);
-    let known = types.map(|known| {
+    let types_by_id = types.map(|info| {
         let TypeInfo {
             type_id,
             pack,
             config,
-        } = known;
+        } = info;
         (type_id, PackType { pack, config })
     });
-    known.collect()
+    types_by_id.collect()
 }
 
 /// What discovery says of them.

@@ -1,7 +1,7 @@
 //! The configured tool servers, as the runtime knows them and as they are called.
 
 use crate::config::Settings;
-use tandem_nodes::{ClientError, Limits, McpServer, McpServers};
+use tandem_nodes::{CallLimits, ClientError, McpServer, McpServers};
 use tandem_runtime::ToolServers;
 
 /// Who may be called.
@@ -13,12 +13,12 @@ pub(super) fn tool_servers(settings: &Settings) -> ToolServers {
 pub(super) fn mcp_servers(settings: &Settings) -> Result<McpServers, ClientError> {
     let mut servers = McpServers::default();
     for (id, server) in &settings.tools {
-        let reached = McpServer {
+        let endpoint = McpServer {
             url: server.url.clone(),
             key: server.key.as_ref().map(|key| key.0.clone()),
             guard: server.guard.clone(),
         };
-        servers.add(id, reached, Limits::default())?;
+        servers.add(id, endpoint, CallLimits::default())?;
     }
     Ok(servers)
 }

@@ -116,23 +116,23 @@ pub(crate) async fn register(runtime: &Runtime, sources: Vec<Source>) -> anyhow:
     let mut registrations = futures_util::stream::iter(changed)
         .map(|(origin, document)| async move {
             let permissions = Permissions::default();
-            let outcome = runtime.register_and_tell(None, &document, permissions);
+            let outcome = runtime.register_with_report(None, &document, permissions);
             let outcome = outcome.await;
             (origin, outcome)
         })
         .buffer_unordered(AT_ONCE);
     while let Some((origin, outcome)) = registrations.next().await {
         match outcome {
-            Ok(told) => {
-                match told.registration {
+            Ok(report) => {
+                match report.registration {
                     Registration::Created | Registration::Changed => loaded.registered += 1,
                     Registration::Unchanged => loaded.unchanged += 1,
                 }
                 // Documents come in any order: a child may be the next one.
-                let children = told.unknown_children.iter();
+                let children = report.unknown_children.iter();
                 let children = children.filter(|c| !origins.contains_key(c.workflow.as_str()));
                 let children: Vec<Problem> = children.map(ChildReference::unknown).collect();
-                for warning in told.warnings.iter().chain(&children) {
+                for warning in report.warnings.iter().chain(&children) {
                     tracing::warn!("{origin}: {}: {}", warning.path, warning.message);
                 }
             }

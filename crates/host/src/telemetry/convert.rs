@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_keeps_its_ids_times_and_scalars() {
+    fn span_retains_ids_times_and_scalars() {
         let data = span_data(span()).unwrap();
         let context = &data.span_context;
         assert_eq!(
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_decides_about_sampling() {
+    fn sampled_flag_of_the_caller_is_honoured() {
         let parent =
             |flags: &str| format!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-{flags}");
         assert!(is_sampled(&parent("01")));

@@ -48,8 +48,8 @@ pub(super) fn parse(text: &str) -> Vec<Metric> {
 }
 
 fn describe(line: &str, metrics: &mut Vec<Metric>) {
-    let mut words = line.splitn(3, ' ');
-    let (Some(what), Some(name), Some(rest)) = (words.next(), words.next(), words.next()) else {
+    let mut parts = line.splitn(3, ' ');
+    let (Some(what), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
         return;
     };
     if metrics.last().is_none_or(|metric| metric.name != name) {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_back_what_the_encoder_wrote() {
+    fn parses_what_the_encoder_writes() {
         let text = concat!(
             "# HELP openwop_run_completed Runs ended, by status.\n",
             "# TYPE openwop_run_completed counter\n",

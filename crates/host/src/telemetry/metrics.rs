@@ -2,9 +2,9 @@
 //! the protocol's names: `openwop_run_duration_seconds` becomes `openwop.run.duration` in `s`.
 
 use super::exposition::{self, Kind, Metric, Sample};
-use super::{resource, stop_asked};
+use super::{resource, stop_requested};
 use crate::config::{Otel, OtelProtocol};
-use crate::serve::Opened;
+use crate::serve::ServerContext;
 use anyhow::Context as _;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{
@@ -39,7 +39,7 @@ struct Export {
 }
 
 pub(super) fn start(
-    opened: &Opened,
+    opened: &ServerContext,
     otel: &Otel,
     endpoint: &str,
     mut stopped: watch::Receiver<bool>,
@@ -64,7 +64,7 @@ pub(super) fn start(
         loop {
             let last = tokio::select! {
                 () = tokio::time::sleep(interval) => false,
-                () = stop_asked(&mut stopped) => true,
+                () = stop_requested(&mut stopped) => true,
             };
             export.attempt().await;
             if last {

@@ -6,7 +6,7 @@ mod exposition;
 mod metrics;
 mod spans;
 
-use crate::serve::Opened;
+use crate::serve::ServerContext;
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// How long the last exports may take when the server stops.
-const LAST_CALL: Duration = Duration::from_secs(2);
+const FINAL_EXPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The exporting tasks of this process.
 pub(crate) struct Exporter {
@@ -23,7 +23,7 @@ pub(crate) struct Exporter {
 }
 
 /// Starts exporting, if the configuration asks for it.
-pub(crate) fn start(opened: &Opened) -> anyhow::Result<Option<Exporter>> {
+pub(crate) fn start(opened: &ServerContext) -> anyhow::Result<Option<Exporter>> {
     let Some(otel) = &opened.settings.otel else {
         return Ok(None);
     };
@@ -44,7 +44,7 @@ impl Exporter {
     /// Sends what is there, within limits, and ends.
     pub(crate) async fn finish(self) {
         self.stop.send_replace(true);
-        let deadline = tokio::time::Instant::now() + LAST_CALL;
+        let deadline = tokio::time::Instant::now() + FINAL_EXPORT_TIMEOUT;
         for mut task in self.tasks {
             if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
                 task.abort();
@@ -54,7 +54,7 @@ impl Exporter {
 }
 
 /// Resolves when the server stops.
-async fn stop_asked(stopped: &mut watch::Receiver<bool>) {
+async fn stop_requested(stopped: &mut watch::Receiver<bool>) {
     // A sender that is gone means the same.
     let _ = stopped.wait_for(|stop| *stop).await;
 }

@@ -2,14 +2,14 @@
 //! derived from it, so nothing in the path of a run waits for a collector, and exporting a run twice
 //! gives the same spans.
 
-use super::{convert, resource, stop_asked};
+use super::{convert, resource, stop_requested};
 use crate::config::{Otel, OtelProtocol};
-use crate::serve::Opened;
+use crate::serve::ServerContext;
 use anyhow::Context as _;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use std::time::Duration;
-use tandem_record::{Event, Recorded, RunId, Seq};
+use tandem_record::{Event, RecordedEvent, RunId, Seq};
 use tandem_runtime::{Fault, PageLimit, Runtime};
 use tandem_wire::v1::spans::spans;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -30,50 +30,50 @@ const PAGE: PageLimit = PageLimit {
     bytes: 1024 * 1024,
 };
 /// Trouble is logged once per this time, not once per batch.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(super) fn start(
-    opened: &Opened,
+    opened: &ServerContext,
     otel: &Otel,
     endpoint: &str,
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<JoinHandle<()>> {
     let export = Export {
         runtime: opened.runtime.clone(),
-        outlet: outlet(otel, endpoint, &opened.host_id)?,
+        exporter: exporter(otel, endpoint, &opened.host_id)?,
         batch: Vec::new(),
         due: None,
         lost: 0,
-        complained: None,
+        last_warning: None,
     };
     tracing::info!(endpoint, "spans of ended runs are exported");
     Ok(tokio::spawn(export.run(opened.runtime.ended(), stopped)))
 }
 
-fn outlet(otel: &Otel, endpoint: &str, host_id: &str) -> anyhow::Result<SpanExporter> {
+fn exporter(otel: &Otel, endpoint: &str, host_id: &str) -> anyhow::Result<SpanExporter> {
     let protocol = match otel.protocol {
         OtelProtocol::Protobuf => Protocol::HttpBinary,
         OtelProtocol::Json => Protocol::HttpJson,
     };
-    let mut outlet = SpanExporter::builder()
+    let mut exporter = SpanExporter::builder()
         .with_http()
         .with_endpoint(endpoint)
         .with_protocol(protocol)
         .build()
         .context("spans cannot be exported")?;
-    outlet.set_resource(&resource(host_id));
-    Ok(outlet)
+    exporter.set_resource(&resource(host_id));
+    Ok(exporter)
 }
 
 struct Export {
     runtime: Runtime,
-    outlet: SpanExporter,
+    exporter: SpanExporter,
     batch: Vec<SpanData>,
     /// When the batch goes, full or not.
     due: Option<Instant>,
     /// Runs not exported since the last complaint.
     lost: u64,
-    complained: Option<Instant>,
+    last_warning: Option<Instant>,
 }
 
 impl Export {
@@ -93,11 +93,11 @@ impl Export {
             tokio::select! {
                 run = ended.recv() => match run {
                     Ok(run) => self.add(&run).await,
-                    Err(RecvError::Lagged(missed)) => self.complain(missed, "they end too fast"),
+                    Err(RecvError::Lagged(missed)) => self.warn_lost(missed, "they end too fast"),
                     Err(RecvError::Closed) => break,
                 },
                 () = linger => self.flush().await,
-                () = stop_asked(&mut stopped) => break,
+                () = stop_requested(&mut stopped) => break,
             }
         }
         loop {
@@ -113,7 +113,7 @@ impl Export {
     async fn add(&mut self, run: &RunId) {
         match self.spans_of(run).await {
             Ok(spans) => self.batch.extend(spans),
-            Err(fault) => self.complain(1, &fault.message),
+            Err(fault) => self.warn_lost(1, &fault.message),
         }
         if self.batch.len() >= BATCH {
             self.flush().await;
@@ -123,7 +123,7 @@ impl Export {
     }
 
     async fn spans_of(&self, run: &RunId) -> Result<Vec<SpanData>, Fault> {
-        let mut events: Vec<Recorded> = Vec::new();
+        let mut events: Vec<RecordedEvent> = Vec::new();
         let (mut after, mut bytes): (Option<Seq>, usize) = (None, 0);
         while events.len() < MAX_EVENTS {
             let Some(page) = self.runtime.event_page(run, after, PAGE).await? else {
@@ -160,8 +160,8 @@ impl Export {
         let Some(stored) = self.runtime.find_any_run(run).await? else {
             return Ok(None);
         };
-        let unfolded = self.runtime.unfolded(&stored).await?;
-        Ok(unfolded.0.definition().sensitivity.class.clone())
+        let run_fold = self.runtime.run_fold(&stored).await?;
+        Ok(run_fold.0.definition().sensitivity.class.clone())
     }
 
     async fn flush(&mut self) {
@@ -174,15 +174,15 @@ impl Export {
             .iter()
             .filter(|span| span.name == "openwop.run")
             .count();
-        if let Err(error) = self.outlet.export(batch).await {
-            self.complain(runs as u64, &error.to_string());
+        if let Err(error) = self.exporter.export(batch).await {
+            self.warn_lost(runs as u64, &error.to_string());
         }
     }
 
-    fn complain(&mut self, runs: u64, why: &str) {
+    fn warn_lost(&mut self, runs: u64, why: &str) {
         self.lost += runs;
-        let recently = |at: Instant| at.elapsed() < COMPLAIN_EVERY;
-        if self.complained.is_some_and(recently) {
+        let recently = |at: Instant| at.elapsed() < LOG_INTERVAL;
+        if self.last_warning.is_some_and(recently) {
             return;
         }
         tracing::warn!(
@@ -190,6 +190,6 @@ impl Export {
             "spans of ended runs were not exported: {why}"
         );
         self.lost = 0;
-        self.complained = Some(Instant::now());
+        self.last_warning = Some(Instant::now());
     }
 }

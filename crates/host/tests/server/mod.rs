@@ -1,7 +1,7 @@
 //! A server process for a test: its own directory, its own port, ended with the test.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-pub(crate) mod world;
+pub(crate) mod outside;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) const KEY: &str = "a-key-for-tests-0123456789";
 /// Debug builds on a loaded machine are slow to start; a test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Server {
     home: TempDir,
@@ -143,7 +143,7 @@ impl Server {
     }
 
     /// Waits for a server that is about to die.
-    pub(crate) fn died(&mut self) {
+    pub(crate) fn wait_for_crash(&mut self) {
         let status = self.child.wait().unwrap();
         assert!(!status.success(), "it ended in peace");
     }
@@ -174,7 +174,7 @@ impl Server {
             if log.contains(expected) {
                 return log;
             }
-            assert!(began.elapsed() < PATIENCE, "no {expected:?} in {log}");
+            assert!(began.elapsed() < TIMEOUT, "no {expected:?} in {log}");
             std::thread::yield_now();
         }
     }
@@ -216,7 +216,7 @@ impl Server {
             let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
             match listed["runs"].as_array().unwrap().as_slice() {
                 [run] => return run["runId"].as_str().unwrap().to_owned(),
-                [] => assert!(began.elapsed() < PATIENCE, "no {status} run of {workflow}"),
+                [] => assert!(began.elapsed() < TIMEOUT, "no {status} run of {workflow}"),
                 several => panic!("several runs: {several:?}"),
             }
         }
@@ -236,7 +236,7 @@ impl Server {
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("the server ended with {status}: {}", self.log());
             }
-            assert!(began.elapsed() < PATIENCE, "not ready: {}", self.log());
+            assert!(began.elapsed() < TIMEOUT, "not ready: {}", self.log());
             std::thread::yield_now();
         }
     }

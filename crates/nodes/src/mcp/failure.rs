@@ -16,7 +16,7 @@ pub(super) fn unknown(server: &str) -> ErrorInfo {
 }
 
 /// Its address may not be called from here. Which one is told to the operator, in the log.
-pub(super) fn closed_off(server: &str) -> ErrorInfo {
+pub(super) fn address_rejected(server: &str) -> ErrorInfo {
     ErrorInfo::new(
         "url_rejected",
         format!("The tool server `{server}` is at an address this host may not call."),
@@ -69,7 +69,7 @@ pub(super) fn too_large(server: &str, limit_bytes: usize) -> ErrorInfo {
 }
 
 /// The server understood and said no.
-pub(super) fn told(server: &str, code: i64) -> ErrorInfo {
+pub(super) fn rpc_error(server: &str, code: i64) -> ErrorInfo {
     let message = format!("The tool server `{server}` refused the call (JSON-RPC {code}).");
     ErrorInfo::new("mcp_tool_error", message).with_details(json!({ "rpcCode": code }))
 }

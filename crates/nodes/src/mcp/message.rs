@@ -2,16 +2,16 @@
 
 use super::failure;
 use serde_json::{Value, json};
-use tandem_record::{ErrorInfo, ToolAsk};
+use tandem_record::{ErrorInfo, ToolOperation};
 
 /// The revision that is asked for.
 pub(super) const REVISION: &str = "2025-06-18";
 /// One that is spoken too when a server has no newer one. It knows no header for the revision.
-const EARLIER: &str = "2025-03-26";
+const EARLIER_REVISION: &str = "2025-03-26";
 
 /// Which message of a session a request is; its JSON-RPC id.
 pub(super) const INITIALIZE: u64 = 1;
-pub(super) const QUESTION: u64 = 2;
+pub(super) const REQUEST: u64 = 2;
 
 /// Sent by servers that do not speak a revision.
 const UNSUPPORTED_REVISION: i64 = -32022;
@@ -34,18 +34,18 @@ pub(super) fn initialized() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
-pub(super) fn question(ask: &ToolAsk) -> Value {
-    let (method, params) = match ask {
-        ToolAsk::Call { tool, arguments } => {
+pub(super) fn request(operation: &ToolOperation) -> Value {
+    let (method, params) = match operation {
+        ToolOperation::Call { tool, arguments } => {
             ("tools/call", json!({"name": tool, "arguments": arguments}))
         }
-        ToolAsk::List { cursor: None } => ("tools/list", json!({})),
-        ToolAsk::List {
+        ToolOperation::List { cursor: None } => ("tools/list", json!({})),
+        ToolOperation::List {
             cursor: Some(cursor),
         } => ("tools/list", json!({"cursor": cursor})),
-        ToolAsk::Read { uri } => ("resources/read", json!({"uri": uri})),
+        ToolOperation::Read { uri } => ("resources/read", json!({"uri": uri})),
     };
-    json!({"jsonrpc": "2.0", "id": QUESTION, "method": method, "params": params})
+    json!({"jsonrpc": "2.0", "id": REQUEST, "method": method, "params": params})
 }
 
 /// Whether a message answers the request of this id. Anything else a server may say meanwhile:
@@ -60,7 +60,7 @@ pub(super) fn result(server: &str, id: u64, mut answer: Value) -> Result<Value, 
         return Err(failure::protocol(server, "does not answer in JSON-RPC 2.0"));
     }
     match (answer.get("error"), answer.get("result")) {
-        (Some(error), None) => Err(told(server, id, error)),
+        (Some(error), None) => Err(error_of(server, id, error)),
         (None, Some(Value::Object(_))) => Ok(answer["result"].take()),
         _ => Err(failure::protocol(
             server,
@@ -70,7 +70,7 @@ pub(super) fn result(server: &str, id: u64, mut answer: Value) -> Result<Value, 
 }
 
 /// An error in the server's own words, of which only the number is passed on.
-pub(super) fn told(server: &str, id: u64, error: &Value) -> ErrorInfo {
+pub(super) fn error_of(server: &str, id: u64, error: &Value) -> ErrorInfo {
     let Some(code) = error.get("code").and_then(Value::as_i64) else {
         return failure::protocol(server, "answered with an error that has no code");
     };
@@ -85,16 +85,19 @@ pub(super) fn told(server: &str, id: u64, error: &Value) -> ErrorInfo {
         INVALID_PARAMS if id == INITIALIZE && !supported().is_empty() => {
             failure::revision(server, REVISION, &supported())
         }
-        _ => failure::told(server, code),
+        _ => failure::rpc_error(server, code),
     }
 }
 
 /// The revision a server answered `initialize` with, if it is one that is spoken here. Says whether
 /// later requests name it.
-pub(super) fn agreed(server: &str, result: &Value) -> Result<Option<&'static str>, ErrorInfo> {
+pub(super) fn negotiated_revision(
+    server: &str,
+    result: &Value,
+) -> Result<Option<&'static str>, ErrorInfo> {
     match result.get("protocolVersion").and_then(Value::as_str) {
         Some(REVISION) => Ok(Some(REVISION)),
-        Some(EARLIER) => Ok(None),
+        Some(EARLIER_REVISION) => Ok(None),
         Some(other) if is_revision(other) => Err(failure::revision(server, REVISION, &[other])),
         _ => Err(failure::protocol(server, "named no revision to speak")),
     }
@@ -106,11 +109,11 @@ fn is_revision(text: &str) -> bool {
 }
 
 /// Whether a result has the shape of an answer to the question.
-pub(super) fn fits(ask: &ToolAsk, result: &Value) -> bool {
-    let list = match ask {
-        ToolAsk::Call { .. } => "content",
-        ToolAsk::List { .. } => "tools",
-        ToolAsk::Read { .. } => "contents",
+pub(super) fn has_expected_shape(operation: &ToolOperation, result: &Value) -> bool {
+    let list = match operation {
+        ToolOperation::Call { .. } => "content",
+        ToolOperation::List { .. } => "tools",
+        ToolOperation::Read { .. } => "contents",
     };
     let flag = result.get("isError").unwrap_or(&Value::Bool(false));
     result.get(list).is_some_and(Value::is_array) && flag.is_boolean()

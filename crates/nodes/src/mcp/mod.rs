@@ -8,8 +8,8 @@ mod message;
 mod server;
 
 use crate::client::ClientError;
-use crate::guard::Guard;
-use crate::http::Limits;
+use crate::guard::UrlGuard;
+use crate::http::CallLimits;
 use server::Server;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct McpServer {
     /// Sent as a bearer token; absent for a server that wants none.
     pub key: Option<String>,
     /// What may be called to reach it.
-    pub guard: Guard,
+    pub guard: UrlGuard,
 }
 
 impl fmt::Debug for McpServer {
@@ -36,21 +36,26 @@ impl fmt::Debug for McpServer {
 pub struct McpServers(BTreeMap<String, Server>);
 
 impl McpServers {
-    pub fn add(&mut self, id: &str, server: McpServer, limits: Limits) -> Result<(), ClientError> {
+    pub fn add(
+        &mut self,
+        id: &str,
+        server: McpServer,
+        limits: CallLimits,
+    ) -> Result<(), ClientError> {
         let server = Server::new(id, server, limits)?;
         self.0.insert(id.to_owned(), server);
         Ok(())
     }
 
     /// Puts a question once.
-    pub(crate) async fn ask(
+    pub(crate) async fn call(
         &self,
         request: &ToolRequest,
         effect: &EffectId,
         trace: Option<&TraceContext>,
     ) -> EffectOutcome {
         let answered = match self.0.get(&request.server) {
-            Some(server) => server.ask(request, effect, trace).await,
+            Some(server) => server.call(request, effect, trace).await,
             None => Err(failure::unknown(&request.server)),
         };
         match answered {

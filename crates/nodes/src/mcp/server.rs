@@ -4,16 +4,16 @@
 //! question is answered; a server that issued none has nothing to forget.
 
 use super::frames::Frames;
-use super::message::{self, INITIALIZE, QUESTION};
+use super::message::{self, INITIALIZE, REQUEST};
 use super::{McpServer, failure};
 use crate::client::{ClientError, guarded_client};
 use crate::credentials::Credentials;
 use crate::failure::chain;
-use crate::guard::{Guard, Rejected};
-use crate::http::Limits;
+use crate::guard::{Rejected, UrlGuard};
+use crate::http::CallLimits;
 use crate::request::is_json;
 use crate::response::{self, Body};
-use crate::trace::outgoing;
+use crate::trace::outgoing_trace;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response};
 use serde_json::Value;
@@ -28,19 +28,23 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// A longer session id is not sent back.
 const MAX_SESSION_BYTES: usize = 1024;
 /// How long a server may take to forget a session. Nothing depends on it.
-const GOODBYE: Duration = Duration::from_secs(1);
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Server {
     id: String,
     url: Url,
     key: Option<HeaderValue>,
-    guard: Arc<Guard>,
+    guard: Arc<UrlGuard>,
     client: Client,
-    limits: Limits,
+    limits: CallLimits,
 }
 
 impl Server {
-    pub(super) fn new(id: &str, server: McpServer, limits: Limits) -> Result<Self, ClientError> {
+    pub(super) fn new(
+        id: &str,
+        server: McpServer,
+        limits: CallLimits,
+    ) -> Result<Self, ClientError> {
         let guard = Arc::new(server.guard);
         let connect = Duration::from_millis(limits.connect_timeout_ms);
         let header = |key: String| {
@@ -58,32 +62,33 @@ impl Server {
         })
     }
 
-    pub(super) async fn ask(
+    pub(super) async fn call(
         &self,
         request: &ToolRequest,
         effect: &EffectId,
         trace: Option<&TraceContext>,
     ) -> Result<Value, ErrorInfo> {
         if let Err(rejected) = self.guard.check_url(self.url.as_str()) {
-            return Err(self.closed_off(&rejected));
+            return Err(self.address_rejected(&rejected));
         }
         let timeout_ms = request.timeout_ms.clamp(1, self.limits.timeout_ms);
         let mut session = None;
-        let asked = self.converse(request, effect, trace, &mut session);
-        let answered = match tokio::time::timeout(Duration::from_millis(timeout_ms), asked).await {
-            Ok(answered) => answered,
-            Err(_) => Err(failure::timeout(&self.id, timeout_ms)),
-        };
-        // A result that is there is not lost to a slow goodbye.
+        let session_call = self.run_session(request, effect, trace, &mut session);
+        let answered =
+            match tokio::time::timeout(Duration::from_millis(timeout_ms), session_call).await {
+                Ok(answered) => answered,
+                Err(_) => Err(failure::timeout(&self.id, timeout_ms)),
+            };
+        // A result that is there is not lost to a slow session_end.
         if let Some(headers) = session {
-            let goodbye = self.client.delete(self.url.clone()).headers(headers);
-            let _ = goodbye.timeout(GOODBYE).send().await;
+            let session_end = self.client.delete(self.url.clone()).headers(headers);
+            let _ = session_end.timeout(SESSION_END_TIMEOUT).send().await;
         }
         answered
     }
 
-    /// Handshake and question. Notes the headers of a session the server has to be told the end of.
-    async fn converse(
+    /// Handshake and question. Notes the headers of a session the server has to be rpc_error the end of.
+    async fn run_session(
         &self,
         request: &ToolRequest,
         effect: &EffectId,
@@ -95,18 +100,18 @@ impl Server {
             .post(&headers, &message::initialize(), INITIALIZE)
             .await?;
         let session = response.headers().get(&SESSION).cloned();
-        let welcome = self.answer(&mut response, INITIALIZE, &headers).await?;
-        if let Some(revision) = message::agreed(&self.id, &welcome)? {
+        let initialized = self.answer(&mut response, INITIALIZE, &headers).await?;
+        if let Some(revision) = message::negotiated_revision(&self.id, &initialized)? {
             headers.insert(REVISION, HeaderValue::from_static(revision));
         }
         if let Some(session) = session.filter(|id| id.len() <= MAX_SESSION_BYTES) {
             headers.insert(SESSION, session);
             *issued = Some(headers.clone());
         }
-        self.question(request, effect, &headers).await
+        self.send_request(request, effect, &headers).await
     }
 
-    async fn question(
+    async fn send_request(
         &self,
         request: &ToolRequest,
         effect: &EffectId,
@@ -118,10 +123,10 @@ impl Server {
         if let Ok(key) = HeaderValue::try_from(effect.as_str()) {
             headers.insert(IDEMPOTENCY_KEY, key);
         }
-        let question = message::question(&request.ask);
-        let mut response = self.post(&headers, &question, QUESTION).await?;
-        let result = self.answer(&mut response, QUESTION, &headers).await?;
-        if !message::fits(&request.ask, &result) {
+        let message = message::request(&request.operation);
+        let mut response = self.post(&headers, &message, REQUEST).await?;
+        let result = self.answer(&mut response, REQUEST, &headers).await?;
+        if !message::has_expected_shape(&request.operation, &result) {
             let what = "answered with a result of another shape";
             return Err(failure::protocol(&self.id, what));
         }
@@ -135,7 +140,7 @@ impl Server {
         headers.insert(CONTENT_TYPE, json);
         let either = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(ACCEPT, either);
-        let trace = outgoing(trace);
+        let trace = outgoing_trace(trace);
         let mut put = |name: &'static str, value: &str| {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(HeaderName::from_static(name), value);
@@ -165,20 +170,20 @@ impl Server {
             .body(body.to_string())
             .send()
             .await;
-        let mut response = sent.map_err(|error| self.no_answer(&error))?;
+        let mut response = sent.map_err(|error| self.transport_error(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         // A server that does not speak the revision says so in an error beside the status.
-        let said = match response::read(&mut response, self.limits.error_body_bytes).await {
+        let body = match response::read(&mut response, self.limits.error_body_bytes).await {
             Ok(Body::Whole(bytes)) => serde_json::from_slice::<Value>(&bytes).ok(),
             Ok(Body::Cut(_)) | Err(_) => None,
         };
-        let error = said.as_ref().and_then(|message| message.get("error"));
-        let told = error.map(|error| message::told(&self.id, id, error));
-        match told.filter(|told| told.code == "interop_version_unsupported") {
-            Some(told) => Err(told),
+        let error = body.as_ref().and_then(|message| message.get("error"));
+        let rpc_error = error.map(|error| message::error_of(&self.id, id, error));
+        match rpc_error.filter(|rpc_error| rpc_error.code == "interop_version_unsupported") {
+            Some(rpc_error) => Err(rpc_error),
             None => Err(failure::status(&self.id, status, response.headers())),
         }
     }
@@ -205,7 +210,7 @@ impl Server {
             match response::read(response, limit).await {
                 Ok(Body::Whole(bytes)) => read(&bytes),
                 Ok(Body::Cut(_)) => return Err(failure::too_large(&self.id, limit)),
-                Err(error) => return Err(self.no_answer(&error)),
+                Err(error) => return Err(self.transport_error(&error)),
             }
         } else if kind.is_some_and(is_stream) {
             self.event(response, |data| {
@@ -227,21 +232,25 @@ impl Server {
         }
     }
 
-    /// The first event that is wanted; `None` when the stream ends without it.
+    /// The first event that is accept; `None` when the stream ends without it.
     async fn event(
         &self,
         response: &mut Response,
-        wanted: impl Fn(&[u8]) -> Option<Value>,
+        accept: impl Fn(&[u8]) -> Option<Value>,
     ) -> Result<Option<Value>, ErrorInfo> {
         let limit = self.limits.response_bytes;
         let mut frames = Frames::default();
         let mut read = 0;
-        while let Some(chunk) = response.chunk().await.map_err(|e| self.no_answer(&e))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|e| self.transport_error(&e))?
+        {
             read += chunk.len();
             if read > limit {
                 return Err(failure::too_large(&self.id, limit));
             }
-            let found = frames.take(&chunk).iter().find_map(|data| wanted(data));
+            let found = frames.take(&chunk).iter().find_map(|data| accept(data));
             if found.is_some() {
                 return Ok(found);
             }
@@ -249,17 +258,17 @@ impl Server {
         Ok(None)
     }
 
-    fn no_answer(&self, error: &reqwest::Error) -> ErrorInfo {
+    fn transport_error(&self, error: &reqwest::Error) -> ErrorInfo {
         let rejected = chain(error).find_map(|cause| cause.downcast_ref::<Rejected>());
         match rejected {
-            Some(rejected) => self.closed_off(rejected),
+            Some(rejected) => self.address_rejected(rejected),
             None => failure::transport(&self.id, error),
         }
     }
 
-    fn closed_off(&self, rejected: &Rejected) -> ErrorInfo {
+    fn address_rejected(&self, rejected: &Rejected) -> ErrorInfo {
         tracing::warn!(server = self.id, %rejected, "the tool server's address may not be called");
-        failure::closed_off(&self.id)
+        failure::address_rejected(&self.id)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The messages interface of Anthropic. JSON of a wanted shape is asked for as the arguments of a
 //! tool the model has to use.
 
-use super::schema::{SchemaMode, in_words};
+use super::schema::{SchemaMode, with_schema_message};
 use serde_json::{Value, json};
 use tandem_record::{
     ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole, ModelStop, ModelUsage,
@@ -19,7 +19,7 @@ pub(super) fn body(request: &ModelRequest, mode: SchemaMode) -> Value {
     let schema = request.schema.as_ref();
     let native = schema.filter(|s| mode == SchemaMode::Native && is_object(s));
     let messages = match schema.filter(|_| native.is_none()) {
-        Some(schema) => in_words(request, schema),
+        Some(schema) => with_schema_message(request, schema),
         None => request.messages.clone(),
     };
     let limit = request.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
@@ -53,9 +53,9 @@ fn turns(messages: &[ModelMessage]) -> Vec<Value> {
     let mut turns: Vec<(ModelRole, String)> = Vec::new();
     for message in messages.iter().filter(|m| m.role != ModelRole::System) {
         match turns.last_mut().filter(|(role, _)| *role == message.role) {
-            Some((_, said)) => {
-                said.push_str("\n\n");
-                said.push_str(&message.content);
+            Some((_, text)) => {
+                text.push_str("\n\n");
+                text.push_str(&message.content);
             }
             None => turns.push((message.role, message.content.clone())),
         }

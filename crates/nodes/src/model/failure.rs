@@ -16,27 +16,27 @@ pub(super) fn status(
     headers: &HeaderMap,
     body: &Value,
 ) -> ErrorInfo {
-    let told = |what: &str| format!("The model provider `{provider}` {what} ({status}).");
+    let message = |what: &str| format!("The model provider `{provider}` {what} ({status}).");
     let code = status.as_u16();
     let error = match code {
         429 => ErrorInfo::new(
             "provider_quota_exhausted",
-            told("takes no more calls for now"),
+            message("takes no more calls for now"),
         )
         .retryable(),
         408 | 409 | 425 | 500..=599 => {
-            ErrorInfo::new(UNAVAILABLE, told("cannot answer for now")).retryable()
+            ErrorInfo::new(UNAVAILABLE, message("cannot answer for now")).retryable()
         }
-        401 | 403 => ErrorInfo::new(UNAVAILABLE, told("does not accept this host's key")),
-        404 => ErrorInfo::new("model_not_supported", told("does not know the model")),
-        413 => ErrorInfo::new("content_too_long", told("was told too much")),
-        _ if says(body, &["context_length_exceeded", "too long"]) => {
-            ErrorInfo::new("content_too_long", told("was told too much"))
+        401 | 403 => ErrorInfo::new(UNAVAILABLE, message("does not accept this host's key")),
+        404 => ErrorInfo::new("model_not_supported", message("does not know the model")),
+        413 => ErrorInfo::new("content_too_long", message("was told too much")),
+        _ if mentions(body, &["context_length_exceeded", "too long"]) => {
+            ErrorInfo::new("content_too_long", message("was told too much"))
         }
-        _ if says(body, &["response_format", "input_schema", "json_schema"]) => {
-            ErrorInfo::new("response_schema_invalid", told("cannot use the schema"))
+        _ if mentions(body, &["response_format", "input_schema", "json_schema"]) => {
+            ErrorInfo::new("response_schema_invalid", message("cannot use the schema"))
         }
-        _ => ErrorInfo::new(UNAVAILABLE, told("did not take the request")),
+        _ => ErrorInfo::new(UNAVAILABLE, message("did not take the request")),
     };
     let mut details = json!({ "status": code });
     if let Some(ms) = retry_after_ms(headers) {
@@ -46,12 +46,12 @@ pub(super) fn status(
 }
 
 /// Whether the provider's error names one of these things.
-fn says(body: &Value, words: &[&str]) -> bool {
+fn mentions(body: &Value, terms: &[&str]) -> bool {
     let error = body.get("error").unwrap_or(body);
     ["code", "type", "param", "message"]
         .iter()
         .filter_map(|member| error.get(member)?.as_str())
-        .any(|text| words.iter().any(|word| text.contains(word)))
+        .any(|text| terms.iter().any(|term| text.contains(term)))
 }
 
 /// No whole answer arrived.

@@ -4,10 +4,10 @@ use super::schema::SchemaMode;
 use super::{anthropic, failure, openai};
 use crate::client::{ClientError, guarded_client};
 use crate::failure::chain;
-use crate::guard::{Guard, Rejected};
-use crate::http::Limits;
+use crate::guard::{Rejected, UrlGuard};
+use crate::http::CallLimits;
 use crate::response::{self, Body};
-use crate::trace::outgoing;
+use crate::trace::outgoing_trace;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response};
 use serde_json::Value;
@@ -19,9 +19,9 @@ use tandem_record::{
 };
 use url::Url;
 
-/// Which language a provider speaks.
+/// Which language a provider model_api.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum ModelApi {
     /// Chat completions.
     OpenAi,
     /// The messages interface.
@@ -29,57 +29,57 @@ pub enum Speaks {
 }
 
 /// A provider as an operator describes it.
-pub struct Hosted {
-    pub speaks: Speaks,
+pub struct HostedProvider {
+    pub model_api: ModelApi,
     pub base_url: Url,
     /// Absent for a server that wants none.
     pub key: Option<String>,
     pub schema: SchemaMode,
     /// What may be called to reach it.
-    pub guard: Guard,
+    pub guard: UrlGuard,
 }
 
-impl fmt::Debug for Hosted {
+impl fmt::Debug for HostedProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosted")
-            .field("speaks", &self.speaks)
+        f.debug_struct("HostedProvider")
+            .field("model_api", &self.model_api)
             .finish_non_exhaustive()
     }
 }
 
 pub(super) struct HostedModel {
-    speaks: Speaks,
+    model_api: ModelApi,
     url: Url,
     key: Option<HeaderValue>,
     schema: SchemaMode,
-    guard: Arc<Guard>,
+    guard: Arc<UrlGuard>,
     client: Client,
-    limits: Limits,
+    limits: CallLimits,
 }
 
 impl HostedModel {
-    pub(super) fn new(hosted: Hosted, limits: Limits) -> Result<Self, ClientError> {
+    pub(super) fn new(hosted: HostedProvider, limits: CallLimits) -> Result<Self, ClientError> {
         let guard = Arc::new(hosted.guard);
         let connect = Duration::from_millis(limits.connect_timeout_ms);
-        let path = match hosted.speaks {
-            Speaks::OpenAi => openai::PATH,
-            Speaks::Anthropic => anthropic::PATH,
+        let path = match hosted.model_api {
+            ModelApi::OpenAi => openai::PATH,
+            ModelApi::Anthropic => anthropic::PATH,
         };
         let mut url = hosted.base_url;
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path.split('/'));
         }
         let header = |key: String| {
-            let text = match hosted.speaks {
-                Speaks::OpenAi => format!("Bearer {key}"),
-                Speaks::Anthropic => key,
+            let text = match hosted.model_api {
+                ModelApi::OpenAi => format!("Bearer {key}"),
+                ModelApi::Anthropic => key,
             };
             let mut value = HeaderValue::try_from(text).ok()?;
             value.set_sensitive(true);
             Some(value)
         };
         Ok(Self {
-            speaks: hosted.speaks,
+            model_api: hosted.model_api,
             url,
             key: hosted.key.and_then(header),
             schema: hosted.schema,
@@ -98,12 +98,12 @@ impl HostedModel {
     ) -> Result<ModelAnswer, ErrorInfo> {
         let provider = request.provider.as_str();
         if let Err(rejected) = self.guard.check_url(self.url.as_str()) {
-            return Err(self.closed_off(provider, &rejected));
+            return Err(self.address_rejected(provider, &rejected));
         }
         let host = self.url.host_str().unwrap_or_default();
-        let body = match self.speaks {
-            Speaks::OpenAi => openai::body(request, self.schema, host),
-            Speaks::Anthropic => anthropic::body(request, self.schema),
+        let body = match self.model_api {
+            ModelApi::OpenAi => openai::body(request, self.schema, host),
+            ModelApi::Anthropic => anthropic::body(request, self.schema),
         };
         let sent = self
             .client
@@ -113,16 +113,21 @@ impl HostedModel {
             .body(body.to_string())
             .send()
             .await;
-        let mut response = sent.map_err(|error| self.no_answer(provider, &error))?;
+        let mut response = sent.map_err(|error| self.transport_error(provider, &error))?;
         let status = response.status();
         tracing::debug!(%effect, provider, status = status.as_u16(), "model answered");
         if !status.is_success() {
             let enough = self.limits.error_body_bytes;
-            let told = match response::read(&mut response, enough).await {
+            let error_body = match response::read(&mut response, enough).await {
                 Ok(Body::Whole(bytes)) => serde_json::from_slice(&bytes).unwrap_or_default(),
                 Ok(Body::Cut(_)) | Err(_) => Value::Null,
             };
-            return Err(failure::status(provider, status, response.headers(), &told));
+            return Err(failure::status(
+                provider,
+                status,
+                response.headers(),
+                &error_body,
+            ));
         }
         let answer = self.read(provider, &mut response).await?;
         answer.ok_or_else(|| failure::unreadable(provider))
@@ -137,7 +142,7 @@ impl HostedModel {
         let bytes = match response::read(response, limit).await {
             Ok(Body::Whole(bytes)) => bytes,
             Ok(Body::Cut(_)) => return Err(failure::too_large(provider, limit)),
-            Err(error) => return Err(self.no_answer(provider, &error)),
+            Err(error) => return Err(self.transport_error(provider, &error)),
         };
         // What nests too deep to be kept is no answer.
         if nests_deeper(&bytes, MAX_NESTING) {
@@ -146,9 +151,9 @@ impl HostedModel {
         let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
             return Ok(None);
         };
-        Ok(match self.speaks {
-            Speaks::OpenAi => openai::answer(&body),
-            Speaks::Anthropic => anthropic::answer(&body),
+        Ok(match self.model_api {
+            ModelApi::OpenAi => openai::answer(&body),
+            ModelApi::Anthropic => anthropic::answer(&body),
         })
     }
 
@@ -161,35 +166,35 @@ impl HostedModel {
                 headers.insert(HeaderName::from_static(name), value);
             }
         };
-        let trace = outgoing(trace);
+        let trace = outgoing_trace(trace);
         put("idempotency-key", effect.as_str());
         put("traceparent", &trace.traceparent);
         if let Some(state) = &trace.tracestate {
             put("tracestate", state);
         }
-        if self.speaks == Speaks::Anthropic {
+        if self.model_api == ModelApi::Anthropic {
             put("anthropic-version", anthropic::VERSION);
         }
         if let Some(key) = &self.key {
-            let name = match self.speaks {
-                Speaks::OpenAi => "authorization",
-                Speaks::Anthropic => "x-api-key",
+            let name = match self.model_api {
+                ModelApi::OpenAi => "authorization",
+                ModelApi::Anthropic => "x-api-key",
             };
             headers.insert(HeaderName::from_static(name), key.clone());
         }
         headers
     }
 
-    fn no_answer(&self, provider: &str, error: &reqwest::Error) -> ErrorInfo {
+    fn transport_error(&self, provider: &str, error: &reqwest::Error) -> ErrorInfo {
         let rejected = chain(error).find_map(|cause| cause.downcast_ref::<Rejected>());
         match rejected {
-            Some(rejected) => self.closed_off(provider, rejected),
+            Some(rejected) => self.address_rejected(provider, rejected),
             None => failure::transport(provider, error),
         }
     }
 
     /// Where the provider is may be told to the operator, in the log, and to nobody else.
-    fn closed_off(&self, provider: &str, rejected: &Rejected) -> ErrorInfo {
+    fn address_rejected(&self, provider: &str, rejected: &Rejected) -> ErrorInfo {
         tracing::warn!(provider, %rejected, "the model provider's address may not be called");
         let message =
             format!("The model provider `{provider}` is at an address this host may not call.");

@@ -1,7 +1,7 @@
 //! The conformance suite's model: a program for each node, told by a test, taken entry by entry.
 //! Plain data, so that whoever keeps it can keep it across restarts.
 
-use super::counted;
+use super::count_usage;
 use super::sample::sample;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,7 +73,7 @@ impl MockEntry {
         let stop = self.stop_reason.as_deref();
         let refused = matches!(stop, Some("safety" | "refusal" | "content_filter"));
         ModelAnswer {
-            usage: Some(counted(request, text.as_deref().unwrap_or_default())),
+            usage: Some(count_usage(request, text.as_deref().unwrap_or_default())),
             text,
             data: None,
             stop: match stop {

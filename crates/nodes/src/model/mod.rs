@@ -11,13 +11,13 @@ mod sample;
 mod schema;
 mod scripted;
 
-pub use hosted::{Hosted, Speaks};
+pub use hosted::{HostedProvider, ModelApi};
 pub use mock::{MAX_PROGRAM, MockEntry, MockProgram, unprogrammed_answer};
 pub use schema::SchemaMode;
 pub use scripted::{Script, ScriptError};
 
 use crate::client::ClientError;
-use crate::http::Limits;
+use crate::http::CallLimits;
 use hosted::HostedModel;
 use scripted::ScriptedModel;
 use serde_json::Value;
@@ -29,20 +29,20 @@ use tandem_record::{
 
 /// The models of a host, by provider.
 #[derive(Default)]
-pub struct Models(BTreeMap<String, Provider>);
+pub struct ModelCaller(BTreeMap<String, Provider>);
 
 enum Provider {
     Hosted(HostedModel),
     Scripted(ScriptedModel),
 }
 
-impl Models {
+impl ModelCaller {
     /// Adds a provider reached over the network.
     pub fn add_hosted(
         &mut self,
         id: &str,
-        hosted: Hosted,
-        limits: Limits,
+        hosted: HostedProvider,
+        limits: CallLimits,
     ) -> Result<(), ClientError> {
         let model = HostedModel::new(hosted, limits)?;
         self.0.insert(id.to_owned(), Provider::Hosted(model));
@@ -75,7 +75,7 @@ impl Models {
             )),
         };
         match answered {
-            Ok(answer) => done(&answer),
+            Ok(answer) => outcome_of_answer(&answer),
             Err(error) => {
                 tracing::debug!(%effect, provider = request.provider, code = error.code, "no answer");
                 EffectOutcome::Failed { error }
@@ -85,7 +85,7 @@ impl Models {
 }
 
 /// An answer as the outcome of its effect.
-pub fn done(answer: &ModelAnswer) -> EffectOutcome {
+pub fn outcome_of_answer(answer: &ModelAnswer) -> EffectOutcome {
     match serde_json::to_value(answer) {
         Ok(Value::Object(outputs)) => EffectOutcome::Done { outputs },
         other => unreachable!("an answer is an object, not {other:?}"),
@@ -93,11 +93,11 @@ pub fn done(answer: &ModelAnswer) -> EffectOutcome {
 }
 
 /// Words stand for tokens where nobody else counts.
-fn counted(request: &ModelRequest, said: &str) -> ModelUsage {
+fn count_usage(request: &ModelRequest, output: &str) -> ModelUsage {
     let words = |text: &str| text.split_whitespace().count() as u64;
     ModelUsage {
         input_tokens: request.messages.iter().map(|m| words(&m.content)).sum(),
-        output_tokens: words(said),
+        output_tokens: words(output),
         cache_read_tokens: None,
         cache_write_tokens: None,
     }

@@ -1,6 +1,6 @@
 //! Chat completions, as OpenAI speaks them and many others do too.
 
-use super::schema::{SchemaMode, in_words, is_strict};
+use super::schema::{SchemaMode, is_strict, with_schema_message};
 use serde_json::{Value, json};
 use tandem_record::{ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelStop, ModelUsage};
 
@@ -11,8 +11,8 @@ const RENAMED_LIMIT_HOST: &str = "api.openai.com";
 pub(super) fn body(request: &ModelRequest, mode: SchemaMode, host: &str) -> Value {
     let schema = request.schema.as_ref();
     let messages = match schema.filter(|_| mode == SchemaMode::Text) {
-        Some(schema) => said(&in_words(request, schema)),
-        None => said(&request.messages),
+        Some(schema) => message_bodies(&with_schema_message(request, schema)),
+        None => message_bodies(&request.messages),
     };
     let mut body = json!({"model": request.model, "messages": messages});
     if let Some(temperature) = request.temperature {
@@ -35,7 +35,7 @@ pub(super) fn body(request: &ModelRequest, mode: SchemaMode, host: &str) -> Valu
     body
 }
 
-fn said(messages: &[ModelMessage]) -> Vec<Value> {
+fn message_bodies(messages: &[ModelMessage]) -> Vec<Value> {
     let messages = messages.iter();
     messages
         .map(|m| json!({"role": m.role.as_str(), "content": m.content}))

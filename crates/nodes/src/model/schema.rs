@@ -14,15 +14,15 @@ pub enum SchemaMode {
 }
 
 /// The messages with the schema in words before them.
-pub(super) fn in_words(request: &ModelRequest, schema: &Value) -> Vec<ModelMessage> {
+pub(super) fn with_schema_message(request: &ModelRequest, schema: &Value) -> Vec<ModelMessage> {
     let content = format!(
         "Answer with a single JSON value that fits this JSON Schema, and with nothing else:\n{schema}"
     );
-    let told = ModelMessage {
+    let instruction = ModelMessage {
         role: ModelRole::System,
         content,
     };
-    std::iter::once(told)
+    std::iter::once(instruction)
         .chain(request.messages.iter().cloned())
         .collect()
 }

@@ -1,7 +1,7 @@
 //! A model that answers from a script: no key, no network, the same answers every time. A call takes
 //! the first answer that fits and is not used up; a call made again is answered as before.
 
-use super::counted;
+use super::count_usage;
 use super::failure::UNAVAILABLE;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -17,19 +17,19 @@ const MAX_ANSWERS: usize = 1_000;
 /// Longest an answer may let one wait.
 const MAX_DELAY_MS: u64 = 60_000;
 /// Calls whose answers are remembered.
-const MAX_REMEMBERED: usize = 10_000;
+const MAX_TRACKED_CALLS: usize = 10_000;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    answers: Vec<Line>,
+    answers: Vec<ScriptedAnswer>,
     #[serde(default)]
-    otherwise: Option<Line>,
+    otherwise: Option<ScriptedAnswer>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Line {
+struct ScriptedAnswer {
     #[serde(default)]
     when: When,
     text: Option<String>,
@@ -78,18 +78,18 @@ impl Script {
             let message = format!("a script has at most {MAX_ANSWERS} answers");
             return Err(ScriptError(message));
         }
-        let lines = script.answers.iter().chain(&script.otherwise).enumerate();
-        for (at, line) in lines {
+        let all_answers = script.answers.iter().chain(&script.otherwise).enumerate();
+        for (at, answer) in all_answers {
             let what = [
-                line.text.is_some(),
-                line.structured.is_some(),
-                line.fail.is_some(),
+                answer.text.is_some(),
+                answer.structured.is_some(),
+                answer.fail.is_some(),
             ];
-            let problem = if line.tool_calls.is_some() {
+            let problem = if answer.tool_calls.is_some() {
                 "toolCalls: nodes of this host offer no tools to a model"
             } else if what.iter().filter(|given| **given).count() != 1 {
                 "needs exactly one of text, structured and fail"
-            } else if line.delay_ms > MAX_DELAY_MS {
+            } else if answer.delay_ms > MAX_DELAY_MS {
                 "delayMs: at most 60000"
             } else {
                 continue;
@@ -100,10 +100,10 @@ impl Script {
     }
 }
 
-impl Line {
+impl ScriptedAnswer {
     fn fits(&self, purpose: Purpose, text: &str) -> bool {
         let when = &self.when;
-        when.purpose.is_none_or(|wanted| wanted == purpose)
+        when.purpose.is_none_or(|expected| expected == purpose)
             && when
                 .contains
                 .as_ref()
@@ -118,7 +118,7 @@ impl Line {
         let structured = self.structured.as_ref().map(Value::to_string);
         let text = self.text.clone().or(structured).unwrap_or_default();
         Ok(ModelAnswer {
-            usage: Some(counted(request, &text)),
+            usage: Some(count_usage(request, &text)),
             text: Some(text),
             data: self.structured.clone(),
             stop: ModelStop::End,
@@ -153,18 +153,18 @@ impl ScriptedModel {
         effect: &EffectId,
     ) -> Result<ModelAnswer, ErrorInfo> {
         let chosen = self.choose(request, effect);
-        let line = match chosen {
+        let answer = match chosen {
             Some(at) => Some(&self.script.answers[at]),
             None => self.script.otherwise.as_ref(),
         };
-        let Some(line) = line else {
+        let Some(answer) = answer else {
             let message = format!("The script of `{}` has no answer left.", request.provider);
             return Err(ErrorInfo::new(UNAVAILABLE, message));
         };
-        if line.delay_ms > 0 {
-            tokio::time::sleep(Duration::from_millis(line.delay_ms)).await;
+        if answer.delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(answer.delay_ms)).await;
         }
-        line.answer(request)
+        answer.answer(request)
     }
 
     /// The place of the answer; `None` when nothing fits any more.
@@ -178,11 +178,11 @@ impl ScriptedModel {
             None => Purpose::Chat,
         };
         let text = current_text(request);
-        let left = |at: &usize, line: &Line| {
-            line.times == 0 || progress.used.get(at).copied().unwrap_or(0) < line.times
+        let left = |at: &usize, answer: &ScriptedAnswer| {
+            answer.times == 0 || progress.used.get(at).copied().unwrap_or(0) < answer.times
         };
         let mut answers = self.script.answers.iter().enumerate();
-        let found = answers.find(|(at, line)| line.fits(purpose, &text) && left(at, line));
+        let found = answers.find(|(at, answer)| answer.fits(purpose, &text) && left(at, answer));
         let found = found.map(|(at, _)| at);
         if let Some(at) = found {
             *progress.used.entry(at).or_default() += 1;
@@ -190,7 +190,7 @@ impl ScriptedModel {
         // A call that failed may be made again and shall get on.
         let fails = found.is_some_and(|at| self.script.answers[at].fail.is_some());
         if !fails {
-            if progress.given.len() >= MAX_REMEMBERED {
+            if progress.given.len() >= MAX_TRACKED_CALLS {
                 progress.given.clear();
             }
             progress.given.insert(effect.clone(), found);

@@ -67,7 +67,7 @@ fn private_addresses() {
 }
 
 #[test]
-fn addresses_nobody_may_call() {
+fn addresses_that_are_never_allowed() {
     for text in [
         "0.0.0.0",
         "0.1.2.3",

@@ -1,8 +1,8 @@
 //! Calls that do not succeed: the code, whether a retry helps, and what is not told.
 
 use super::http::{caller, effect, failed, request};
-use super::server::{Answer, Server};
-use crate::{Guard, HttpCaller, Limits};
+use super::server::{CannedResponse, Server};
+use crate::{CallLimits, HttpCaller, UrlGuard};
 use serde_json::{Value, json};
 use tandem_record::Object;
 
@@ -27,8 +27,8 @@ async fn the_status_decides_whether_a_retry_helps() {
         (505, false),
     ] {
         let body = if status == 304 { "" } else { r#"{"why":1}"# };
-        let answer = Answer::json(&format!("{status} Said"), body);
-        let server = Server::answering(answer).await;
+        let answer = CannedResponse::json(&format!("{status} Said"), body);
+        let server = Server::responding_with(answer).await;
         let error = failed(
             caller()
                 .call(&request("GET", &server.url), &effect(), None)
@@ -42,7 +42,7 @@ async fn the_status_decides_whether_a_retry_helps() {
 
 #[tokio::test]
 async fn redirects_are_never_followed() {
-    let target = Server::answering(Answer::json("200 OK", "{}")).await;
+    let target = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
     for status in [
         "301 Moved",
         "302 Found",
@@ -51,7 +51,7 @@ async fn redirects_are_never_followed() {
         "308 Permanent",
     ] {
         let location = format!("location: {}/elsewhere", target.url);
-        let server = Server::answering(Answer::new(status, &[&location], "")).await;
+        let server = Server::responding_with(CannedResponse::new(status, &[&location], "")).await;
         let error = failed(
             caller()
                 .call(&request("GET", &server.url), &effect(), None)
@@ -65,9 +65,10 @@ async fn redirects_are_never_followed() {
 
 #[tokio::test]
 async fn a_response_over_the_limit_fails_the_call() {
-    let limit = Limits::default().response_bytes;
+    let limit = CallLimits::default().response_bytes;
     for (length, fits) in [(limit, true), (limit + 1, false), (3 * limit, false)] {
-        let server = Server::answering(Answer::new("200 OK", &[], &"x".repeat(length))).await;
+        let server =
+            Server::responding_with(CannedResponse::new("200 OK", &[], &"x".repeat(length))).await;
         let outcome = caller()
             .call(&request("GET", &server.url), &effect(), None)
             .await;
@@ -85,11 +86,14 @@ async fn a_response_over_the_limit_fails_the_call() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_stops_at_the_limit() {
+async fn endless_body_is_read_up_to_the_limit() {
     // Announces no length and never closes; only the limit ends the reading.
     let mut endless = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec();
-    endless.resize(endless.len() + 2 * Limits::default().response_bytes, b'x');
-    let server = Server::answering(Answer::Stall(endless)).await;
+    endless.resize(
+        endless.len() + 2 * CallLimits::default().response_bytes,
+        b'x',
+    );
+    let server = Server::responding_with(CannedResponse::Stall(endless)).await;
     let error = failed(
         caller()
             .call(&request("GET", &server.url), &effect(), None)
@@ -99,10 +103,10 @@ async fn a_body_without_end_stops_at_the_limit() {
 }
 
 #[tokio::test]
-async fn silence_is_a_timeout_before_and_within_the_answer() {
+async fn silent_server_times_out_before_and_within_the_response() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf".to_vec();
     for begun in [Vec::new(), half] {
-        let server = Server::answering(Answer::Stall(begun)).await;
+        let server = Server::responding_with(CannedResponse::Stall(begun)).await;
         let mut get = request("GET", &server.url);
         get.timeout_ms = 50;
         let error = failed(caller().call(&get, &effect(), None).await);
@@ -115,15 +119,15 @@ async fn silence_is_a_timeout_before_and_within_the_answer() {
 }
 
 #[tokio::test]
-async fn the_hosts_longest_timeout_holds() {
-    let server = Server::answering(Answer::Stall(Vec::new())).await;
-    let guard = Guard {
+async fn host_timeout_limits_the_request_timeout() {
+    let server = Server::responding_with(CannedResponse::Stall(Vec::new())).await;
+    let guard = UrlGuard {
         allow_private: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     };
-    let limits = Limits {
+    let limits = CallLimits {
         timeout_ms: 50,
-        ..Limits::default()
+        ..CallLimits::default()
     };
     let caller = HttpCaller::new(guard, limits).unwrap();
     let mut get = request("GET", &server.url);
@@ -133,13 +137,13 @@ async fn the_hosts_longest_timeout_holds() {
 }
 
 #[tokio::test]
-async fn connections_that_fail_are_worth_a_retry() {
+async fn failed_connections_are_retryable() {
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let unreachable = format!("http://{}/path?token=hunter2", gone.local_addr().unwrap());
     drop(gone);
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf".to_vec();
-    let hangs_up = Server::answering(Answer::HangUp).await;
-    let breaks_off = Server::answering(Answer::Bytes(half)).await;
+    let hangs_up = Server::responding_with(CannedResponse::HangUp).await;
+    let breaks_off = Server::responding_with(CannedResponse::Bytes(half)).await;
     for url in [&unreachable, &hangs_up.url, &breaks_off.url] {
         let error = failed(caller().call(&request("GET", url), &effect(), None).await);
         assert_eq!(error.code, "external_call_failed", "{error:?}");
@@ -154,9 +158,9 @@ async fn connections_that_fail_are_worth_a_retry() {
 }
 
 #[tokio::test]
-async fn what_the_guard_refuses_is_not_called() {
-    let server = Server::answering(Answer::json("200 OK", "{}")).await;
-    let caller = HttpCaller::new(Guard::default(), Limits::default()).unwrap();
+async fn rejected_url_is_not_called() {
+    let server = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
+    let caller = HttpCaller::new(UrlGuard::default(), CallLimits::default()).unwrap();
     let by_name = server.url.replace("127.0.0.1", "localhost");
     for url in [&server.url, &by_name, "ftp://example.com/", "nonsense"] {
         let error = failed(caller.call(&request("GET", url), &effect(), None).await);
@@ -169,15 +173,15 @@ async fn what_the_guard_refuses_is_not_called() {
 }
 
 #[tokio::test]
-async fn a_refusal_while_connecting_is_the_guards_own() {
-    let server = Server::answering(Answer::json("200 OK", "{}")).await;
+async fn rejection_while_connecting_is_reported_as_url_rejected() {
+    let server = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
     // The name passes, one of its addresses does not: the case of a name that points inwards.
-    let guard = Guard {
+    let guard = UrlGuard {
         allow_private: true,
         deny_hosts: vec!["127.0.0.1".to_owned()],
         require_https: false,
     };
-    let caller = HttpCaller::new(guard, Limits::default()).unwrap();
+    let caller = HttpCaller::new(guard, CallLimits::default()).unwrap();
     let url = server.url.replace("127.0.0.1", "localhost");
     let error = failed(caller.call(&request("GET", &url), &effect(), None).await);
     assert_eq!(
@@ -188,7 +192,7 @@ async fn a_refusal_while_connecting_is_the_guards_own() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_request_is_told_without_its_values() {
+async fn invalid_request_is_reported_without_its_values() {
     let headers = [
         json!({ "bad name": "v" }),
         json!({ "Authorization": "hunter2\r\nX-Injected: 1" }),
@@ -213,12 +217,12 @@ async fn what_is_not_a_request_is_told_without_its_values() {
 }
 
 #[tokio::test]
-async fn an_error_page_is_cut_and_never_shows_a_credential() {
+async fn error_body_is_truncated_and_never_contains_a_credential() {
     let secret = "sk-live-0123456789abcdef";
     // The credential at every position around the cut, whole and repeated.
     for offset in [0, 4_060, 4_080, 4_095, 4_096, 4_110] {
         let page = format!("{}{}", "é".repeat(offset / 2), secret.repeat(400));
-        let server = Server::answering(Answer::new("500 Oops", &[], &page)).await;
+        let server = Server::responding_with(CannedResponse::new("500 Oops", &[], &page)).await;
         let mut get = request("GET", &server.url);
         get.headers
             .insert("authorization".into(), json!(format!("Bearer {secret}")));
@@ -233,7 +237,8 @@ async fn an_error_page_is_cut_and_never_shows_a_credential() {
             .and_then(|details| details["body"].as_str());
         assert!(body.is_some_and(|body| body.len() <= 4_096));
     }
-    let server = Server::answering(Answer::new("500 Oops", &[], &"x".repeat(9_000))).await;
+    let server =
+        Server::responding_with(CannedResponse::new("500 Oops", &[], &"x".repeat(9_000))).await;
     let error = failed(
         caller()
             .call(&request("GET", &server.url), &effect(), None)

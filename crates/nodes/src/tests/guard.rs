@@ -1,9 +1,9 @@
-use crate::Guard;
+use crate::UrlGuard;
 
-fn testing() -> Guard {
-    Guard {
+fn testing() -> UrlGuard {
+    UrlGuard {
         allow_private: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     }
 }
 
@@ -21,7 +21,7 @@ fn ordinary_urls_pass() {
         "https://metadata.example.com/",
         "https://bücher.example/",
     ] {
-        assert!(Guard::default().check_url(url).is_ok(), "{url}");
+        assert!(UrlGuard::default().check_url(url).is_ok(), "{url}");
     }
 }
 
@@ -49,7 +49,7 @@ fn other_schemes_and_shapes_are_refused_even_in_tests() {
         "https://[::1",
         "https://example.com:99999/",
     ] {
-        assert!(Guard::default().check_url(url).is_err(), "{url}");
+        assert!(UrlGuard::default().check_url(url).is_err(), "{url}");
         assert!(testing().check_url(url).is_err(), "{url} in tests");
     }
 }
@@ -93,7 +93,7 @@ fn private_targets_are_refused_in_every_spelling_and_allowed_in_tests() {
         "http://[2002:7f00:1::]/",
         "http://[fd12:3456::1]/",
     ] {
-        let rejected = Guard::default().check_url(url).expect_err(url);
+        let rejected = UrlGuard::default().check_url(url).expect_err(url);
         assert!(rejected.reason.contains("private"), "{url}: {rejected}");
         assert!(testing().check_url(url).is_ok(), "{url} in tests");
     }
@@ -121,16 +121,16 @@ fn metadata_and_unroutable_targets_are_refused_even_in_tests() {
         "http://224.0.0.1/",
         "http://255.255.255.255/",
     ] {
-        assert!(Guard::default().check_url(url).is_err(), "{url}");
+        assert!(UrlGuard::default().check_url(url).is_err(), "{url}");
         assert!(testing().check_url(url).is_err(), "{url} in tests");
     }
 }
 
 #[test]
 fn https_can_be_required_and_tests_relax_it() {
-    let mut guard = Guard {
+    let mut guard = UrlGuard {
         require_https: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     };
     assert!(guard.check_url("https://example.com/").is_ok());
     assert!(guard.check_url("http://example.com/").is_err());
@@ -140,7 +140,7 @@ fn https_can_be_required_and_tests_relax_it() {
 
 #[test]
 fn denied_hosts_are_refused_with_all_below_them() {
-    let guard = Guard {
+    let guard = UrlGuard {
         allow_private: true,
         deny_hosts: ["Example.com", "1.1.1.1", "[2606:4700::1]", "127.0.0.2", ""]
             .map(String::from)
@@ -175,7 +175,7 @@ fn a_rejection_quotes_no_credential() {
         "http://10.0.0.1/?token=hunter2hunter2",
         "https://hunter2hunter2 /",
     ] {
-        let rejected = Guard::default().check_url(url).expect_err(url);
+        let rejected = UrlGuard::default().check_url(url).expect_err(url);
         assert!(!rejected.to_string().contains("hunter2"), "{rejected}");
     }
 }

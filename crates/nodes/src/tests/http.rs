@@ -1,18 +1,18 @@
 //! Calls that succeed: what is sent, and what a node puts out.
 
-use super::server::{Answer, Server};
-use crate::{Guard, HttpCaller, Limits};
+use super::server::{CannedResponse, Server};
+use crate::{CallLimits, HttpCaller, UrlGuard};
 use serde_json::{Value, json};
 use tandem_record::{
     EffectId, EffectOutcome, ErrorInfo, HttpRequest, MAX_NESTING, Object, TraceContext,
 };
 
 pub(super) fn caller() -> HttpCaller {
-    let guard = Guard {
+    let guard = UrlGuard {
         allow_private: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     };
-    HttpCaller::new(guard, Limits::default()).unwrap()
+    HttpCaller::new(guard, CallLimits::default()).unwrap()
 }
 
 pub(super) fn request(method: &str, url: &str) -> HttpRequest {
@@ -54,7 +54,7 @@ fn object(value: Value) -> Object {
 async fn a_call_carries_its_identity_and_its_trace() {
     // R-0040-4 (half: every call over HTTP)
     // R-0040-6 (half: a trace goes out with every call): whatever a run sends out goes this way.
-    let server = Server::answering(Answer::json("200 OK", "{}")).await;
+    let server = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
     let trace = TraceContext {
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
         tracestate: Some("vendor=1".to_owned()),
@@ -75,7 +75,7 @@ async fn a_call_carries_its_identity_and_its_trace() {
 
 #[tokio::test]
 async fn a_workflow_cannot_set_the_hosts_own_headers() {
-    let server = Server::answering(Answer::json("200 OK", "{}")).await;
+    let server = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
     let mut post = request("POST", &server.url);
     post.body = Some(json!("x"));
     post.headers = object(json!({
@@ -124,7 +124,7 @@ async fn bodies_are_json_unless_the_workflow_says_otherwise() {
         (Some(form), json!("a=1&b=2"), form, "a=1&b=2"),
         (Some("text/plain"), json!([1]), "text/plain", "[1]"),
     ] {
-        let server = Server::answering(Answer::json("200 OK", "{}")).await;
+        let server = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
         let mut post = request("POST", &server.url);
         post.body = Some(body);
         if let Some(content_type) = content_type {
@@ -146,7 +146,8 @@ async fn the_outputs_are_status_chosen_headers_and_body() {
         "Retry-After: 3",
         "Set-Cookie: session=secret",
     ];
-    let server = Server::answering(Answer::new("201 Created", &headers, r#"{"a":[1]}"#)).await;
+    let server =
+        Server::responding_with(CannedResponse::new("201 Created", &headers, r#"{"a":[1]}"#)).await;
     let outcome = caller()
         .call(&request("PUT", &server.url), &effect(), None)
         .await;
@@ -182,7 +183,7 @@ async fn bodies_that_are_not_json_are_text() {
         (&["content-type: application/json"], "", Value::Null),
         (&["content-type: application/json"], "null", Value::Null),
     ] {
-        let server = Server::answering(Answer::new("200 OK", headers, body)).await;
+        let server = Server::responding_with(CannedResponse::new("200 OK", headers, body)).await;
         let outcome = caller()
             .call(&request("GET", &server.url), &effect(), None)
             .await;
@@ -191,9 +192,9 @@ async fn bodies_that_are_not_json_are_text() {
 }
 
 #[tokio::test]
-async fn a_credential_that_comes_back_is_masked() {
+async fn echoed_credential_is_masked() {
     let echo = r#"{"headers":{"authorization":"Bearer sk-very-secret"},"token":"sk-very-secret"}"#;
-    let server = Server::answering(Answer::json("200 OK", echo)).await;
+    let server = Server::responding_with(CannedResponse::json("200 OK", echo)).await;
     let mut get = request("GET", &server.url);
     get.headers = object(json!({ "Authorization": "Bearer sk-very-secret" }));
     let outputs = done(caller().call(&get, &effect(), None).await);
@@ -206,10 +207,10 @@ async fn a_credential_that_comes_back_is_masked() {
 }
 
 #[tokio::test]
-async fn an_answer_too_deep_to_be_kept_is_given_as_text() {
+async fn too_deeply_nested_response_is_returned_as_text() {
     for (levels, is_text) in [(MAX_NESTING, false), (MAX_NESTING + 1, true)] {
         let nested = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        let server = Server::answering(Answer::json("200 OK", &nested)).await;
+        let server = Server::responding_with(CannedResponse::json("200 OK", &nested)).await;
         let get = request("GET", &server.url);
         let outputs = done(caller().call(&get, &effect(), None).await);
         assert_eq!(outputs["body"].is_string(), is_text, "{levels}");

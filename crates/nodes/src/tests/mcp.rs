@@ -2,35 +2,35 @@
 //! nobody gets to see.
 
 use super::http::{caller, done, failed};
-use super::server::{Answer, Request, Server};
-use crate::{Guard, Limits, McpServer, McpServers, Performer, Secrets};
+use super::server::{CannedResponse, Request, Server};
+use crate::{CallLimits, McpServer, McpServers, Performer, Secrets, UrlGuard};
 use serde_json::{Value, json};
 use tandem_record::{
-    Effect, EffectKind, EffectOutcome, ErrorInfo, ToolAsk, ToolRequest, TraceContext,
+    Effect, EffectKind, EffectOutcome, ErrorInfo, ToolOperation, ToolRequest, TraceContext,
 };
 use url::Url;
 
 const KEY: &str = "mcp-key-not-to-be-seen";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-fn call(arguments: Value) -> ToolAsk {
+fn call(arguments: Value) -> ToolOperation {
     let Value::Object(arguments) = arguments else {
         panic!("arguments are an object");
     };
-    ToolAsk::Call {
+    ToolOperation::Call {
         tool: "echo".to_owned(),
         arguments,
     }
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> CallLimits {
+    CallLimits {
         response_bytes: 4096,
-        ..Limits::default()
+        ..CallLimits::default()
     }
 }
 
-fn performer(url: &str, guard: Guard) -> Performer {
+fn performer(url: &str, guard: UrlGuard) -> Performer {
     let mut tools = McpServers::default();
     let server = McpServer {
         url: Url::parse(url).unwrap(),
@@ -42,15 +42,19 @@ fn performer(url: &str, guard: Guard) -> Performer {
     Performer::new(caller(), Secrets::default()).with_tools(tools)
 }
 
-fn seams() -> Guard {
-    Guard {
+fn private_allowed() -> UrlGuard {
+    UrlGuard {
         allow_private: true,
         require_https: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     }
 }
 
-async fn perform(performer: &Performer, ask: ToolAsk, timeout_ms: u64) -> EffectOutcome {
+async fn perform(
+    performer: &Performer,
+    operation: ToolOperation,
+    timeout_ms: u64,
+) -> EffectOutcome {
     let trace = TraceContext {
         traceparent: format!("00-{TRACE}-b7ad6b7169203331-01"),
         tracestate: Some("a=b".to_owned()),
@@ -63,7 +67,7 @@ async fn perform(performer: &Performer, ask: ToolAsk, timeout_ms: u64) -> Effect
             attempt: 0,
             request: Box::new(ToolRequest {
                 server: "docs".to_owned(),
-                ask,
+                operation,
                 timeout_ms,
             }),
         },
@@ -71,18 +75,18 @@ async fn perform(performer: &Performer, ask: ToolAsk, timeout_ms: u64) -> Effect
     performer.perform(&effect, Some(&trace)).await
 }
 
-/// A server that greets with a revision and answers the question as told.
+/// A server that greets with a revision and answers the question as reported.
 async fn server(
     revision: &'static str,
-    answer: impl Fn(&Request, &Value) -> Answer + Clone + Send + 'static,
+    answer: impl Fn(&Request, &Value) -> CannedResponse + Clone + Send + 'static,
 ) -> Server {
-    Server::replying(move |request| {
+    Server::responding_by(move |request| {
         if request.line.starts_with("DELETE ") {
-            return Answer::new("200 OK", &["connection: close"], "");
+            return CannedResponse::new("200 OK", &["connection: close"], "");
         }
         let sent: Value = serde_json::from_str(&request.body).unwrap();
         match sent["method"].as_str().unwrap() {
-            "initialize" => Answer::new(
+            "initialize" => CannedResponse::new(
                 "200 OK",
                 &[
                     "content-type: application/json",
@@ -95,7 +99,9 @@ async fn server(
                 }})
                 .to_string(),
             ),
-            "notifications/initialized" => Answer::new("202 Accepted", &["connection: close"], ""),
+            "notifications/initialized" => {
+                CannedResponse::new("202 Accepted", &["connection: close"], "")
+            }
             _ => answer(request, &sent),
         }
     })
@@ -109,45 +115,53 @@ fn reply(sent: &Value, body: Value) -> Value {
     whole
 }
 
-fn json_answer(status: &str, body: &Value) -> Answer {
+fn json_answer(status: &str, body: &Value) -> CannedResponse {
     let headers = ["content-type: application/json", "connection: close"];
-    Answer::new(status, &headers, &body.to_string())
+    CannedResponse::new(status, &headers, &body.to_string())
 }
 
-fn stream(body: &str) -> Answer {
+fn stream(body: &str) -> CannedResponse {
     let headers = [
         "content-type: text/event-stream; charset=utf-8",
         "connection: close",
     ];
-    Answer::new("200 OK", &headers, body)
+    CannedResponse::new("200 OK", &headers, body)
 }
 
-async fn heard(server: &Server) -> EffectOutcome {
-    perform(&performer(&server.url, seams()), call(json!({})), 5_000).await
+async fn call_tool(server: &Server) -> EffectOutcome {
+    perform(
+        &performer(&server.url, private_allowed()),
+        call(json!({})),
+        5_000,
+    )
+    .await
 }
 
 async fn refused(server: &Server) -> ErrorInfo {
-    let error = failed(heard(server).await);
-    let told = format!("{error:?}");
+    let error = failed(call_tool(server).await);
+    let reported = format!("{error:?}");
     let (_, address) = server.url.split_once("//").unwrap();
-    assert!(!told.contains(KEY) && !told.contains(address), "{told}");
-    assert!(!told.contains("secret words"), "{told}");
+    assert!(
+        !reported.contains(KEY) && !reported.contains(address),
+        "{reported}"
+    );
+    assert!(!reported.contains("secret words"), "{reported}");
     error
 }
 
 /// R-0040-4: every request carries the run's trace.
 #[tokio::test]
-async fn a_session_is_held_as_the_revision_wants_it() {
+async fn session_follows_the_mcp_revision() {
     let result = json!({
         "content": [{"type": "text", "text": "hi"}], "isError": false,
         "structuredContent": {"n": 1}, "_meta": {"x/y": [1]},
     });
-    let told = result.clone();
+    let reported = result.clone();
     let server = server("2025-06-18", move |_, sent| {
-        json_answer("200 OK", &reply(sent, json!({"result": told})))
+        json_answer("200 OK", &reply(sent, json!({"result": reported})))
     })
     .await;
-    let performer = performer(&server.url, seams());
+    let performer = performer(&server.url, private_allowed());
     let outputs = done(perform(&performer, call(json!({"text": "hi"})), 5_000).await);
     assert_eq!(outputs, json!({"result": result}));
 
@@ -183,7 +197,7 @@ async fn a_session_is_held_as_the_revision_wants_it() {
 }
 
 #[tokio::test]
-async fn the_other_questions_are_put() {
+async fn list_and_read_requests_are_sent() {
     let server = server("2025-06-18", |_, sent| {
         let result = match sent["method"].as_str().unwrap() {
             "tools/list" => json!({"tools": [], "nextCursor": sent["params"]["cursor"]}),
@@ -193,13 +207,13 @@ async fn the_other_questions_are_put() {
         json_answer("200 OK", &reply(sent, json!({"result": result})))
     })
     .await;
-    let performer = performer(&server.url, seams());
-    let list = ToolAsk::List {
+    let performer = performer(&server.url, private_allowed());
+    let list = ToolOperation::List {
         cursor: Some("2".to_owned()),
     };
     let page = done(perform(&performer, list, 5_000).await);
     assert_eq!(page["result"], json!({"tools": [], "nextCursor": "2"}));
-    let read = ToolAsk::Read {
+    let read = ToolOperation::Read {
         uri: "note:1".to_owned(),
     };
     let read = done(perform(&performer, read, 5_000).await);
@@ -207,7 +221,7 @@ async fn the_other_questions_are_put() {
 }
 
 #[tokio::test]
-async fn a_stream_is_read_until_the_answer_comes() {
+async fn stream_is_read_until_the_response_arrives() {
     let server = server("2025-06-18", |_, sent| {
         let answer = reply(sent, json!({"result": {"content": []}})).to_string();
         let (first, second) = answer.split_at(answer.find(',').unwrap() + 1);
@@ -222,18 +236,18 @@ async fn a_stream_is_read_until_the_answer_comes() {
     })
     .await;
     assert_eq!(
-        done(heard(&server).await),
+        done(call_tool(&server).await),
         json!({"result": {"content": []}})
     );
 }
 
 #[tokio::test]
-async fn a_server_of_the_earlier_revision_is_not_told_of_it_in_headers() {
+async fn earlier_revision_is_not_sent_in_headers() {
     let server = server("2025-03-26", |_, sent| {
         json_answer("200 OK", &reply(sent, json!({"result": {"content": []}})))
     })
     .await;
-    done(heard(&server).await);
+    done(call_tool(&server).await);
     let requests = server.requests().await;
     assert!(
         requests
@@ -243,47 +257,49 @@ async fn a_server_of_the_earlier_revision_is_not_told_of_it_in_headers() {
 }
 
 #[tokio::test]
-async fn a_tools_own_error_is_a_result() {
-    let said = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
-    let told = said.clone();
+async fn error_of_a_tool_is_a_result() {
+    let tool_error = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
+    let reported = tool_error.clone();
     let server = server("2025-06-18", move |_, sent| {
-        json_answer("200 OK", &reply(sent, json!({"result": told})))
+        json_answer("200 OK", &reply(sent, json!({"result": reported})))
     })
     .await;
-    assert_eq!(done(heard(&server).await)["result"], said);
+    assert_eq!(done(call_tool(&server).await)["result"], tool_error);
 }
 
-/// What went wrong, as it is told and whether trying again can help.
+/// What went wrong, as it is reported and whether trying again can help.
 #[tokio::test]
 async fn each_way_to_fail_has_its_code() {
-    type Case = (&'static str, bool, fn(&Value) -> Answer);
+    type Case = (&'static str, bool, fn(&Value) -> CannedResponse);
     let cases: [Case; 17] = [
         ("mcp_tool_error", false, |sent| {
             let error = json!({"code": -32602, "message": "secret words"});
             json_answer("200 OK", &reply(sent, json!({"error": error})))
         }),
         ("mcp_server_error", true, |_| {
-            Answer::json("500 Oops", "secret words")
+            CannedResponse::json("500 Oops", "secret words")
         }),
         ("mcp_server_error", true, |_| {
-            Answer::json("429 Later", "{}")
+            CannedResponse::json("429 Later", "{}")
         }),
         ("mcp_server_error", false, |_| {
-            Answer::json("404 Gone", "{}")
+            CannedResponse::json("404 Gone", "{}")
         }),
-        ("mcp_server_error", false, |_| Answer::json("401 Who", "{}")),
+        ("mcp_server_error", false, |_| {
+            CannedResponse::json("401 Who", "{}")
+        }),
         ("mcp_server_error", false, |_| {
             let to = "location: http://169.254.169.254/latest";
-            Answer::new("302 Found", &[to], "")
+            CannedResponse::new("302 Found", &[to], "")
         }),
         ("mcp_protocol_error", false, |_| {
-            Answer::json("200 OK", "secret words")
+            CannedResponse::json("200 OK", "secret words")
         }),
         ("mcp_protocol_error", false, |_| {
-            Answer::new("200 OK", &["content-type: text/html"], "<p>secret words")
+            CannedResponse::new("200 OK", &["content-type: text/html"], "<p>secret words")
         }),
         ("mcp_protocol_error", false, |_| {
-            Answer::new("202 Accepted", &[], "")
+            CannedResponse::new("202 Accepted", &[], "")
         }),
         ("mcp_protocol_error", false, |_| {
             let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {"content": []}});
@@ -312,7 +328,7 @@ async fn each_way_to_fail_has_its_code() {
         ("response_too_large", false, |_| {
             stream(&"data: x\n\n".repeat(1_000))
         }),
-        ("mcp_network_error", true, |_| Answer::HangUp),
+        ("mcp_network_error", true, |_| CannedResponse::HangUp),
     ];
     for (number, (code, again, answer)) in cases.into_iter().enumerate() {
         let server = server("2025-06-18", move |_, sent| answer(sent)).await;
@@ -326,9 +342,9 @@ async fn each_way_to_fail_has_its_code() {
 }
 
 #[tokio::test]
-async fn details_say_what_a_program_may_want_to_know() {
+async fn error_details_contain_status_and_retry_after() {
     let over = server("2025-06-18", |_, _| {
-        Answer::new("503 Later", &["retry-after: 2"], "secret words")
+        CannedResponse::new("503 Later", &["retry-after: 2"], "secret words")
     })
     .await;
     let error = refused(&over).await;
@@ -346,8 +362,8 @@ async fn details_say_what_a_program_may_want_to_know() {
 }
 
 #[tokio::test]
-async fn a_revision_that_is_not_spoken_ends_the_session() {
-    let greeted = server("2031-01-01", |_, _| Answer::HangUp).await;
+async fn unsupported_revision_ends_the_session() {
+    let greeted = server("2031-01-01", |_, _| CannedResponse::HangUp).await;
     let error = refused(&greeted).await;
     assert_eq!(error.code, "interop_version_unsupported");
     let details =
@@ -355,7 +371,7 @@ async fn a_revision_that_is_not_spoken_ends_the_session() {
     assert_eq!(error.details, Some(details));
     assert_eq!(greeted.requests().await.len(), 1);
 
-    let turned_away = Server::replying(|request| {
+    let turned_away = Server::responding_by(|request| {
         let sent: Value = serde_json::from_str(&request.body).unwrap();
         let data = json!({"supported": ["2026-07-28", "secret words"]});
         let error = json!({"code": -32022, "message": "secret words", "data": data});
@@ -368,13 +384,13 @@ async fn a_revision_that_is_not_spoken_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_given_up() {
+async fn silent_server_times_out() {
     for head in [
         "",
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: x",
     ] {
-        let silent = server("2025-06-18", move |_, _| Answer::Stall(head.into())).await;
-        let asked = performer(&silent.url, seams());
+        let silent = server("2025-06-18", move |_, _| CannedResponse::Stall(head.into())).await;
+        let asked = performer(&silent.url, private_allowed());
         let error = failed(perform(&asked, call(json!({})), 300).await);
         assert_eq!(
             (error.code.as_str(), error.retryable),
@@ -385,7 +401,7 @@ async fn a_server_that_says_nothing_is_given_up() {
 
 #[tokio::test]
 async fn a_private_address_is_called_only_where_tests_are() {
-    let server = server("2025-06-18", |_, _| Answer::HangUp).await;
+    let server = server("2025-06-18", |_, _| CannedResponse::HangUp).await;
     let name = server.url.replace("127.0.0.1", "localhost");
     for url in [
         server.url.as_str(),
@@ -393,9 +409,9 @@ async fn a_private_address_is_called_only_where_tests_are() {
         "https://127.0.0.1:1/",
         "http://example.com/",
     ] {
-        let guard = Guard {
+        let guard = UrlGuard {
             require_https: true,
-            ..Guard::default()
+            ..UrlGuard::default()
         };
         let error = failed(perform(&performer(url, guard), call(json!({})), 5_000).await);
         assert_eq!(
@@ -408,30 +424,30 @@ async fn a_private_address_is_called_only_where_tests_are() {
 }
 
 #[tokio::test]
-async fn a_key_that_comes_back_is_not_passed_on() {
+async fn echoed_key_is_masked() {
     let server = server("2025-06-18", |request, sent| {
-        let seen = request.header("authorization")[0].to_owned();
-        let content = json!([{"type": "text", "text": seen}]);
+        let authorization = request.header("authorization")[0].to_owned();
+        let content = json!([{"type": "text", "text": authorization}]);
         json_answer(
             "200 OK",
             &reply(sent, json!({"result": {"content": content}})),
         )
     })
     .await;
-    let result = done(heard(&server).await);
+    let result = done(call_tool(&server).await);
     assert_eq!(result["result"]["content"][0]["text"], "[REDACTED]");
 }
 
 #[tokio::test]
-async fn nobody_answers_for_a_server_that_is_not_there() {
+async fn unknown_server_fails_with_not_configured() {
     let performer = Performer::new(caller(), Secrets::default());
     let error = failed(perform(&performer, call(json!({})), 5_000).await);
     assert_eq!(error.code, "mcp_server_not_configured");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
-    let performer = self::performer(&url, seams());
-    let error = failed(perform(&performer, ToolAsk::List { cursor: None }, 5_000).await);
+    let performer = self::performer(&url, private_allowed());
+    let error = failed(perform(&performer, ToolOperation::List { cursor: None }, 5_000).await);
     assert_eq!(
         (error.code.as_str(), error.retryable),
         ("mcp_network_error", true)

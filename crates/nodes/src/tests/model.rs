@@ -2,10 +2,10 @@
 //! and what nobody gets to see.
 
 use super::http::{caller, done, failed};
-use super::server::{Answer, Server};
+use super::server::{CannedResponse, Server};
 use crate::{
-    Guard, Hosted, Limits, MockEntry, MockProgram, Models, Performer, SchemaMode, Script, Secrets,
-    Speaks,
+    CallLimits, HostedProvider, MockEntry, MockProgram, ModelApi, ModelCaller, Performer,
+    SchemaMode, Script, Secrets, UrlGuard,
 };
 use serde_json::{Value, json};
 use tandem_record::{
@@ -16,8 +16,8 @@ use url::Url;
 
 const KEY: &str = "sk-not-to-be-seen-anywhere";
 
-fn asked(schema: Option<Value>) -> ModelRequest {
-    let said = |role, content: &str| ModelMessage {
+fn model_request(schema: Option<Value>) -> ModelRequest {
+    let message = |role, content: &str| ModelMessage {
         role,
         content: content.to_owned(),
     };
@@ -25,9 +25,9 @@ fn asked(schema: Option<Value>) -> ModelRequest {
         provider: "house".to_owned(),
         model: "large".to_owned(),
         messages: vec![
-            said(ModelRole::System, "Be terse."),
-            said(ModelRole::User, "Is it"),
-            said(ModelRole::User, "fine?"),
+            message(ModelRole::System, "Be terse."),
+            message(ModelRole::User, "Is it"),
+            message(ModelRole::User, "fine?"),
         ],
         temperature: Some(0.5),
         max_output_tokens: Some(64),
@@ -48,14 +48,14 @@ fn effect(request: ModelRequest) -> Effect {
     }
 }
 
-fn hosted(speaks: Speaks, url: &str, schema: SchemaMode) -> Performer {
-    let mut models = Models::default();
-    let guard = Guard {
+fn hosted(model_api: ModelApi, url: &str, schema: SchemaMode) -> Performer {
+    let mut models = ModelCaller::default();
+    let guard = UrlGuard {
         allow_private: true,
-        ..Guard::default()
+        ..UrlGuard::default()
     };
-    let hosted = Hosted {
-        speaks,
+    let hosted = HostedProvider {
+        model_api,
         base_url: Url::parse(url).unwrap(),
         key: Some(KEY.to_owned()),
         schema,
@@ -63,7 +63,7 @@ fn hosted(speaks: Speaks, url: &str, schema: SchemaMode) -> Performer {
     };
     assert!(!format!("{hosted:?}").contains(KEY));
     models
-        .add_hosted("house", hosted, Limits::default())
+        .add_hosted("house", hosted, CallLimits::default())
         .unwrap();
     Performer::new(caller(), Secrets::default()).with_models(models)
 }
@@ -86,21 +86,21 @@ fn object() -> Value {
 }
 
 #[tokio::test]
-async fn chat_completions_are_spoken() {
+async fn openai_request_and_response_are_translated() {
     let reply = json!({
         "choices": [{"finish_reason": "stop", "message": {"content": "{\"ok\":true}"}}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 3,
                   "prompt_tokens_details": {"cached_tokens": 2}},
     });
-    let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
+    let server = Server::responding_with(CannedResponse::json("200 OK", &reply.to_string())).await;
     let url = format!("{}/v1", server.url);
-    let performer = hosted(Speaks::OpenAi, &url, SchemaMode::Native);
-    let said = answer(perform(&performer, asked(Some(object()))).await);
+    let performer = hosted(ModelApi::OpenAi, &url, SchemaMode::Native);
+    let model_answer = answer(perform(&performer, model_request(Some(object()))).await);
     assert_eq!(
-        (said.text.as_deref(), said.stop),
+        (model_answer.text.as_deref(), model_answer.stop),
         (Some("{\"ok\":true}"), ModelStop::End)
     );
-    let usage = said.usage.unwrap();
+    let usage = model_answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (7, 3));
     assert_eq!(usage.cache_read_tokens, Some(2));
 
@@ -130,12 +130,12 @@ async fn chat_completions_are_spoken() {
 }
 
 #[tokio::test]
-async fn a_server_without_schemas_is_told_in_words_and_loose_schemas_are_not_strict() {
+async fn schema_is_sent_as_text_when_unsupported_and_loose_schemas_are_not_strict() {
     let reply = json!({"choices": [{"finish_reason": "stop", "message": {"content": "{}"}}]});
-    let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
-    let performer = hosted(Speaks::OpenAi, &server.url, SchemaMode::Text);
-    let said = answer(perform(&performer, asked(Some(object()))).await);
-    assert_eq!(said.usage, None, "no numbers are invented");
+    let server = Server::responding_with(CannedResponse::json("200 OK", &reply.to_string())).await;
+    let performer = hosted(ModelApi::OpenAi, &server.url, SchemaMode::Text);
+    let model_answer = answer(perform(&performer, model_request(Some(object()))).await);
+    assert_eq!(model_answer.usage, None, "no numbers are invented");
     let body: Value = serde_json::from_str(&server.only_request().await.body).unwrap();
     assert_eq!(body.get("response_format"), None);
     assert!(
@@ -145,16 +145,16 @@ async fn a_server_without_schemas_is_told_in_words_and_loose_schemas_are_not_str
             .contains("\"additionalProperties\"")
     );
 
-    let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
-    let performer = hosted(Speaks::OpenAi, &server.url, SchemaMode::Native);
+    let server = Server::responding_with(CannedResponse::json("200 OK", &reply.to_string())).await;
+    let performer = hosted(ModelApi::OpenAi, &server.url, SchemaMode::Native);
     let loose = json!({"type": "object", "properties": {"a": {"type": "object"}}});
-    perform(&performer, asked(Some(loose))).await;
+    perform(&performer, model_request(Some(loose))).await;
     let body: Value = serde_json::from_str(&server.only_request().await.body).unwrap();
     assert_eq!(body["response_format"]["json_schema"]["strict"], false);
 }
 
 #[tokio::test]
-async fn the_messages_interface_is_spoken() {
+async fn anthropic_request_and_response_are_translated() {
     let reply = json!({
         "content": [{"type": "text", "text": "Let me see."},
                     {"type": "tool_use", "name": "answer", "input": {"ok": true}}],
@@ -162,14 +162,14 @@ async fn the_messages_interface_is_spoken() {
         "usage": {"input_tokens": 9, "output_tokens": 4, "cache_read_input_tokens": 1,
                   "cache_creation_input_tokens": 5},
     });
-    let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
-    let performer = hosted(Speaks::Anthropic, &server.url, SchemaMode::Native);
-    let said = answer(perform(&performer, asked(Some(object()))).await);
+    let server = Server::responding_with(CannedResponse::json("200 OK", &reply.to_string())).await;
+    let performer = hosted(ModelApi::Anthropic, &server.url, SchemaMode::Native);
+    let model_answer = answer(perform(&performer, model_request(Some(object()))).await);
     assert_eq!(
-        (said.data, said.stop),
+        (model_answer.data, model_answer.stop),
         (Some(json!({"ok": true})), ModelStop::End)
     );
-    assert_eq!(said.usage.unwrap().cache_write_tokens, Some(5));
+    assert_eq!(model_answer.usage.unwrap().cache_write_tokens, Some(5));
 
     let sent = server.only_request().await;
     assert!(sent.line.starts_with("POST /v1/messages "), "{}", sent.line);
@@ -190,7 +190,7 @@ async fn the_messages_interface_is_spoken() {
 }
 
 #[tokio::test]
-async fn stops_and_refusals_are_told_apart() {
+async fn stop_reasons_and_refusals_are_distinguished() {
     let choice = |message: Value, finish: &str| json!({"choices": [{"finish_reason": finish, "message": message}]});
     let openai = [
         (
@@ -225,83 +225,116 @@ async fn stops_and_refusals_are_told_apart() {
             Some((Some("No."), Some("refusal"))),
         ),
     ];
-    let all = openai.into_iter().map(|case| (Speaks::OpenAi, case));
-    let all = all.chain(anthropic.into_iter().map(|case| (Speaks::Anthropic, case)));
-    for (speaks, (reply, stop, refused)) in all {
-        let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
-        let performer = hosted(speaks, &server.url, SchemaMode::Native);
-        let said = answer(perform(&performer, asked(None)).await);
-        assert_eq!(said.stop, stop, "{reply}");
-        let told = said.refusal.map(|r| (r.text, r.category));
+    let all = openai.into_iter().map(|case| (ModelApi::OpenAi, case));
+    let all = all.chain(
+        anthropic
+            .into_iter()
+            .map(|case| (ModelApi::Anthropic, case)),
+    );
+    for (model_api, (reply, stop, refused)) in all {
+        let server =
+            Server::responding_with(CannedResponse::json("200 OK", &reply.to_string())).await;
+        let performer = hosted(model_api, &server.url, SchemaMode::Native);
+        let model_answer = answer(perform(&performer, model_request(None)).await);
+        assert_eq!(model_answer.stop, stop, "{reply}");
+        let reported = model_answer.refusal.map(|r| (r.text, r.category));
         let refused = refused.map(|(text, category): (Option<&str>, Option<&str>)| {
             (text.map(str::to_owned), category.map(str::to_owned))
         });
-        assert_eq!(told, refused, "{reply}");
+        assert_eq!(reported, refused, "{reply}");
     }
 }
 
 #[tokio::test]
-async fn failures_have_the_protocols_codes_and_tell_nothing_of_address_key_or_prompt() {
+async fn failures_have_protocol_codes_and_do_not_contain_address_key_or_prompt() {
     let long = r#"{"error": {"code": "context_length_exceeded", "message": "Is it fine?"}}"#;
     let shape = r#"{"error": {"param": "response_format", "message": "bad"}}"#;
     let huge = format!("{{\"x\": \"{}\"}}", "x".repeat(2_000_000));
     for (reply, code, retryable) in [
         (
-            Answer::json("429 Too Many", "{}"),
+            CannedResponse::json("429 Too Many", "{}"),
             "provider_quota_exhausted",
             true,
         ),
-        (Answer::json("503 Down", KEY), "provider_unavailable", true),
         (
-            Answer::json("529 Overloaded", "{}"),
+            CannedResponse::json("503 Down", KEY),
             "provider_unavailable",
             true,
         ),
-        (Answer::json("401 No", KEY), "provider_unavailable", false),
-        (Answer::json("404 No", "{}"), "model_not_supported", false),
-        (Answer::json("400 Bad", long), "content_too_long", false),
-        (Answer::json("413 Large", "{}"), "content_too_long", false),
         (
-            Answer::json("400 Bad", shape),
+            CannedResponse::json("529 Overloaded", "{}"),
+            "provider_unavailable",
+            true,
+        ),
+        (
+            CannedResponse::json("401 No", KEY),
+            "provider_unavailable",
+            false,
+        ),
+        (
+            CannedResponse::json("404 No", "{}"),
+            "model_not_supported",
+            false,
+        ),
+        (
+            CannedResponse::json("400 Bad", long),
+            "content_too_long",
+            false,
+        ),
+        (
+            CannedResponse::json("413 Large", "{}"),
+            "content_too_long",
+            false,
+        ),
+        (
+            CannedResponse::json("400 Bad", shape),
             "response_schema_invalid",
             false,
         ),
         (
-            Answer::json("400 Bad", "Is it fine?"),
+            CannedResponse::json("400 Bad", "Is it fine?"),
             "provider_unavailable",
             false,
         ),
         (
-            Answer::json("200 OK", "<html>"),
+            CannedResponse::json("200 OK", "<html>"),
             "provider_unavailable",
             true,
         ),
-        (Answer::json("200 OK", "{}"), "provider_unavailable", true),
-        (Answer::json("200 OK", &huge), "provider_unavailable", false),
         (
-            Answer::json("302 Found", "{}"),
+            CannedResponse::json("200 OK", "{}"),
+            "provider_unavailable",
+            true,
+        ),
+        (
+            CannedResponse::json("200 OK", &huge),
             "provider_unavailable",
             false,
         ),
-        (Answer::HangUp, "provider_unavailable", true),
+        (
+            CannedResponse::json("302 Found", "{}"),
+            "provider_unavailable",
+            false,
+        ),
+        (CannedResponse::HangUp, "provider_unavailable", true),
     ] {
-        let server = Server::answering(reply).await;
-        let performer = hosted(Speaks::OpenAi, &server.url, SchemaMode::Native);
-        let error = failed(perform(&performer, asked(None)).await);
+        let server = Server::responding_with(reply).await;
+        let performer = hosted(ModelApi::OpenAi, &server.url, SchemaMode::Native);
+        let error = failed(perform(&performer, model_request(None)).await);
         assert_eq!(
             (error.code.as_str(), error.retryable),
             (code, retryable),
             "{error:?}"
         );
-        let told = format!("{error:?}");
+        let reported = format!("{error:?}");
         for hidden in [KEY, "127.0.0.1", "fine"] {
-            assert!(!told.contains(hidden), "{told}");
+            assert!(!reported.contains(hidden), "{reported}");
         }
     }
-    let patience = Answer::new("429 Too Many", &["retry-after: 7"], "");
-    let server = Server::answering(patience).await;
-    let performer = hosted(Speaks::OpenAi, &server.url, SchemaMode::Native);
-    let error = failed(perform(&performer, asked(None)).await);
+    let retry_later = CannedResponse::new("429 Too Many", &["retry-after: 7"], "");
+    let server = Server::responding_with(retry_later).await;
+    let performer = hosted(ModelApi::OpenAi, &server.url, SchemaMode::Native);
+    let error = failed(perform(&performer, model_request(None)).await);
     assert_eq!(
         error.details,
         Some(json!({"status": 429, "retryAfterMs": 7000}))
@@ -310,19 +343,19 @@ async fn failures_have_the_protocols_codes_and_tell_nothing_of_address_key_or_pr
 
 #[tokio::test]
 async fn a_private_address_is_refused_unless_its_operator_allows_it() {
-    let mut models = Models::default();
-    let closed = Hosted {
-        speaks: Speaks::OpenAi,
+    let mut models = ModelCaller::default();
+    let closed = HostedProvider {
+        model_api: ModelApi::OpenAi,
         base_url: Url::parse("http://127.0.0.1:9/v1").unwrap(),
         key: None,
         schema: SchemaMode::Native,
-        guard: Guard::default(),
+        guard: UrlGuard::default(),
     };
     models
-        .add_hosted("house", closed, Limits::default())
+        .add_hosted("house", closed, CallLimits::default())
         .unwrap();
     let performer = Performer::new(caller(), Secrets::default()).with_models(models);
-    let error = failed(perform(&performer, asked(None)).await);
+    let error = failed(perform(&performer, model_request(None)).await);
     assert_eq!(
         (error.code.as_str(), error.retryable),
         ("provider_unavailable", false)
@@ -330,18 +363,18 @@ async fn a_private_address_is_refused_unless_its_operator_allows_it() {
     assert!(!error.message.contains("127"), "{error:?}");
 
     let nobody = Performer::new(caller(), Secrets::default());
-    let error = failed(perform(&nobody, asked(None)).await);
+    let error = failed(perform(&nobody, model_request(None)).await);
     assert_eq!(error.code, "provider_not_supported");
 }
 
 fn scripted(script: Value) -> Performer {
-    let mut models = Models::default();
+    let mut models = ModelCaller::default();
     models.add_scripted("house", Script::parse(&script.to_string()).unwrap());
     Performer::new(caller(), Secrets::default()).with_models(models)
 }
 
 #[tokio::test]
-async fn a_script_gives_the_first_answer_that_fits_and_is_left() {
+async fn script_gives_the_first_matching_unused_answer() {
     let performer = scripted(json!({
         "answers": [
             {"when": {"purpose": "extract"}, "structured": {"ok": true}, "times": 0},
@@ -353,18 +386,18 @@ async fn a_script_gives_the_first_answer_that_fits_and_is_left() {
     let call = async |id: &str, schema: Option<Value>| {
         let effect = Effect {
             id: EffectId::new(id),
-            ..effect(asked(schema))
+            ..effect(model_request(schema))
         };
         performer.perform(&effect, None).await
     };
     for _ in 0..2 {
-        let said = answer(call("e0", Some(object())).await);
-        assert_eq!(said.data, Some(json!({"ok": true})));
+        let model_answer = answer(call("e0", Some(object())).await);
+        assert_eq!(model_answer.data, Some(json!({"ok": true})));
     }
     for _ in 0..2 {
-        let said = answer(call("e1", None).await);
+        let model_answer = answer(call("e1", None).await);
         assert_eq!(
-            said.text.as_deref(),
+            model_answer.text.as_deref(),
             Some("Once."),
             "the same call, the same answer"
         );
@@ -375,19 +408,21 @@ async fn a_script_gives_the_first_answer_that_fits_and_is_left() {
         answer(call("e2", None).await).text.as_deref(),
         Some("Always.")
     );
-    let said = answer(call("e3", None).await);
+    let model_answer = answer(call("e3", None).await);
     assert_eq!(
-        said.usage.map(|u| (u.input_tokens, u.output_tokens)),
+        model_answer
+            .usage
+            .map(|u| (u.input_tokens, u.output_tokens)),
         Some((5, 1))
     );
 
     let silent = scripted(json!({"answers": []}));
-    let error = failed(perform(&silent, asked(None)).await);
+    let error = failed(perform(&silent, model_request(None)).await);
     assert!(!error.retryable && error.message.contains("no answer left"));
 }
 
 #[test]
-fn a_script_that_cannot_be_played_is_refused() {
+fn invalid_script_is_refused() {
     for (script, why) in [
         (json!({}), "answers"),
         (json!({"answers": [{}]}), "answer 0: needs exactly one"),
@@ -408,14 +443,14 @@ fn a_script_that_cannot_be_played_is_refused() {
 }
 
 #[test]
-fn a_program_is_taken_entry_by_entry_and_a_repeated_call_gets_its_own_again() {
+fn mock_program_is_used_in_order_and_a_repeated_call_gets_the_same_answer() {
     let entry = |value: Value| serde_json::from_value::<MockEntry>(value).unwrap();
     let mut program = MockProgram::new(vec![
         entry(json!({"content": "a b"})),
         entry(json!({"stopReason": "safety", "refusalText": "No.", "extra": 1})),
         entry(json!({"content": {"ok": true}, "stopReason": "max_tokens"})),
     ]);
-    let request = asked(None);
+    let request = model_request(None);
     let mut take = |id: &str| program.take(&EffectId::new(id), &request);
     let first = take("e1").unwrap();
     assert_eq!(first.text.as_deref(), Some("a b"));
@@ -433,12 +468,12 @@ fn a_program_is_taken_entry_by_entry_and_a_repeated_call_gets_its_own_again() {
 }
 
 #[tokio::test]
-async fn an_answer_too_deep_to_be_kept_is_none() {
+async fn too_deeply_nested_model_answer_is_unreadable() {
     let nested = (0..MAX_NESTING).fold(json!(1), |value, _| json!([value]));
     let reply = json!({"content": [{"type": "tool_use", "name": "answer", "input": nested}],
                        "stop_reason": "tool_use"});
-    let server = Server::answering(Answer::json("200 OK", &reply.to_string())).await;
-    let performer = hosted(Speaks::Anthropic, &server.url, SchemaMode::Native);
-    let error = failed(perform(&performer, asked(Some(object()))).await);
+    let server = Server::responding_with(CannedResponse::json("200 OK", &reply.to_string())).await;
+    let performer = hosted(ModelApi::Anthropic, &server.url, SchemaMode::Native);
+    let error = failed(perform(&performer, model_request(Some(object()))).await);
     assert_eq!(error.code, "provider_unavailable");
 }

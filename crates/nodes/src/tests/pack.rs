@@ -6,10 +6,10 @@ use tandem_record::{
     Effect, EffectKind, EffectOutcome, Object, PackAnswer, PackCall, PackResult, TenantId,
     Timestamp,
 };
-use tandem_wasm::{Limits, Packs, conformance_packs};
+use tandem_wasm::{PackLimits, Packs, conformance_packs};
 
 fn performer() -> Performer {
-    let mut packs = Packs::new(Limits::default());
+    let mut packs = Packs::new(PackLimits::default());
     conformance_packs(&mut packs);
     let packs = PackCaller::new(Arc::new(packs));
     Performer::new(caller(), Secrets::default()).with_packs(Some(packs))
@@ -43,7 +43,7 @@ fn answered(outcome: EffectOutcome) -> PackAnswer {
 }
 
 #[tokio::test]
-async fn a_pack_is_called_beside_the_tasks() {
+async fn pack_call_does_not_block_the_async_threads() {
     // More at once than there are threads for them; each gets its own answer.
     let performer = Arc::new(performer());
     let calls: Vec<_> = (0..20)
@@ -69,7 +69,7 @@ async fn a_pack_is_called_beside_the_tasks() {
 }
 
 #[tokio::test]
-async fn a_host_without_packs_says_so() {
+async fn pack_call_without_packs_fails_with_pack_unavailable() {
     let performer = Performer::new(caller(), Secrets::default());
     let greet = call("vendor.openwop.rust-hello.greet");
     let error = failed(performer.perform(&greet, None).await);

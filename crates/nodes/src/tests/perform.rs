@@ -1,5 +1,5 @@
 use super::http::{caller, done, failed, request};
-use super::server::{Answer, Server};
+use super::server::{CannedResponse, Server};
 use crate::{Performer, Secrets};
 use serde_json::json;
 use tandem_record::{Effect, EffectKind};
@@ -29,7 +29,7 @@ fn echo(secret_id: &str) -> Effect {
 
 #[tokio::test]
 async fn http_effects_are_called_under_their_id() {
-    let server = Server::answering(Answer::json("200 OK", "[]")).await;
+    let server = Server::responding_with(CannedResponse::json("200 OK", "[]")).await;
     let performer = Performer::new(caller(), secrets());
     let call = effect(EffectKind::Http {
         node: "n".into(),
@@ -45,7 +45,7 @@ async fn http_effects_are_called_under_their_id() {
 }
 
 #[tokio::test]
-async fn a_secret_is_proven_and_not_shown() {
+async fn secret_echo_returns_a_hash_and_not_the_secret() {
     let performer = Performer::new(caller(), secrets());
     let outputs = done(performer.perform(&echo("canary"), None).await);
     // printf 'é-secret-value' | sha256sum
@@ -61,7 +61,7 @@ async fn a_secret_is_proven_and_not_shown() {
 }
 
 #[test]
-fn debug_shows_only_ids_and_the_redactor_sees_all() {
+fn debug_shows_only_secret_ids_and_iter_returns_the_values() {
     assert_eq!(format!("{:?}", secrets()), r#"Secrets{"canary"}"#);
     let listed: Vec<_> = secrets()
         .iter()

@@ -1,12 +1,12 @@
-use crate::{Guard, GuardedResolver, Rejected};
+use crate::{GuardedResolver, Rejected, UrlGuard};
 use reqwest::dns::Resolve;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 fn resolver(allow_private: bool) -> GuardedResolver {
-    GuardedResolver::new(Arc::new(Guard {
+    GuardedResolver::new(Arc::new(UrlGuard {
         allow_private,
-        ..Guard::default()
+        ..UrlGuard::default()
     }))
 }
 
@@ -37,7 +37,7 @@ async fn a_name_that_resolves_to_loopback_is_refused() {
 }
 
 #[test]
-fn one_bad_address_spoils_the_name() {
+fn name_with_one_rejected_address_is_rejected() {
     let good = addresses(&["1.1.1.1", "2606:4700::1111"]);
     assert_eq!(resolver(false).vet(good.clone()), Ok(good));
     for mixed in [

@@ -30,14 +30,14 @@ impl Request {
 
 /// What the server does with a request.
 #[derive(Clone)]
-pub(super) enum Answer {
+pub(super) enum CannedResponse {
     Bytes(Vec<u8>),
     /// Writes the bytes, then keeps the connection open and silent.
     Stall(Vec<u8>),
     HangUp,
 }
 
-impl Answer {
+impl CannedResponse {
     pub(super) fn new(status: &str, headers: &[&str], body: &str) -> Self {
         let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
         for header in headers {
@@ -52,13 +52,13 @@ impl Answer {
 }
 
 impl Server {
-    pub(super) async fn answering(answer: Answer) -> Self {
-        Self::replying(move |_| answer.clone()).await
+    pub(super) async fn responding_with(answer: CannedResponse) -> Self {
+        Self::responding_by(move |_| answer.clone()).await
     }
 
     /// With an answer for each request.
-    pub(super) async fn replying(
-        answer: impl Fn(&Request) -> Answer + Clone + Send + 'static,
+    pub(super) async fn responding_by(
+        answer: impl Fn(&Request) -> CannedResponse + Clone + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -87,7 +87,7 @@ impl Server {
 
 async fn serve(
     mut stream: TcpStream,
-    answer: impl Fn(&Request) -> Answer,
+    answer: impl Fn(&Request) -> CannedResponse,
     requests: Arc<Mutex<Vec<Request>>>,
 ) {
     let mut bytes = Vec::new();
@@ -103,14 +103,14 @@ async fn serve(
     requests.lock().await.push(request);
     match answer {
         // The client may hang up before it has taken everything.
-        Answer::Bytes(bytes) => {
+        CannedResponse::Bytes(bytes) => {
             let _ = stream.write_all(&bytes).await;
         }
-        Answer::Stall(bytes) => {
+        CannedResponse::Stall(bytes) => {
             let _ = stream.write_all(&bytes).await;
             std::future::pending::<()>().await;
         }
-        Answer::HangUp => {}
+        CannedResponse::HangUp => {}
     }
 }
 

@@ -1,12 +1,12 @@
-use super::server::{Answer, Server};
-use crate::{Guard, WebhookCaller};
+use super::server::{CannedResponse, Server};
+use crate::{UrlGuard, WebhookCaller};
 use std::time::Duration;
 use tandem_record::ErrorInfo;
 
 fn caller(allow_private: bool) -> WebhookCaller {
-    let guard = Guard {
+    let guard = UrlGuard {
         allow_private,
-        ..Guard::default()
+        ..UrlGuard::default()
     };
     WebhookCaller::new(guard).unwrap()
 }
@@ -20,7 +20,7 @@ async fn post(caller: &WebhookCaller, url: &str) -> Result<u16, ErrorInfo> {
 
 #[tokio::test]
 async fn a_delivery_is_one_signed_post_of_exactly_these_bytes() {
-    let server = Server::answering(Answer::new("204 No Content", &[], "")).await;
+    let server = Server::responding_with(CannedResponse::new("204 No Content", &[], "")).await;
     let url = format!("{}/in?x=1", server.url);
     assert_eq!(post(&caller(true), &url).await, Ok(204));
     let request = server.only_request().await;
@@ -38,10 +38,10 @@ async fn a_delivery_is_one_signed_post_of_exactly_these_bytes() {
 
 #[tokio::test]
 async fn a_redirect_is_a_failure_and_is_not_followed() {
-    let inside = Server::answering(Answer::new("200 OK", &[], "secret")).await;
+    let inside = Server::responding_with(CannedResponse::new("200 OK", &[], "secret")).await;
     let location = format!("location: {}/latest", inside.url);
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
-        let server = Server::answering(Answer::new(status, &[&location], "")).await;
+        let server = Server::responding_with(CannedResponse::new(status, &[&location], "")).await;
         let failed = post(&caller(true), &server.url).await.unwrap_err();
         assert!(failed.message.contains(&status[..3]), "{failed:?}");
         server.only_request().await;
@@ -50,15 +50,15 @@ async fn a_redirect_is_a_failure_and_is_not_followed() {
 }
 
 #[tokio::test]
-async fn errors_hang_ups_and_silence_are_failures_without_the_body() {
+async fn errors_disconnects_and_timeouts_are_failures_without_the_body() {
     for answer in [
-        Answer::new("500 Oops", &[], "password=hunter2"),
-        Answer::new("404 Not Found", &[], ""),
-        Answer::HangUp,
-        Answer::Stall(Vec::new()),
+        CannedResponse::new("500 Oops", &[], "password=hunter2"),
+        CannedResponse::new("404 Not Found", &[], ""),
+        CannedResponse::HangUp,
+        CannedResponse::Stall(Vec::new()),
     ] {
-        let server = Server::answering(answer).await;
-        let caller = caller(true).impatient(Duration::from_millis(50));
+        let server = Server::responding_with(answer).await;
+        let caller = caller(true).with_timeout(Duration::from_millis(50));
         let failed = post(&caller, &format!("{}/a/secret/path", server.url)).await;
         let text = format!("{:?}", failed.unwrap_err());
         assert!(
@@ -71,14 +71,14 @@ async fn errors_hang_ups_and_silence_are_failures_without_the_body() {
 #[tokio::test]
 async fn a_status_counts_even_if_the_body_never_ends() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec();
-    let server = Server::answering(Answer::Stall(head)).await;
-    let caller = caller(true).impatient(Duration::from_millis(50));
+    let server = Server::responding_with(CannedResponse::Stall(head)).await;
+    let caller = caller(true).with_timeout(Duration::from_millis(50));
     assert_eq!(post(&caller, &server.url).await, Ok(200));
 }
 
 #[tokio::test]
-async fn targets_inside_are_refused_at_registration_and_at_delivery() {
-    let server = Server::answering(Answer::new("200 OK", &[], "")).await;
+async fn private_targets_are_refused_at_registration_and_at_delivery() {
+    let server = Server::responding_with(CannedResponse::new("200 OK", &[], "")).await;
     let port = server.url.rsplit_once(':').unwrap().1;
     for url in [
         server.url.clone(),

@@ -7,8 +7,8 @@
 mod parts;
 
 use crate::{
-    Cause, ChildOutcome, Event, Interrupt, ModelRetry, Object, OutputChunk, Recorded,
-    RefusalDivergence, Verification, Vote,
+    Cause, ChildOutcome, Event, Interrupt, ModelRetry, Object, OutputChunk, RecordedEvent,
+    RefusalDivergence, VerificationRequest, Vote,
 };
 use parts::{
     of_agent, of_answered, of_decision, of_entry, of_envelope, of_error, of_handoff, of_piece,
@@ -24,12 +24,12 @@ pub enum UserData<'a> {
     Object(&'a mut Object),
 }
 
-/// Places in the order in which they stand in the record.
-pub type Places<'a> = Vec<UserData<'a>>;
+/// UserDataRefs in the order in which they stand in the record.
+pub type UserDataRefs<'a> = Vec<UserData<'a>>;
 
-impl Recorded {
-    pub fn user_data(&mut self) -> Places<'_> {
-        let mut places = Places::new();
+impl RecordedEvent {
+    pub fn user_data(&mut self) -> UserDataRefs<'_> {
+        let mut places = UserDataRefs::new();
         match &mut self.cause {
             // Either an id of ours or what a caller claimed it to be.
             Some(Cause::External(event)) => places.push(UserData::Text(event)),
@@ -44,13 +44,13 @@ impl Recorded {
 }
 
 impl Event {
-    pub fn user_data(&mut self) -> Places<'_> {
-        let mut places = Places::new();
+    pub fn user_data(&mut self) -> UserDataRefs<'_> {
+        let mut places = UserDataRefs::new();
         self.add_user_data(&mut places);
         places
     }
 
-    fn add_user_data<'a>(&'a mut self, to: &mut Places<'a>) {
+    fn add_user_data<'a>(&'a mut self, to: &mut UserDataRefs<'a>) {
         match self {
             Self::RunStarted {
                 request, variables, ..
@@ -146,12 +146,16 @@ impl Event {
             Self::NodeSuspended {
                 reason,
                 data,
-                doubt,
+                low_confidence,
                 ..
             } => {
                 optional_text(reason, to);
                 optional_value(data, to);
-                to.extend(doubt.as_mut().map(|d| UserData::Text(&mut d.agent_id)));
+                to.extend(
+                    low_confidence
+                        .as_mut()
+                        .map(|d| UserData::Text(&mut d.agent_id)),
+                );
             }
             Self::InterruptResolved { resolution, .. } => of_resolution(resolution, to),
             Self::NodeResumed { value, .. } => optional_value(value, to),
@@ -171,7 +175,7 @@ impl Event {
                 texts(missing, to);
             }
             Self::MemoryWritten { entry, .. } => of_entry(entry, to),
-            Self::MemoryForgotten {
+            Self::MemoryDeleted {
                 memory_ref,
                 forgotten,
                 ..
@@ -198,7 +202,7 @@ impl Event {
                 to.push(UserData::Text(model));
             }
             Self::ModelAnswered(answered) => of_answered(answered, to),
-            Self::ModelAskedAgain(retry) => {
+            Self::ModelRetried(retry) => {
                 let ModelRetry {
                     node: _,
                     attempt: _,
@@ -216,14 +220,14 @@ impl Event {
             } => to.extend([UserData::Text(agent_id), UserData::Value(decision)]),
             Self::ConfidenceEscalated { decision, .. } => to.push(UserData::Value(decision)),
             Self::Handoff(handoff) => of_handoff(handoff, to),
-            Self::VerificationAsked(asked) => {
-                let Verification {
+            Self::VerificationRequested(request) => {
+                let VerificationRequest {
                     node: _,
                     supervisor: _,
                     agent_id,
-                    judged: _,
+                    verification_subject: _,
                     work,
-                } = &mut **asked;
+                } = &mut **request;
                 to.push(UserData::Text(agent_id));
                 of_work(work, to);
             }
@@ -250,8 +254,8 @@ impl Event {
 }
 
 impl ChildOutcome {
-    pub fn user_data(&mut self) -> Places<'_> {
-        let mut to = Places::new();
+    pub fn user_data(&mut self) -> UserDataRefs<'_> {
+        let mut to = UserDataRefs::new();
         match self {
             Self::Waiting { data, .. } => optional_value(data, &mut to),
             Self::Resumed { child: _ } => {}
@@ -273,7 +277,7 @@ impl ChildOutcome {
 }
 
 impl Vote {
-    pub fn user_data(&mut self) -> Places<'_> {
+    pub fn user_data(&mut self) -> UserDataRefs<'_> {
         let Self {
             voter,
             delegate,

@@ -1,27 +1,27 @@
 //! The user data in the parts that events are made of.
 
-use super::{Places, UserData};
+use super::{UserData, UserDataRefs};
 use crate::{
-    AgentFact, ChunkPiece, ClaimedParent, Decision, EnvelopeFact, EnvelopeStep, ErrorInfo, Handoff,
-    HandoffStep, HttpRequest, MemoryEntry, MockCall, MockEnding, ModelAnswer, ModelAnswered,
-    ModelMessage, ModelRefusal, ModelRequest, Resolution, RunOptions, RunRequest, Said, ToolAsk,
-    ToolRequest, TraceContext, Work,
+    AgentEvent, AgentEventKind, ApprovalDecision, ChunkPiece, ClaimedParent, EnvelopeEvent,
+    EnvelopeEventKind, ErrorInfo, Handoff, HandoffStep, HttpRequest, MemoryEntry, MockCall,
+    MockEnding, ModelAnswer, ModelAnswered, ModelMessage, ModelRefusal, ModelRequest, Resolution,
+    RunOptions, RunRequest, ToolOperation, ToolRequest, TraceContext, Work,
 };
 use serde_json::Value;
 
-pub(super) fn optional_text<'a>(text: &'a mut Option<String>, to: &mut Places<'a>) {
+pub(super) fn optional_text<'a>(text: &'a mut Option<String>, to: &mut UserDataRefs<'a>) {
     to.extend(text.as_mut().map(UserData::Text));
 }
 
-pub(super) fn optional_value<'a>(value: &'a mut Option<Value>, to: &mut Places<'a>) {
+pub(super) fn optional_value<'a>(value: &'a mut Option<Value>, to: &mut UserDataRefs<'a>) {
     to.extend(value.as_mut().map(UserData::Value));
 }
 
-pub(super) fn texts<'a>(texts: &'a mut [String], to: &mut Places<'a>) {
+pub(super) fn texts<'a>(texts: &'a mut [String], to: &mut UserDataRefs<'a>) {
     to.extend(texts.iter_mut().map(UserData::Text));
 }
 
-pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut Places<'a>) {
+pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut UserDataRefs<'a>) {
     let RunRequest {
         owner: _,
         inputs,
@@ -77,7 +77,7 @@ pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut Places<'a>) {
     }
 }
 
-pub(super) fn of_error<'a>(error: &'a mut ErrorInfo, to: &mut Places<'a>) {
+pub(super) fn of_error<'a>(error: &'a mut ErrorInfo, to: &mut UserDataRefs<'a>) {
     let ErrorInfo {
         code,
         message,
@@ -88,31 +88,31 @@ pub(super) fn of_error<'a>(error: &'a mut ErrorInfo, to: &mut Places<'a>) {
     optional_value(details, to);
 }
 
-pub(super) fn of_decision<'a>(decision: &'a mut Decision, to: &mut Places<'a>) {
-    let Decision {
+pub(super) fn of_decision<'a>(decision: &'a mut ApprovalDecision, to: &mut UserDataRefs<'a>) {
+    let ApprovalDecision {
         action: _,
         by: _,
         voter,
-        said_by,
-        standing: _,
+        claimed_by,
+        decider: _,
         feedback,
         refine,
         edited,
     } = decision;
     optional_text(voter, to);
-    optional_text(said_by, to);
+    optional_text(claimed_by, to);
     optional_text(feedback, to);
     optional_value(refine, to);
     optional_value(edited, to);
 }
 
-pub(super) fn of_resolution<'a>(resolution: &'a mut Resolution, to: &mut Places<'a>) {
+pub(super) fn of_resolution<'a>(resolution: &'a mut Resolution, to: &mut UserDataRefs<'a>) {
     let Resolution {
         interrupt: _,
         kind: _,
         value,
         by: _,
-        standing: _,
+        decider: _,
         event_id,
         outcome,
         reason,
@@ -123,7 +123,7 @@ pub(super) fn of_resolution<'a>(resolution: &'a mut Resolution, to: &mut Places<
     optional_text(reason, to);
 }
 
-pub(super) fn of_entry<'a>(entry: &'a mut MemoryEntry, to: &mut Places<'a>) {
+pub(super) fn of_entry<'a>(entry: &'a mut MemoryEntry, to: &mut UserDataRefs<'a>) {
     let note = entry.is_note();
     let MemoryEntry {
         id: _,
@@ -146,7 +146,7 @@ pub(super) fn of_entry<'a>(entry: &'a mut MemoryEntry, to: &mut Places<'a>) {
     optional_text(agent, to);
 }
 
-pub(super) fn of_piece<'a>(piece: &'a mut ChunkPiece, to: &mut Places<'a>) {
+pub(super) fn of_piece<'a>(piece: &'a mut ChunkPiece, to: &mut UserDataRefs<'a>) {
     match piece {
         ChunkPiece::Text(text) => to.push(UserData::Text(text)),
         ChunkPiece::ToolCall {
@@ -157,13 +157,13 @@ pub(super) fn of_piece<'a>(piece: &'a mut ChunkPiece, to: &mut Places<'a>) {
     }
 }
 
-fn of_refusal<'a>(refusal: &'a mut ModelRefusal, to: &mut Places<'a>) {
+fn of_refusal<'a>(refusal: &'a mut ModelRefusal, to: &mut UserDataRefs<'a>) {
     let ModelRefusal { text, category } = refusal;
     optional_text(text, to);
     optional_text(category, to);
 }
 
-pub(super) fn of_answered<'a>(answered: &'a mut ModelAnswered, to: &mut Places<'a>) {
+pub(super) fn of_answered<'a>(answered: &'a mut ModelAnswered, to: &mut UserDataRefs<'a>) {
     let ModelAnswered {
         node: _,
         key: _,
@@ -185,36 +185,36 @@ pub(super) fn of_answered<'a>(answered: &'a mut ModelAnswered, to: &mut Places<'
     refusal.iter_mut().for_each(|r| of_refusal(r, to));
 }
 
-pub(super) fn of_envelope<'a>(fact: &'a mut EnvelopeFact, to: &mut Places<'a>) {
-    let EnvelopeFact {
+pub(super) fn of_envelope<'a>(fact: &'a mut EnvelopeEvent, to: &mut UserDataRefs<'a>) {
+    let EnvelopeEvent {
         node: _,
         provider,
         model,
-        what,
+        kind,
     } = fact;
     to.extend([provider, model].map(UserData::Text));
-    match what {
-        EnvelopeStep::Refused(refusal) => of_refusal(refusal, to),
-        EnvelopeStep::Exhausted { error, .. } => optional_text(error, to),
-        EnvelopeStep::Truncated { .. } | EnvelopeStep::Recovered { .. } => {}
+    match kind {
+        EnvelopeEventKind::Refused(refusal) => of_refusal(refusal, to),
+        EnvelopeEventKind::Exhausted { error, .. } => optional_text(error, to),
+        EnvelopeEventKind::Truncated { .. } | EnvelopeEventKind::Recovered { .. } => {}
     }
 }
 
-pub(super) fn of_agent<'a>(fact: &'a mut AgentFact, to: &mut Places<'a>) {
-    let AgentFact {
+pub(super) fn of_agent<'a>(fact: &'a mut AgentEvent, to: &mut UserDataRefs<'a>) {
+    let AgentEvent {
         node: _,
         agent_id,
-        said,
+        kind,
     } = fact;
     to.push(UserData::Text(agent_id));
-    match said {
-        Said::Reasoned {
+    match kind {
+        AgentEventKind::Reasoned {
             reasoning,
             verbosity,
             token_count: _,
         } => to.extend([reasoning, verbosity].map(UserData::Text)),
-        Said::ReasoningDelta { delta, sequence: _ } => to.push(UserData::Text(delta)),
-        Said::ToolCalled {
+        AgentEventKind::ReasoningDelta { delta, sequence: _ } => to.push(UserData::Text(delta)),
+        AgentEventKind::ToolCalled {
             tool,
             call,
             inputs,
@@ -224,7 +224,7 @@ pub(super) fn of_agent<'a>(fact: &'a mut AgentFact, to: &mut Places<'a>) {
             to.extend([tool, call].map(UserData::Text));
             optional_value(inputs, to);
         }
-        Said::ToolReturned {
+        AgentEventKind::ToolReturned {
             tool,
             call,
             outcome,
@@ -236,7 +236,7 @@ pub(super) fn of_agent<'a>(fact: &'a mut AgentFact, to: &mut Places<'a>) {
             optional_value(outcome, to);
             error.iter_mut().for_each(|error| of_error(error, to));
         }
-        Said::HandedOff {
+        AgentEventKind::HandedOff {
             to: agent,
             reason,
             context,
@@ -245,7 +245,7 @@ pub(super) fn of_agent<'a>(fact: &'a mut AgentFact, to: &mut Places<'a>) {
             optional_text(reason, to);
             optional_value(context, to);
         }
-        Said::Decided {
+        AgentEventKind::Decided {
             decision,
             confidence: _,
             reasoning,
@@ -253,8 +253,8 @@ pub(super) fn of_agent<'a>(fact: &'a mut AgentFact, to: &mut Places<'a>) {
             to.push(UserData::Value(decision));
             optional_text(reasoning, to);
         }
-        Said::Verified {
-            judged: _,
+        AgentEventKind::Verified {
+            verification_subject: _,
             verdict: _,
             criteria,
             confidence: _,
@@ -266,7 +266,7 @@ pub(super) fn of_agent<'a>(fact: &'a mut AgentFact, to: &mut Places<'a>) {
     }
 }
 
-pub(super) fn of_handoff<'a>(handoff: &'a mut Handoff, to: &mut Places<'a>) {
+pub(super) fn of_handoff<'a>(handoff: &'a mut Handoff, to: &mut UserDataRefs<'a>) {
     let Handoff {
         node: _,
         index: _,
@@ -292,7 +292,7 @@ pub(super) fn of_handoff<'a>(handoff: &'a mut Handoff, to: &mut Places<'a>) {
     }
 }
 
-pub(super) fn of_work<'a>(work: &'a mut Work, to: &mut Places<'a>) {
+pub(super) fn of_work<'a>(work: &'a mut Work, to: &mut UserDataRefs<'a>) {
     match work {
         Work::Http {
             effect: _,
@@ -335,15 +335,15 @@ pub(super) fn of_work<'a>(work: &'a mut Work, to: &mut Places<'a>) {
         } => {
             let ToolRequest {
                 server: _,
-                ask,
+                operation,
                 timeout_ms: _,
             } = &mut **request;
-            match ask {
-                ToolAsk::Call { tool, arguments } => {
+            match operation {
+                ToolOperation::Call { tool, arguments } => {
                     to.extend([UserData::Text(tool), UserData::Object(arguments)]);
                 }
-                ToolAsk::List { cursor } => optional_text(cursor, to),
-                ToolAsk::Read { uri } => to.push(UserData::Text(uri)),
+                ToolOperation::List { cursor } => optional_text(cursor, to),
+                ToolOperation::Read { uri } => to.push(UserData::Text(uri)),
             }
         }
         Work::Pack {
@@ -358,7 +358,7 @@ pub(super) fn of_work<'a>(work: &'a mut Work, to: &mut Places<'a>) {
     }
 }
 
-fn of_mock<'a>(mock: &'a mut MockCall, to: &mut Places<'a>) {
+fn of_mock<'a>(mock: &'a mut MockCall, to: &mut UserDataRefs<'a>) {
     for piece in &mut mock.script.pieces {
         of_piece(piece, to);
     }

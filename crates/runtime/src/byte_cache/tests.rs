@@ -6,7 +6,7 @@ fn held(cache: &mut ByteCache<u32, u32>, keys: &[u32]) -> Vec<u32> {
 }
 
 #[test]
-fn what_was_used_least_recently_goes_first_and_the_rest_stays() {
+fn least_recently_used_entry_is_evicted_first() {
     let mut cache = ByteCache::new(80);
     for key in 0..8 {
         cache.insert(key, key, 10);
@@ -31,7 +31,7 @@ fn the_bytes_never_exceed_the_bound() {
 }
 
 #[test]
-fn what_is_larger_than_the_cache_is_not_kept_and_pushes_nothing_out() {
+fn value_larger_than_the_cache_is_not_cached_and_evicts_nothing() {
     let mut cache = ByteCache::new(100);
     cache.insert(1, 1, 50);
     cache.insert(2, 2, 101);

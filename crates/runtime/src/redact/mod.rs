@@ -11,19 +11,19 @@
 //! through them says so; only a record that may hold a secret is looked at part by part.
 
 mod finder;
-mod gather;
 mod shapes;
 mod split;
+mod texts;
 
 #[cfg(test)]
 mod tests;
 
 use aho_corasick::AhoCorasick;
 use finder::Finder;
-pub(crate) use gather::Texts;
 use serde_json::Value;
 use std::collections::HashMap;
-use tandem_record::{Object, Places, UserData};
+use tandem_record::{Object, UserData, UserDataRefs};
+pub(crate) use texts::Texts;
 
 /// Secrets shorter than this would blank out ordinary words.
 const MIN_SECRET_CHARS: usize = 8;
@@ -34,10 +34,10 @@ const MARK: &str = "[REDACTED]";
 
 #[derive(Clone)]
 pub struct Redactor {
-    known: Vec<Known>,
-    /// Every form in which a known secret is written, by its place in `known`.
+    configured: Vec<ConfiguredSecret>,
+    /// Every form in which a configured secret is written, by its place in `configured`.
     owners: Vec<usize>,
-    /// Finds these forms. Absent when nothing is known.
+    /// Finds these forms. Absent when nothing is configured.
     forms: Option<AhoCorasick>,
     /// Tells whether both ends of a form are there, which every form needs, in one piece or in several.
     ends: Option<split::Ends>,
@@ -48,7 +48,7 @@ pub struct Redactor {
 }
 
 #[derive(Clone)]
-struct Known {
+struct ConfiguredSecret {
     value: String,
     mark: String,
 }
@@ -68,14 +68,14 @@ impl Redactor {
                 value.chars().count() >= MIN_SECRET_CHARS && !MARK.contains(*value)
             })
             .collect();
-        let tells = |id: &str| {
+        let reveals_secret = |id: &str| {
             shapes::redact(id).is_some() || secrets.iter().any(|(_, value)| id.contains(value))
         };
-        let mut known = Vec::new();
+        let mut configured = Vec::new();
         let mut forms = Vec::new();
         let mut owners = Vec::new();
         for (id, value) in &secrets {
-            let mark = match tells(id) {
+            let mark = match reveals_secret(id) {
                 true => MARK.to_owned(),
                 false => format!("[REDACTED:{id}]"),
             };
@@ -86,11 +86,11 @@ impl Redactor {
                 Some((*value).to_owned()),
                 Some(escaped).filter(|e| e != value),
             ] {
-                owners.extend(form.as_ref().map(|_| known.len()));
+                owners.extend(form.as_ref().map(|_| configured.len()));
                 forms.extend(form);
             }
             let value = (*value).to_owned();
-            known.push(Known { value, mark });
+            configured.push(ConfiguredSecret { value, mark });
         }
         let numeric = |form: &String| form.bytes().all(|b| b"0123456789.-+eE".contains(&b));
         let mut signs: Vec<&str> = shapes::literals().collect();
@@ -102,7 +102,7 @@ impl Redactor {
             forms: (!forms.is_empty())
                 .then(|| AhoCorasick::new(&forms).expect("secrets are few and short")),
             owners,
-            known,
+            configured,
         }
     }
 
@@ -110,15 +110,15 @@ impl Redactor {
     pub(crate) fn texts(&self) -> Texts {
         Texts {
             with_numbers: self.numeric,
-            json_will_do: self.known.is_empty(),
+            search_json_only: self.configured.is_empty(),
             ..Texts::default()
         }
     }
 
     /// Whether a record that was serialized to this JSON, with these texts, has to be looked at. Never
     /// says no to one that holds a secret.
-    pub(crate) fn suspects(&self, json: &str, texts: &Texts) -> bool {
-        if texts.json_will_do {
+    pub(crate) fn needs_redaction(&self, json: &str, texts: &Texts) -> bool {
+        if texts.search_json_only {
             return self.may_hold_secret(json, true);
         }
         self.may_hold_secret(&texts.values, false) || self.may_hold_secret(&texts.names, false)
@@ -127,16 +127,16 @@ impl Redactor {
     fn may_hold_secret(&self, text: &str, escaped: bool) -> bool {
         let mut matcher = shapes::Matcher::default();
         let mut from = 0;
-        let mut ends_asked = false;
+        let mut ends_checked = false;
         while let Some(found) = self.signs.find(text, from) {
             let sign = found.pattern().as_usize();
             if sign < shapes::COUNT {
-                // What comes before is not known here: another text may.
+                // What comes before is not configured here: another text may.
                 let credential = matcher.credential(text.as_bytes(), sign, found.range());
                 if credential.is_some() || (escaped && shapes::may_be_escaped(sign)) {
                     return true;
                 }
-            } else if !std::mem::replace(&mut ends_asked, true)
+            } else if !std::mem::replace(&mut ends_checked, true)
                 && self.ends.as_ref().is_some_and(|ends| ends.both_in(text))
             {
                 return true;
@@ -147,7 +147,7 @@ impl Redactor {
     }
 
     /// Takes secrets out of data that is told together, keys included. Whether there were any.
-    pub(crate) fn redact(&self, mut places: Places<'_>) -> bool {
+    pub(crate) fn redact(&self, mut places: UserDataRefs<'_>) -> bool {
         let mut changed = false;
         for place in &mut places {
             changed |= match place {
@@ -160,7 +160,7 @@ impl Redactor {
             let mut texts = split::texts_of(places);
             let joined: String = texts.iter().map(|text| text.as_str()).collect();
             if ends.both_in(&joined) {
-                for Known { value, mark } in &self.known {
+                for ConfiguredSecret { value, mark } in &self.configured {
                     changed |= split::mask(&mut texts, value, mark);
                 }
             }
@@ -178,9 +178,9 @@ impl Redactor {
         let mut clean: Option<String> = None;
         for _ in 0..MAX_ROUNDS {
             let text = clean.as_deref().unwrap_or(text);
-            let known = self.replace_known(text);
-            let shaped = shapes::redact(known.as_deref().unwrap_or(text));
-            match shaped.or(known) {
+            let configured = self.replace_configured(text);
+            let shaped = shapes::redact(configured.as_deref().unwrap_or(text));
+            match shaped.or(configured) {
                 Some(cleaner) => clean = Some(cleaner),
                 None => break,
             }
@@ -197,23 +197,23 @@ impl Redactor {
         changed
     }
 
-    fn replace_known(&self, text: &str) -> Option<String> {
+    fn replace_configured(&self, text: &str) -> Option<String> {
         let found = self.forms.as_ref()?.find_overlapping_iter(text);
         let mut found: Vec<_> = found
             .map(|found| (found.range(), self.owners[found.pattern().as_usize()]))
             .collect();
         found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut clean = String::new();
-        let mut kept = 0;
+        let mut copied = 0;
         for (range, owner) in found {
             // Secrets that overlap are masked together.
-            if range.start >= kept {
-                clean.push_str(&text[kept..range.start]);
-                clean.push_str(&self.known[owner].mark);
+            if range.start >= copied {
+                clean.push_str(&text[copied..range.start]);
+                clean.push_str(&self.configured[owner].mark);
             }
-            kept = kept.max(range.end);
+            copied = copied.max(range.end);
         }
-        (kept > 0).then(|| clean + &text[kept..])
+        (copied > 0).then(|| clean + &text[copied..])
     }
 
     fn replace_in_value(&self, value: &mut Value) -> bool {
@@ -225,7 +225,7 @@ impl Redactor {
             }
             Value::Object(object) => self.replace_in_object(object),
             Value::Number(number) if self.numeric => {
-                let clean = self.replace_known(&number.to_string());
+                let clean = self.replace_configured(&number.to_string());
                 let changed = clean.is_some();
                 if let Some(clean) = clean {
                     *value = Value::String(clean);

@@ -72,27 +72,27 @@ static FINDER: LazyLock<Finder> = LazyLock::new(|| Finder::new(&literals().colle
 /// The text with every credential masked; `None` when there is none.
 pub(super) fn redact(text: &str) -> Option<String> {
     let mut clean = String::new();
-    let mut kept = 0;
+    let mut copied = 0;
     let mut from = 0;
     let mut matcher = Matcher::default();
     while let Some(found) = FINDER.find(text, from) {
         let shape = found.pattern().as_usize();
         let begins = found.start() - SHAPES[shape].1.letters_before().min(found.start());
         // Asked first: it is cheap, and a run of words that are none must not be walked for each.
-        let credential = (begins >= kept && starts_word(text.as_bytes(), begins))
+        let credential = (begins >= copied && starts_word(text.as_bytes(), begins))
             .then(|| matcher.credential(text.as_bytes(), shape, found.range()))
             .flatten();
         match credential {
             Some(range) => {
-                clean.push_str(&text[kept..range.start]);
+                clean.push_str(&text[copied..range.start]);
                 clean.push_str(MARK);
-                kept = range.end;
+                copied = range.end;
                 from = range.end;
             }
             None => from = found.start() + 1,
         }
     }
-    (kept > 0).then(|| clean + &text[kept..])
+    (copied > 0).then(|| clean + &text[copied..])
 }
 
 /// Remembers what a search for the end of a token met, so that many beginnings in one run of
@@ -129,16 +129,16 @@ impl Matcher {
 
     fn token_end(&mut self, text: &[u8], header: usize) -> Option<usize> {
         let (header_end, end) = match self.token {
-            Some(known) if header <= known.0 => known,
+            Some(cached) if header <= cached.0 => cached,
             _ => {
                 let header_end = run(text, header, is_url_safe, 0)?;
                 let part = |dot: usize| {
                     let follows = text.get(dot) == Some(&b'.');
                     follows.then(|| run(text, dot + 1, is_url_safe, 8))?
                 };
-                let known = (header_end, part(header_end).and_then(part));
-                self.token = Some(known);
-                known
+                let parsed = (header_end, part(header_end).and_then(part));
+                self.token = Some(parsed);
+                parsed
             }
         };
         end.filter(|_| header_end - header >= 8)

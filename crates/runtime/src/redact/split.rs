@@ -7,7 +7,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use std::ops::Range;
-use tandem_record::{Places, UserData};
+use tandem_record::{UserData, UserDataRefs};
 
 /// Shorter pieces are all over every document.
 const MIN_PIECE: usize = 4;
@@ -43,7 +43,7 @@ pub(super) fn mask(texts: &mut [&mut String], secret: &str, mark: &str) -> bool 
 }
 
 /// Every text in the data, in the order it has there. Keys are no texts.
-pub(super) fn texts_of(places: Places<'_>) -> Vec<&mut String> {
+pub(super) fn texts_of(places: UserDataRefs<'_>) -> Vec<&mut String> {
     let mut texts = Vec::new();
     for place in places {
         match place {
@@ -99,11 +99,11 @@ impl Ends {
         if !self.any.is_match(text) {
             return false;
         }
-        let mut seen = vec![[false; 2]; self.secrets];
+        let mut found_ends = vec![[false; 2]; self.secrets];
         for found in self.each.find_overlapping_iter(text) {
             let end = found.pattern().as_usize();
-            seen[end / 2][end % 2] = true;
-            if seen[end / 2] == [true; 2] {
+            found_ends[end / 2][end % 2] = true;
+            if found_ends[end / 2] == [true; 2] {
                 return true;
             }
         }
@@ -123,7 +123,7 @@ fn mask_in_order(texts: &mut [&mut String], secret: &str, mark: &str) -> bool {
     for text in texts {
         let end = begin + text.len();
         let mut clean = String::new();
-        let mut kept = 0;
+        let mut copied = 0;
         while let Some((at, _)) = found.peek() {
             let (first, last) = (*at, at + secret.len());
             if first >= end {
@@ -131,9 +131,9 @@ fn mask_in_order(texts: &mut [&mut String], secret: &str, mark: &str) -> bool {
             }
             let within = first.max(begin)..last.min(end);
             if !within.is_empty() && within.len() < secret.len() {
-                clean.push_str(&text[kept..within.start - begin]);
+                clean.push_str(&text[copied..within.start - begin]);
                 clean.push_str(mark);
-                kept = within.end - begin;
+                copied = within.end - begin;
             }
             if last > end {
                 break;
@@ -141,8 +141,8 @@ fn mask_in_order(texts: &mut [&mut String], secret: &str, mark: &str) -> bool {
             found.next();
         }
         begin = end;
-        if kept > 0 {
-            clean.push_str(&text[kept..]);
+        if copied > 0 {
+            clean.push_str(&text[copied..]);
             **text = clean;
             any = true;
         }
@@ -180,14 +180,14 @@ fn in_any_order(texts: &[&mut String], secret: &str) -> Option<Pieces> {
     }
     let (first, last) = (cuts[MIN_PIECE], cuts[cuts.len() - MIN_PIECE]);
     // How the secret can be had up to a place.
-    let mut had: Vec<Option<Pieces>> = vec![None; secret.len()];
+    let mut reachable: Vec<Option<Pieces>> = vec![None; secret.len()];
     for cut in cuts
         .iter()
         .copied()
         .filter(|cut| (first..=last).contains(cut))
     {
         let head = &secret[..cut];
-        had[cut] = texts
+        reachable[cut] = texts
             .iter()
             .position(|text| text.ends_with(head))
             .map(|place| {
@@ -196,7 +196,7 @@ fn in_any_order(texts: &[&mut String], secret: &str) -> Option<Pieces> {
             });
     }
     for cut in cuts {
-        let Some(pieces) = had[cut].clone() else {
+        let Some(pieces) = reachable[cut].clone() else {
             continue;
         };
         let rest = &secret[cut..];
@@ -212,8 +212,9 @@ fn in_any_order(texts: &[&mut String], secret: &str) -> Option<Pieces> {
             }
             let next = cut + text.len();
             let long = text.chars().nth(MIN_PIECE - 1).is_some();
-            if long && next <= last && rest.starts_with(text.as_str()) && had[next].is_none() {
-                had[next] = longer(text.len());
+            if long && next <= last && rest.starts_with(text.as_str()) && reachable[next].is_none()
+            {
+                reachable[next] = longer(text.len());
             }
         }
     }

@@ -14,7 +14,7 @@ fn redactor() -> Redactor {
 fn stored(redactor: &Redactor, value: &Value) -> Value {
     let mut texts = redactor.texts();
     let json = texts.serialize(value);
-    let suspected = redactor.suspects(&json, &texts);
+    let suspected = redactor.needs_redaction(&json, &texts);
     let mut clean = value.clone();
     let changed = redactor.redact_value(&mut clean);
     assert_eq!(changed, clean != *value, "{value} -> {clean}");
@@ -23,7 +23,7 @@ fn stored(redactor: &Redactor, value: &Value) -> Value {
 }
 
 #[test]
-fn known_secrets_disappear_wherever_they_stand() {
+fn configured_secrets_are_masked_everywhere() {
     let secrets = [
         ("db", SECRET),
         ("short", "abc"),
@@ -57,7 +57,7 @@ fn known_secrets_disappear_wherever_they_stand() {
 }
 
 #[test]
-fn no_escape_and_no_sign_before_a_credential_hides_it() {
+fn credential_is_found_after_escapes_and_punctuation() {
     let redactor = Redactor::default();
     for token in [
         "sk-abcdefghijklmnopqrstuv",
@@ -107,7 +107,7 @@ fn no_escape_and_no_sign_before_a_credential_hides_it() {
 }
 
 #[test]
-fn words_are_left_alone() {
+fn ordinary_words_are_not_masked() {
     for text in [
         "\u{8}earer AAAAAAAAAAAAAAAAAAAAAAAA",
         "a bearer of news",
@@ -123,7 +123,7 @@ fn words_are_left_alone() {
 }
 
 #[test]
-fn members_whose_names_become_the_same_mask_are_all_kept() {
+fn members_whose_names_get_the_same_mask_are_all_retained() {
     let value = json!({
         "sk-abcdefghijklmnopqrstuv": 1,
         "sk-bbcdefghijklmnopqrstuv": 2,
@@ -131,14 +131,14 @@ fn members_whose_names_become_the_same_mask_are_all_kept() {
         "[REDACTED] (2)": 4,
     });
     let clean = stored(&redactor(), &value);
-    let kept: Vec<&Value> = clean.as_object().unwrap().values().collect();
-    assert_eq!(kept.len(), 4, "{clean}");
+    let values: Vec<&Value> = clean.as_object().unwrap().values().collect();
+    assert_eq!(values.len(), 4, "{clean}");
     assert_eq!(clean["[REDACTED] (2)"], 4);
     assert_eq!(stored(&redactor(), &clean), clean);
 }
 
 #[test]
-fn pieces_are_found_wherever_they_lie() {
+fn split_secret_is_found_anywhere_in_a_document() {
     let mark = MARK_DB;
     for (value, clean) in [
         (json!(["hunter2-", "hunter2"]), json!([mark, mark])),
@@ -173,7 +173,7 @@ fn pieces_are_found_wherever_they_lie() {
 }
 
 #[test]
-fn pieces_are_found_as_often_as_they_are_there() {
+fn every_occurrence_of_a_split_secret_is_found() {
     let pairs: Vec<[&str; 2]> = vec![["hunter2-", "hunter2"]; 500];
     assert_eq!(
         stored(&redactor(), &json!(pairs)),
@@ -185,7 +185,7 @@ fn pieces_are_found_as_often_as_they_are_there() {
 }
 
 #[test]
-fn what_is_no_secret_in_pieces_is_left_alone() {
+fn pieces_that_do_not_form_a_secret_are_not_masked() {
     for value in [
         json!(["hun", "x", "ter2-hunter2"]),
         json!({"hunter2-": "hunter2"}),
@@ -199,14 +199,14 @@ fn what_is_no_secret_in_pieces_is_left_alone() {
 }
 
 #[test]
-fn signs_that_json_escapes_are_no_hiding_place_for_pieces() {
+fn split_secret_with_json_escapes_is_found() {
     let redactor = Redactor::new([("q", "a\"b\\c\nd-żółw")].into_iter());
     let value = json!(["a\"b\\", "c\nd-ż", "ółw"]);
     assert_eq!(stored(&redactor, &value), json!(vec!["[REDACTED:q]"; 3]));
 }
 
 #[test]
-fn a_text_made_of_beginnings_is_searched_in_linear_time() {
+fn text_of_repeated_prefixes_is_searched_in_linear_time() {
     // Quadratic work on so much would take minutes.
     let text = ["-eyJ", "ask-", "-sk-", "bearer ", "AKIA", "eyJaaaaaaaa."]
         .map(|piece| piece.repeat(200_000 / piece.len()))

@@ -1,18 +1,18 @@
 //! One attempt at one delivery: from its row in the log to what became of it.
 
 use super::health::{self, MAX_ATTEMPTS};
-use super::{Parcel, Subscription};
+use super::{Subscription, WebhookDelivery};
 use crate::codec;
 use crate::runtime::Runtime;
 use tandem_record::{Seq, StreamId, Timestamp};
-use tandem_store::{DeliveryRow, DeliveryState, Fault, Progress, WebhookChange};
+use tandem_store::{DeliveryProgress, DeliveryRow, DeliveryState, Fault, WebhookChange};
 
 /// What became of it.
 pub(super) enum Attempt {
     Delivered(String),
     Failed(String),
     /// There is nothing to deliver any more.
-    Pointless(&'static str),
+    NothingToDeliver(&'static str),
 }
 
 /// A fault means that nothing was sent.
@@ -22,22 +22,22 @@ pub(super) async fn attempt(
     row: &DeliveryRow,
     now: Timestamp,
 ) -> Result<Attempt, Fault> {
-    let Some(courier) = runtime.courier() else {
+    let Some(webhook_sender) = runtime.webhook_sender() else {
         return Ok(Attempt::Failed("this host delivers nothing".to_owned()));
     };
     let run = runtime.store().run_of_any_tenant(&row.run_id).await?;
     let Some(run) = run.filter(|run| run.row.tenant == subscription.webhook.tenant) else {
-        return Ok(Attempt::Pointless("the run is gone"));
+        return Ok(Attempt::NothingToDeliver("the run is gone"));
     };
     let after = row.seq.0.checked_sub(1).map(Seq);
     let stream = StreamId::of_run(&row.run_id);
     let slice = runtime.store().events(&stream, after, 1).await?;
     let Some(event) = slice.events.first().filter(|event| event.seq == row.seq) else {
-        return Ok(Attempt::Pointless("the event is gone"));
+        return Ok(Attempt::NothingToDeliver("the event is gone"));
     };
     let sensitivity = runtime.sensitivity(&run).await?;
     let trace = runtime.trace_of(&row.run_id).await?;
-    let parcel = Parcel {
+    let delivery = WebhookDelivery {
         webhook: &subscription.webhook,
         run: &run.row,
         recorded: &codec::decode(event)?,
@@ -45,18 +45,22 @@ pub(super) async fn attempt(
         trace: trace.as_ref(),
         sent_at: now,
     };
-    Ok(match courier.deliver(&parcel).await {
-        Ok(said) => Attempt::Delivered(said),
-        Err(said) => Attempt::Failed(said),
+    Ok(match webhook_sender.deliver(&delivery).await {
+        Ok(response) => Attempt::Delivered(response),
+        Err(response) => Attempt::Failed(response),
     })
 }
 
 /// Where a delivery stands after an attempt.
-pub(super) fn after(row: &DeliveryRow, attempt: Attempt, now: Timestamp) -> Progress {
+pub(super) fn progress_after(
+    row: &DeliveryRow,
+    attempt: Attempt,
+    now: Timestamp,
+) -> DeliveryProgress {
     let attempts = row.progress.attempts.saturating_add(1);
     let (state, outcome) = match attempt {
-        Attempt::Delivered(said) => (DeliveryState::Delivered, said),
-        Attempt::Pointless(why) => (DeliveryState::Dead, why.to_owned()),
+        Attempt::Delivered(response) => (DeliveryState::Delivered, response),
+        Attempt::NothingToDeliver(why) => (DeliveryState::Dead, why.to_owned()),
         Attempt::Failed(why) if attempts >= MAX_ATTEMPTS => (DeliveryState::Dead, why),
         Attempt::Failed(why) => {
             let pause = health::pause_ms(attempts, &row.webhook, row.number);
@@ -64,7 +68,7 @@ pub(super) fn after(row: &DeliveryRow, attempt: Attempt, now: Timestamp) -> Prog
             (DeliveryState::Pending { due }, why)
         }
     };
-    Progress {
+    DeliveryProgress {
         state,
         attempts,
         last_at: Some(now),
@@ -73,8 +77,8 @@ pub(super) fn after(row: &DeliveryRow, attempt: Attempt, now: Timestamp) -> Prog
 }
 
 /// A delivery that is given up without another attempt.
-pub(super) fn buried(row: &DeliveryRow, why: &str) -> Progress {
-    Progress {
+pub(super) fn given_up(row: &DeliveryRow, why: &str) -> DeliveryProgress {
+    DeliveryProgress {
         state: DeliveryState::Dead,
         outcome: Some(match &row.progress.outcome {
             Some(last) => format!("{why}; last: {last}"),
@@ -85,7 +89,11 @@ pub(super) fn buried(row: &DeliveryRow, why: &str) -> Progress {
 }
 
 /// Records where a delivery stands, and counts it.
-pub(super) fn settle(runtime: &Runtime, row: DeliveryRow, progress: Progress) -> WebhookChange {
+pub(super) fn record_attempt(
+    runtime: &Runtime,
+    row: DeliveryRow,
+    progress: DeliveryProgress,
+) -> WebhookChange {
     let counted = match progress.state {
         DeliveryState::Delivered => "delivered",
         DeliveryState::Pending { .. } => "failed",

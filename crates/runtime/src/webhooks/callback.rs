@@ -5,7 +5,7 @@
 //! closes the question, and the outbox already keeps exactly that, with an identity, through crashes. A
 //! subscription would be the wrong owner: it has an order to keep, a health that lets one bad target hold
 //! up everything behind it, a secret and a log, and somebody has to register and delete it. What both
-//! need is shared: the courier with its guarded client, and the spread of pauses.
+//! need is shared: the webhook_sender with its guarded client, and the spread of pauses.
 //!
 //! | Failures | Until the next attempt |
 //! |---|---|
@@ -14,20 +14,20 @@
 //! | 24 | never: the run's log says so, and the run waits on |
 //!
 //! Invariants:
-//! - What is said is read from the run when it is said. No entry, event, log line or error holds a link.
+//! - What is cached_outcome is read from the run when it is cached_outcome. No entry, event, log line or error holds a link.
 //! - A failure is recorded before the next attempt, and only while the entry is there: a question that
 //!   was closed meanwhile is not brought back.
 //! - It waits in the lane of its tenant and target like other deliveries, so that one target that hangs
 //!   leaves the others theirs (`slots.rs`).
 
-use super::courier::Announcement;
-use super::health::{MAX_ATTEMPTS, spread};
+use super::health::{MAX_ATTEMPTS, with_jitter};
+use super::sender::Announcement;
 use crate::effects::entry;
 use crate::runtime::Runtime;
 use tandem_record::{
     Command, Effect, EffectKind, EffectOutcome, ErrorInfo, InterruptId, Object, RunId, StreamId,
 };
-use tandem_store::{Commit, Error, Fault, Guard, Lane, OutboxChange, RunRow};
+use tandem_store::{Commit, CommitGuard, Error, Fault, Lane, OutboxChange, RunRow};
 
 /// How an undelivered announcement is called in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
@@ -42,38 +42,39 @@ fn pause_ms(failures: u32, id: &str) -> u64 {
         5 => 600_000,
         _ => 3_600_000,
     };
-    spread(base, &format!("{id}:{failures}"))
+    with_jitter(base, &format!("{id}:{failures}"))
 }
 
 /// How telling went.
-enum Told {
+enum NotifyOutcome {
     Done(EffectOutcome),
     /// There is nobody to tell, or nothing.
-    Pointless,
+    NothingToSend,
 }
 
 impl Runtime {
-    /// Tells a callback of a question, and sees to what follows. `said` keeps what came of it, however
+    /// Tells a callback of a question, and sees to what follows. `cached_outcome` keeps what came of it, however
     /// often the store fails to take that.
-    pub(crate) async fn tell_callback(
+    pub(crate) async fn notify_callback(
         &self,
         effect: &Effect,
         lane: &Lane,
         (interrupt, tries): (&InterruptId, u32),
-        said: &mut Option<EffectOutcome>,
+        cached_outcome: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
-        let told = match said {
-            Some(before) => Told::Done(before.clone()),
-            None => self.say(effect, interrupt).await?,
+        let attempted = match cached_outcome {
+            Some(before) => NotifyOutcome::Done(before.clone()),
+            None => self.send_announcement(effect, interrupt).await?,
         };
-        let outcome = match told {
-            Told::Done(outcome) => said.insert(outcome).clone(),
-            Told::Pointless => return self.drop_entry(effect).await,
+        let outcome = match attempted {
+            NotifyOutcome::Done(outcome) => cached_outcome.insert(outcome).clone(),
+            NotifyOutcome::NothingToSend => return self.remove_outbox_entry(effect).await,
         };
         let failures = tries.saturating_add(1);
         let counted = match outcome {
             EffectOutcome::Failed { .. } if failures < MAX_ATTEMPTS => {
-                self.try_again(effect, lane, interrupt, failures).await?;
+                self.reschedule_announcement(effect, lane, interrupt, failures)
+                    .await?;
                 "failed"
             }
             EffectOutcome::Failed { error } => {
@@ -81,15 +82,15 @@ impl Runtime {
                 tracing::warn!(%run, %interrupt, why, "a question is announced no more");
                 let message = format!("{failures} attempts, the last: {}", error.message);
                 let error = ErrorInfo::new(UNDELIVERED, message);
-                let command = Command::EffectFinished {
+                let command = Command::FinishEffect {
                     effect: effect.id.clone(),
                     outcome: EffectOutcome::Failed { error },
                 };
-                self.settle_effect(effect, command, run).await?;
+                self.submit_effect_result(effect, command, run).await?;
                 "dead"
             }
             EffectOutcome::Done { .. } | EffectOutcome::Pack(_) => {
-                self.drop_entry(effect).await?;
+                self.remove_outbox_entry(effect).await?;
                 "delivered"
             }
         };
@@ -98,20 +99,24 @@ impl Runtime {
     }
 
     /// One attempt. A fault means that nothing was sent.
-    async fn say(&self, effect: &Effect, interrupt: &InterruptId) -> Result<Told, Fault> {
+    async fn send_announcement(
+        &self,
+        effect: &Effect,
+        interrupt: &InterruptId,
+    ) -> Result<NotifyOutcome, Fault> {
         let stored = self.store().run_of_any_tenant(&effect.run_id).await?;
-        let (Some(stored), Some(courier)) = (stored, self.courier()) else {
-            return Ok(Told::Pointless);
+        let (Some(stored), Some(webhook_sender)) = (stored, self.webhook_sender()) else {
+            return Ok(NotifyOutcome::NothingToSend);
         };
         let row = stored.row.clone();
         let Some(run) = self.folded(&effect.run_id, stored).await? else {
-            return Ok(Told::Pointless);
+            return Ok(NotifyOutcome::NothingToSend);
         };
         let mut open = run.open_questions().into_iter();
         let question = open.find(|open| open.interrupt.id == *interrupt);
         let request = run.request();
         let (Some(question), Some(url)) = (question, &request.callback_url) else {
-            return Ok(Told::Pointless);
+            return Ok(NotifyOutcome::NothingToSend);
         };
         let root = self.root_of(&row).await?;
         let announcement = Announcement {
@@ -119,14 +124,14 @@ impl Runtime {
             url,
             run: &effect.run_id,
             workflow: &row.workflow_id,
-            family: row.parent.as_ref().zip(root.as_ref()),
+            parent_and_root: row.parent.as_ref().zip(root.as_ref()),
             question: &question,
             may_answer: request.callback_may_answer,
             trace: request.trace.as_ref(),
             sent_at: self.clock().now(),
         };
-        let said = courier.announce(&announcement).await;
-        Ok(Told::Done(match said {
+        let sent = webhook_sender.announce(&announcement).await;
+        Ok(NotifyOutcome::Done(match sent {
             Ok(_) => EffectOutcome::Done {
                 outputs: Object::new(),
             },
@@ -151,7 +156,7 @@ impl Runtime {
     }
 
     /// Puts the entry off. One that was removed meanwhile stays so.
-    async fn try_again(
+    async fn reschedule_announcement(
         &self,
         effect: &Effect,
         lane: &Lane,
@@ -159,7 +164,7 @@ impl Runtime {
         failures: u32,
     ) -> Result<(), Fault> {
         let again = Effect {
-            kind: EffectKind::Announce {
+            kind: EffectKind::NotifyCallback {
                 interrupt: interrupt.clone(),
                 tries: failures,
             },
@@ -177,7 +182,7 @@ impl Runtime {
                 at,
                 None,
             ))],
-            guards: vec![Guard::HoldsLease {
+            guards: vec![CommitGuard::HoldsLease {
                 effect: effect.id.clone(),
                 owner: self.inner.config.owner.clone(),
             }],
@@ -188,7 +193,7 @@ impl Runtime {
             Err(Error::Fault(fault)) => return Err(fault),
         }
         // It may be due again before this task has wound up.
-        self.inner.effects.settled(&effect.id);
+        self.inner.effects.mark_finished(&effect.id);
         Ok(())
     }
 }

@@ -2,58 +2,58 @@
 //! by side as long as they belong to different runs and the target is well, one at a time when it
 //! is not. Every attempt is recorded before the next begins.
 
-use super::attempt::{Attempt, after, attempt, buried, settle};
+use super::attempt::{Attempt, attempt, given_up, progress_after, record_attempt};
 use super::health::{self, MAX_AGE_MS};
 use super::{KIND, Subscription, entry, entry_id};
-use crate::effects::Place;
+use crate::effects::WorkAssignment;
 use crate::runtime::Runtime;
-use crate::slots::Slot;
+use crate::worker_slots::WorkerSlot;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{TenantId, Timestamp, WebhookId};
 use tandem_store::{
-    Commit, DeliveryRow, Error, Fault, Guard, OutboxChange, OutboxEntry, WebhookChange,
+    Commit, CommitGuard, DeliveryRow, Error, Fault, OutboxChange, OutboxEntry, WebhookChange,
 };
 use tokio::task::JoinSet;
 
 /// Deliveries looked at for a round.
-const LOOKED_AT: usize = 64;
+const DELIVERIES_PER_ROUND: usize = 64;
 /// Deliveries under way at once for one subscription.
-const SIDE_BY_SIDE: usize = 8;
-/// Rounds before others get the worker.
+const MAX_CONCURRENT: usize = 8;
+/// DeliveryWorker before others get the worker.
 const ROUNDS: usize = 64;
 /// How long deliveries wait on a host that makes none.
-const WITHOUT_COURIER_MS: u64 = 30_000;
+const NO_SENDER_RETRY_MS: u64 = 30_000;
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Runtime {
     /// Takes up a subscription's entry that was leased to this process.
-    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: Slot) {
-        let place = Place {
+    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot) {
+        let assignment = WorkAssignment {
             effect: leased.effect,
             kind: KIND,
             slot,
             failures: leased.failures,
         };
-        let rounds = Rounds {
+        let worker = DeliveryWorker {
             runtime: self.clone(),
             webhook: WebhookId::from(leased.body),
-            tenant: place.slot.lane.tenant.clone(),
-            failures: place.failures,
+            tenant: assignment.slot.lane.tenant.clone(),
+            failures: assignment.failures,
         };
-        let delivers = self.courier().is_some();
-        self.spawn_worker(place, async move {
+        let delivers = self.webhook_sender().is_some();
+        self.spawn_worker(assignment, async move {
             match delivers {
-                true => rounds.until_done().await,
-                false => rounds.put_back(WITHOUT_COURIER_MS).await,
+                true => worker.run_until_done().await,
+                false => worker.release_entry(NO_SENDER_RETRY_MS).await,
             }
         });
     }
 }
 
 /// Work on one subscription's entry while it is leased to this process.
-struct Rounds {
+struct DeliveryWorker {
     runtime: Runtime,
     webhook: WebhookId,
     tenant: TenantId,
@@ -62,19 +62,19 @@ struct Rounds {
 }
 
 /// How a round ended.
-enum Round {
+enum RoundOutcome {
     /// There may be more to do now.
     Again,
     /// The entry is put off, gone, or another's.
     Over,
 }
 
-impl Rounds {
-    async fn until_done(&self) {
+impl DeliveryWorker {
+    async fn run_until_done(&self) {
         self.runtime.inner.crash.reach("effect.before");
         let mut backoff = Backoff::default();
         loop {
-            let fault = match self.some().await {
+            let fault = match self.run_rounds().await {
                 Ok(()) => return,
                 Err(fault) => fault,
             };
@@ -82,27 +82,27 @@ impl Rounds {
             if !fault.retryable || self.runtime.is_stopping() {
                 let (runtime, id) = (&self.runtime, entry_id(&self.webhook));
                 return runtime
-                    .put_off_effect(&id, KIND, self.failures, &fault)
+                    .record_effect_failure(&id, KIND, self.failures, &fault)
                     .await;
             }
             backoff.pause().await;
         }
     }
 
-    async fn some(&self) -> Result<(), Fault> {
+    async fn run_rounds(&self) -> Result<(), Fault> {
         for _ in 0..ROUNDS {
             if self.runtime.is_stopping() {
                 break;
             }
-            if let Round::Over = self.one().await? {
+            if let RoundOutcome::Over = self.run_round().await? {
                 return Ok(());
             }
         }
-        self.put_back(0).await;
+        self.release_entry(0).await;
         Ok(())
     }
 
-    async fn put_back(&self, ms: u64) {
+    async fn release_entry(&self, ms: u64) {
         let at = self.runtime.clock().now().plus_ms(ms);
         let owner = &self.runtime.inner.config.owner;
         let store = self.runtime.store();
@@ -111,74 +111,84 @@ impl Rounds {
         }
     }
 
-    async fn one(&self) -> Result<Round, Fault> {
+    async fn run_round(&self) -> Result<RoundOutcome, Fault> {
         let store = self.runtime.store();
         let Some(stored) = store.webhook(&self.webhook).await? else {
             let remove = OutboxChange::Remove(entry_id(&self.webhook));
-            return self.sleep(remove, None).await;
+            return self.reschedule(remove, None).await;
         };
         let subscription = Arc::new(Subscription::read(&stored)?);
         let now = self.runtime.clock().now();
-        if let Some(until) = health::held(&subscription.health, now) {
+        if let Some(until) = health::hold_until_after(&subscription.health, now) {
             // Whatever comes in meanwhile waits as well.
             let put = OutboxChange::Put(entry(&subscription.webhook, until));
-            return self.sleep(put, None).await;
+            return self.reschedule(put, None).await;
         }
-        let given_up = subscription.health.failed_at.is_some();
-        let by = if given_up { Timestamp(i64::MAX) } else { now };
-        let due = store.due_deliveries(&self.webhook, by, LOOKED_AT).await?;
+        let has_failed = subscription.health.failed_at.is_some();
+        let by = if has_failed { Timestamp(i64::MAX) } else { now };
+        let due = store
+            .due_deliveries(&self.webhook, by, DELIVERIES_PER_ROUND)
+            .await?;
         if due.is_empty() {
             let next = store.next_delivery(&self.webhook).await?;
             let change = match next {
                 Some(next) => OutboxChange::Put(entry(&subscription.webhook, next)),
                 None => OutboxChange::Remove(entry_id(&self.webhook)),
             };
-            let guard = Guard::NoDeliveryBefore {
+            let guard = CommitGuard::NoDeliveryBefore {
                 webhook: self.webhook.clone(),
                 due: next,
             };
-            return self.sleep(change, Some(guard)).await;
+            return self.reschedule(change, Some(guard)).await;
         }
-        let changes = if given_up {
-            let bury = |row| self.bury(row, "the webhook failed too often");
-            due.into_iter().map(bury).collect()
+        let changes = if has_failed {
+            let give_up = |row| self.give_up(row, "the webhook failed too often");
+            due.into_iter().map(give_up).collect()
         } else if !self.may_receive(&subscription, now).await? {
-            let bury =
-                |row| self.bury(row, "who registered the webhook may not read runs any more");
-            due.into_iter().map(bury).collect()
+            let give_up =
+                |row| self.give_up(row, "who registered the webhook may not read runs any more");
+            due.into_iter().map(give_up).collect()
         } else {
-            self.make(&subscription, due, now).await?
+            self.attempt_due(&subscription, due, now).await?
         };
         self.runtime.inner.crash.reach("effect.after");
         self.record(&subscription, changes).await
     }
 
     async fn may_receive(&self, to: &Subscription, now: Timestamp) -> Result<bool, Fault> {
-        match self.runtime.courier() {
-            Some(courier) => courier.may_receive(&to.webhook, now).await,
+        match self.runtime.webhook_sender() {
+            Some(webhook_sender) => webhook_sender.may_receive(&to.webhook, now).await,
             None => Ok(false),
         }
     }
 
     /// Puts the entry off or away. A delivery that came in meanwhile starts another round; an
-    /// entry that is no longer ours is left alone.
-    async fn sleep(&self, change: OutboxChange, guard: Option<Guard>) -> Result<Round, Fault> {
+    /// entry that is no longer ours is left is_single_process.
+    async fn reschedule(
+        &self,
+        change: OutboxChange,
+        guard: Option<CommitGuard>,
+    ) -> Result<RoundOutcome, Fault> {
         let watched = guard.is_some();
         let commit = Commit {
             tenant: Some(self.tenant.clone()),
             outbox: vec![change],
-            guards: guard.into_iter().chain([self.ours()]).collect(),
+            guards: guard.into_iter().chain([self.lease_guard()]).collect(),
             ..Commit::default()
         };
         if self.committed(commit).await? {
-            return Ok(Round::Over);
+            return Ok(RoundOutcome::Over);
         }
         let still_ours = Commit {
-            guards: vec![self.ours()],
+            guards: vec![self.lease_guard()],
             ..Commit::default()
         };
         let again = watched && self.committed(still_ours).await?;
-        Ok(if again { Round::Again } else { Round::Over })
+        Ok(if again {
+            RoundOutcome::Again
+        } else {
+            RoundOutcome::Over
+        })
     }
 
     /// `false` when a guard objected.
@@ -190,20 +200,20 @@ impl Rounds {
         }
     }
 
-    fn ours(&self) -> Guard {
-        Guard::HoldsLease {
+    fn lease_guard(&self) -> CommitGuard {
+        CommitGuard::HoldsLease {
             effect: entry_id(&self.webhook),
             owner: self.runtime.inner.config.owner.clone(),
         }
     }
 
-    fn bury(&self, row: DeliveryRow, why: &str) -> WebhookChange {
-        let progress = buried(&row, why);
-        settle(&self.runtime, row, progress)
+    fn give_up(&self, row: DeliveryRow, why: &str) -> WebhookChange {
+        let progress = given_up(&row, why);
+        record_attempt(&self.runtime, row, progress)
     }
 
     /// Attempts what may be attempted side by side, and says what is to be recorded.
-    async fn make(
+    async fn attempt_due(
         &self,
         subscription: &Arc<Subscription>,
         due: Vec<DeliveryRow>,
@@ -213,10 +223,10 @@ impl Rounds {
         let mut under_way = JoinSet::new();
         let mut runs = HashSet::new();
         let well = subscription.health.consecutive_failures == 0;
-        let width = if well { SIDE_BY_SIDE } else { 1 };
+        let width = if well { MAX_CONCURRENT } else { 1 };
         for row in due {
             if now.ms_since(row.created_at) > MAX_AGE_MS {
-                changes.push(self.bury(row, "not delivered within three days"));
+                changes.push(self.give_up(row, "not delivered within three days"));
             } else if under_way.len() < width && runs.insert(row.run_id.clone()) {
                 let (runtime, subscription) = (self.runtime.clone(), Arc::clone(subscription));
                 under_way.spawn(async move {
@@ -225,7 +235,7 @@ impl Rounds {
                 });
             }
         }
-        let (mut made, mut missed, mut trouble) = (0, 0, None);
+        let (mut made, mut missed, mut store_fault) = (0, 0, None);
         while let Some(finished) = under_way.join_next().await {
             let (row, attempted) = finished.map_err(|died| {
                 self.runtime.inner.metrics.panics.inc();
@@ -235,14 +245,14 @@ impl Rounds {
                 Ok(attempt) => {
                     made += usize::from(matches!(attempt, Attempt::Delivered(_)));
                     missed += usize::from(matches!(attempt, Attempt::Failed(_)));
-                    let progress = after(&row, attempt, now);
-                    changes.push(settle(&self.runtime, row, progress));
+                    let progress = progress_after(&row, attempt, now);
+                    changes.push(record_attempt(&self.runtime, row, progress));
                 }
                 // Never sent; it stays due.
-                Err(fault) => trouble = Some(fault),
+                Err(fault) => store_fault = Some(fault),
             }
         }
-        if let Some(fault) = trouble.filter(|_| changes.is_empty()) {
+        if let Some(fault) = store_fault.filter(|_| changes.is_empty()) {
             return Err(fault);
         }
         // A round is one look at the target: it is down when nothing got through.
@@ -260,12 +270,12 @@ impl Rounds {
         Ok(changes)
     }
 
-    /// Until the record stands: what was sent is not sent again because the store was in trouble.
+    /// Until the record stands: what was sent is not sent again because the store was in store_fault.
     async fn record(
         &self,
         subscription: &Subscription,
         changes: Vec<WebhookChange>,
-    ) -> Result<Round, Fault> {
+    ) -> Result<RoundOutcome, Fault> {
         let is_health = |change: &WebhookChange| matches!(change, WebhookChange::Health { .. });
         let health_changed = changes.iter().any(is_health);
         let mut backoff = Backoff::default();
@@ -273,13 +283,13 @@ impl Rounds {
             let commit = Commit {
                 tenant: Some(self.tenant.clone()),
                 webhooks: changes.clone(),
-                guards: vec![self.ours()],
+                guards: vec![self.lease_guard()],
                 ..Commit::default()
             };
             match self.committed(commit).await {
                 Ok(true) => break,
                 // Deleted meanwhile, or taken over by another process.
-                Ok(false) => return Ok(Round::Over),
+                Ok(false) => return Ok(RoundOutcome::Over),
                 Err(fault) if fault.retryable && !self.runtime.is_stopping() => {
                     tracing::warn!(webhook = %self.webhook, error = %fault, "cannot record a delivery");
                     backoff.pause().await;
@@ -289,13 +299,15 @@ impl Rounds {
         }
         if health_changed {
             let webhooks = &self.runtime.inner.webhooks;
-            webhooks.subscriptions.forget(&subscription.webhook.tenant);
+            webhooks
+                .subscriptions
+                .invalidate(&subscription.webhook.tenant);
         }
-        Ok(Round::Again)
+        Ok(RoundOutcome::Again)
     }
 }
 
-/// Growing pauses while the store is in trouble.
+/// Growing pauses while the store is in store_fault.
 struct Backoff(Duration);
 
 impl Default for Backoff {

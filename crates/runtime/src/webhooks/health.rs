@@ -1,4 +1,4 @@
-//! When to try again, when to leave a target alone, and when to give up. Pure.
+//! When to try again, when to leave a target is_single_process, and when to give up. Pure.
 //!
 //! | Failures in a row | Until the next attempt |
 //! |---|---|
@@ -21,18 +21,18 @@ pub(super) const MAX_ATTEMPTS: u32 = 24;
 /// or when it is this old.
 pub(super) const MAX_AGE_MS: u64 = 3 * 86_400_000;
 /// Pauses grow by up to a fifth, so that subscriptions that failed together do not return together.
-const SPREAD: u64 = 5;
+const JITTER_DIVISOR: u64 = 5;
 
 /// How a subscription stands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum WebhookStatus {
     Active,
     /// The circuit is open, or a retry is waited for.
     Paused,
     Failed,
 }
 
-impl Standing {
+impl WebhookStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -42,18 +42,18 @@ impl Standing {
     }
 }
 
-pub fn standing(health: &WebhookHealth, now: Timestamp) -> Standing {
+pub fn webhook_status(health: &WebhookHealth, now: Timestamp) -> WebhookStatus {
     if health.failed_at.is_some() {
-        Standing::Failed
-    } else if held(health, now).is_some() {
-        Standing::Paused
+        WebhookStatus::Failed
+    } else if hold_until_after(health, now).is_some() {
+        WebhookStatus::Paused
     } else {
-        Standing::Active
+        WebhookStatus::Active
     }
 }
 
 /// Until when nothing may be attempted, if that is not now.
-pub(super) fn held(health: &WebhookHealth, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn hold_until_after(health: &WebhookHealth, now: Timestamp) -> Option<Timestamp> {
     health.hold_until.filter(|until| *until > now)
 }
 
@@ -92,13 +92,13 @@ pub(super) fn pause_ms(nth: u32, webhook: &WebhookId, salt: u64) -> u64 {
         3 => 30_000,
         OPENS_AFTER.. => OPEN_MS,
     };
-    spread(base, &format!("{webhook}:{salt}"))
+    with_jitter(base, &format!("{webhook}:{salt}"))
 }
 
 /// A pause, longer by up to a fifth.
-pub(super) fn spread(base: u64, salt: &str) -> u64 {
+pub(super) fn with_jitter(base: u64, salt: &str) -> u64 {
     let roll = Sha256::digest(salt)[0];
-    base + base * u64::from(roll) / 255 / SPREAD
+    base + base * u64::from(roll) / 255 / JITTER_DIVISOR
 }
 
 #[cfg(test)]
@@ -122,29 +122,35 @@ mod tests {
             (9, OPEN_MS),
         ] {
             let health = after(failures, WebhookHealth::default());
-            let pause = held(&health, NOW).unwrap().ms_since(NOW);
+            let pause = hold_until_after(&health, NOW).unwrap().ms_since(NOW);
             assert!(
                 (least..=least + least / 5).contains(&pause),
                 "{failures}: {pause}"
             );
-            assert_eq!(standing(&health, NOW), Standing::Paused);
-            assert_eq!(standing(&health, NOW.plus_ms(pause)), Standing::Active);
+            assert_eq!(webhook_status(&health, NOW), WebhookStatus::Paused);
+            assert_eq!(
+                webhook_status(&health, NOW.plus_ms(pause)),
+                WebhookStatus::Active
+            );
         }
     }
 
     #[test]
-    fn a_success_closes_the_circuit_but_does_not_forget() {
+    fn success_closes_the_circuit_and_keeps_the_failure_count() {
         let health = succeeded(&after(5, WebhookHealth::default()));
         assert_eq!((health.consecutive_failures, health.hold_until), (0, None));
         assert_eq!(health.failures_by_day.values().sum::<u32>(), 5);
-        assert_eq!(standing(&health, NOW), Standing::Active);
+        assert_eq!(webhook_status(&health, NOW), WebhookStatus::Active);
     }
 
     #[test]
-    fn a_hundred_failures_in_a_week_end_it() {
+    fn a_hundred_failures_in_a_week_fail_the_subscription() {
         let health = after(99, WebhookHealth::default());
         assert_eq!(health.failed_at, None);
-        assert_eq!(standing(&after(1, health.clone()), NOW), Standing::Failed);
+        assert_eq!(
+            webhook_status(&after(1, health.clone()), NOW),
+            WebhookStatus::Failed
+        );
         let id = WebhookId::new("wh-1");
         let later = NOW.plus_ms(7 * 86_400_000);
         let health = failed(&health, &id, later);

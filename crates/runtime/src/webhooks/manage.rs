@@ -1,14 +1,14 @@
-//! Subscriptions coming, changing and going. Each change is one commit, together with the answer
+//! Subscriptions coming, change_lock and going. Each change is one commit, together with the answer
 //! kept under the caller's idempotency key.
 
-use super::{Courier, Subscription, entry_id, wake};
+use super::{Subscription, WebhookSender, entry_id, wake};
 use crate::runtime::Runtime;
 use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{Object, TenantId, Timestamp, Webhook, WebhookId, WorkspaceId};
 use tandem_store::{
-    AuditDraft, Commit, Conflict, DeliveryListing, DeliveryState, Error, Fault, IdempotencyRecord,
-    OutboxChange, Progress, WebhookChange,
+    AuditDraft, Commit, Conflict, DeliveryListing, DeliveryProgress, DeliveryState, Error, Fault,
+    IdempotencyRecord, OutboxChange, WebhookChange,
 };
 
 /// Subscriptions each workspace may have at once, and the tenant itself.
@@ -26,15 +26,15 @@ pub enum WebhookError {
     Failed,
     /// The key was answered meanwhile; the stored answer is the answer.
     #[error("the request was answered before")]
-    AnsweredBefore,
+    IdempotencyKeyUsed,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl Runtime {
     /// Who delivers; `None` when this host has no webhooks.
-    pub fn courier(&self) -> Option<&Arc<dyn Courier>> {
-        self.inner.config.courier.as_ref()
+    pub fn webhook_sender(&self) -> Option<&Arc<dyn WebhookSender>> {
+        self.inner.config.webhook_sender.as_ref()
     }
 
     pub async fn register_webhook(
@@ -42,15 +42,15 @@ impl Runtime {
         webhook: &Webhook,
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
-        let _turn = self.inner.webhooks.changing.lock().await;
+        let _guard = self.inner.webhooks.change_lock.lock().await;
         let stored = self.store().list_webhooks(&webhook.tenant).await?;
         let all: Vec<Subscription> = stored
             .iter()
             .map(Subscription::read)
             .collect::<Result<_, _>>()?;
         // Each workspace has its own share: none keeps the others out.
-        let beside = |sub: &&Subscription| sub.webhook.workspace == webhook.workspace;
-        if all.iter().filter(beside).count() >= MAX_WEBHOOKS {
+        let same_workspace = |sub: &&Subscription| sub.webhook.workspace == webhook.workspace;
+        if all.iter().filter(same_workspace).count() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
         }
         let change = put(webhook);
@@ -65,7 +65,7 @@ impl Runtime {
         overlap_until: Option<Timestamp>,
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
-        let _turn = self.inner.webhooks.changing.lock().await;
+        let _guard = self.inner.webhooks.change_lock.lock().await;
         let rotated = Webhook {
             generation: webhook.generation + 1,
             overlap_until,
@@ -86,7 +86,7 @@ impl Runtime {
         webhook: &Webhook,
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
-        let _turn = self.inner.webhooks.changing.lock().await;
+        let _guard = self.inner.webhooks.change_lock.lock().await;
         if self.store().webhook(&webhook.id).await?.is_none() {
             return Err(WebhookError::NotFound);
         }
@@ -118,7 +118,7 @@ impl Runtime {
         let change = WebhookChange::Settle {
             webhook: webhook.id.clone(),
             number,
-            progress: Progress {
+            progress: DeliveryProgress {
                 state: DeliveryState::Pending { due: now },
                 attempts: 0,
                 ..row.progress
@@ -184,21 +184,24 @@ impl Runtime {
         let now = self.clock().now();
         let (tenant, id) = (&webhook.tenant, webhook.id.as_str());
         let details = Object::from_iter([("events".to_owned(), json!(webhook.events))]);
-        let told = AuditDraft::new(now, Some(tenant), self.actor(), action, id, details);
+        let audit = AuditDraft::new(now, Some(tenant), self.actor(), action, id, details);
         let commit = Commit {
             tenant: Some(tenant.clone()),
             webhooks: vec![change],
             outbox,
             idempotency: answer,
-            audit: vec![told],
+            audit: vec![audit],
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;
         // Whether or not it failed: a fault may hide a commit that stands.
-        self.inner.webhooks.subscriptions.forget(&webhook.tenant);
+        self.inner
+            .webhooks
+            .subscriptions
+            .invalidate(&webhook.tenant);
         match result {
             Ok(()) => Ok(()),
-            Err(Error::Conflict(Conflict::KeyUsed)) => Err(WebhookError::AnsweredBefore),
+            Err(Error::Conflict(Conflict::KeyUsed)) => Err(WebhookError::IdempotencyKeyUsed),
             Err(Error::Conflict(conflict)) => {
                 Err(Fault::retryable("contended", conflict.to_string()).into())
             }

@@ -9,22 +9,22 @@
 //! - A subscription hears only of runs of its own tenant and, if it names one, its own workspace.
 //! - A delivery is repeated under the same id until it succeeds or is given up; it is never lost
 //!   without a trace in the subscription's log.
-//! - What a delivery says, and how it is signed, is the courier's; nothing here knows a secret.
+//! - What a delivery says, and how it is signed, is the webhook_sender's; nothing here knows a secret.
 
 mod attempt;
 mod callback;
-mod courier;
 mod deliver;
 mod health;
 mod manage;
+mod sender;
 mod subscriptions;
 
-pub use courier::{Announcement, Courier, Parcel};
-pub use health::{Standing, standing};
+pub use health::{WebhookStatus, webhook_status};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
+pub use sender::{Announcement, WebhookDelivery, WebhookSender};
 pub use subscriptions::Subscription;
 
-use crate::slots::delivery_lane;
+use crate::worker_slots::delivery_lane;
 use subscriptions::Subscriptions;
 use tandem_record::{EffectId, StreamId, Timestamp, Webhook, WebhookId};
 use tandem_store::{OutboxChange, OutboxEntry};
@@ -35,14 +35,14 @@ pub(crate) const KIND: &str = "webhook";
 pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
     /// Registrations and deletions one after the other, so that limits hold.
-    changing: tokio::sync::Mutex<()>,
+    change_lock: tokio::sync::Mutex<()>,
 }
 
 impl Webhooks {
-    pub(crate) fn new(alone: bool) -> Self {
+    pub(crate) fn new(is_single_process: bool) -> Self {
         Self {
-            subscriptions: Subscriptions::new(alone),
-            changing: tokio::sync::Mutex::default(),
+            subscriptions: Subscriptions::new(is_single_process),
+            change_lock: tokio::sync::Mutex::default(),
         }
     }
 }

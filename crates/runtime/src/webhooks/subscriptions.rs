@@ -1,7 +1,7 @@
 //! Which deliveries a decision causes. The subscriptions of a tenant are kept in memory, so a
 //! tenant without any pays one look into a map per commit.
 
-use super::health::held;
+use super::health::hold_until_after;
 use super::wake;
 use crate::runtime::Runtime;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 /// Tenants whose subscriptions are kept in memory.
 const MAX_TENANTS: usize = 1024;
 /// How long another process's registrations may go unseen.
-const FRESH: Duration = Duration::from_secs(2);
+const CACHE_TTL: Duration = Duration::from_secs(2);
 
 /// A subscription as it stands.
 #[derive(Clone, Debug)]
@@ -55,53 +55,53 @@ impl Subscription {
 }
 
 pub(super) struct Subscriptions {
-    by_tenant: Mutex<HashMap<TenantId, Known>>,
+    by_tenant: Mutex<HashMap<TenantId, CachedSubscriptions>>,
     /// Grows with every change, so that what was read before one is not kept after it.
     version: AtomicU64,
     /// No other process changes them.
-    alone: bool,
+    is_single_process: bool,
 }
 
-struct Known {
+struct CachedSubscriptions {
     subscriptions: Arc<[Subscription]>,
     read_at: Instant,
 }
 
 impl Subscriptions {
-    pub(super) fn new(alone: bool) -> Self {
+    pub(super) fn new(is_single_process: bool) -> Self {
         Self {
             by_tenant: Mutex::default(),
             version: AtomicU64::new(0),
-            alone,
+            is_single_process,
         }
     }
 
-    pub(super) fn forget(&self, tenant: &TenantId) {
-        let mut known = self.by_tenant.lock();
+    pub(super) fn invalidate(&self, tenant: &TenantId) {
+        let mut cached = self.by_tenant.lock();
         self.version.fetch_add(1, Ordering::Relaxed);
-        known.remove(tenant);
+        cached.remove(tenant);
     }
 
-    fn known(&self, tenant: &TenantId) -> Option<Arc<[Subscription]>> {
-        let known = self.by_tenant.lock();
-        let known = known.get(tenant)?;
-        let fresh = self.alone || known.read_at.elapsed() < FRESH;
-        fresh.then(|| Arc::clone(&known.subscriptions))
+    fn cached(&self, tenant: &TenantId) -> Option<Arc<[Subscription]>> {
+        let cached = self.by_tenant.lock();
+        let cached = cached.get(tenant)?;
+        let fresh = self.is_single_process || cached.read_at.elapsed() < CACHE_TTL;
+        fresh.then(|| Arc::clone(&cached.subscriptions))
     }
 
-    fn keep(&self, tenant: &TenantId, version: u64, subscriptions: &Arc<[Subscription]>) {
-        let mut known = self.by_tenant.lock();
+    fn insert(&self, tenant: &TenantId, version: u64, subscriptions: &Arc<[Subscription]>) {
+        let mut cached = self.by_tenant.lock();
         if self.version.load(Ordering::Relaxed) != version {
             return;
         }
-        if known.len() >= MAX_TENANTS {
-            known.clear();
+        if cached.len() >= MAX_TENANTS {
+            cached.clear();
         }
         let subscriptions = Arc::clone(subscriptions);
         let read_at = Instant::now();
-        known.insert(
+        cached.insert(
             tenant.clone(),
-            Known {
+            CachedSubscriptions {
                 subscriptions,
                 read_at,
             },
@@ -111,7 +111,7 @@ impl Subscriptions {
 
 /// What a commit says to subscriptions.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct PlannedDeliveries {
     pub(crate) changes: Vec<WebhookChange>,
     pub(crate) wakes: Vec<OutboxChange>,
 }
@@ -121,8 +121,8 @@ impl Runtime {
         &self,
         tenant: &TenantId,
     ) -> Result<Arc<[Subscription]>, Fault> {
-        match self.inner.webhooks.subscriptions.known(tenant) {
-            Some(known) => Ok(known),
+        match self.inner.webhooks.subscriptions.cached(tenant) {
+            Some(cached) => Ok(cached),
             // What happens rarely is kept out of a future that is made for every request.
             None => Box::pin(self.read_subscriptions(tenant)).await,
         }
@@ -136,33 +136,33 @@ impl Runtime {
             .iter()
             .map(Subscription::read)
             .collect::<Result<_, _>>()?;
-        cache.keep(tenant, version, &read);
+        cache.insert(tenant, version, &read);
         Ok(read)
     }
 
     /// Deliveries of a decision's own events. History that is copied into a fork, and all that a
     /// replay repeats, was told when it happened.
-    pub(crate) fn told(
+    pub(crate) fn plan_deliveries(
         &self,
         subscriptions: &[Subscription],
         decision: &Decision,
         now: Timestamp,
-    ) -> Told {
-        let mut told = Told::default();
-        let Some(courier) = &self.inner.config.courier else {
-            return told;
+    ) -> PlannedDeliveries {
+        let mut planned = PlannedDeliveries::default();
+        let Some(webhook_sender) = &self.inner.config.webhook_sender else {
+            return planned;
         };
         if decision.events.is_empty() || decision.run.request().is_replay() {
-            return told;
+            return planned;
         }
         let own = decision.run.fork_point();
         for subscription in subscriptions.iter().filter(|s| s.follows(&decision.run)) {
             let hook = &subscription.webhook;
-            let before = told.changes.len();
+            let before = planned.changes.len();
             for recorded in decision.events.iter().filter(|r| r.seq >= own) {
-                let name = courier.event_type(&recorded.event);
-                if hook.events.iter().any(|wanted| wanted == name) {
-                    told.changes.push(WebhookChange::Deliver {
+                let name = webhook_sender.event_type(&recorded.event);
+                if hook.events.iter().any(|event_type| event_type == name) {
+                    planned.changes.push(WebhookChange::Deliver {
                         webhook: hook.id.clone(),
                         run_id: decision.run.id().clone(),
                         seq: recorded.seq,
@@ -171,11 +171,11 @@ impl Runtime {
                     });
                 }
             }
-            if told.changes.len() > before {
-                let at = held(&subscription.health, now).unwrap_or(now);
-                told.wakes.push(wake(hook, at));
+            if planned.changes.len() > before {
+                let at = hold_until_after(&subscription.health, now).unwrap_or(now);
+                planned.wakes.push(wake(hook, at));
             }
         }
-        told
+        planned
     }
 }

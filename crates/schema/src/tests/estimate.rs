@@ -5,7 +5,7 @@ use crate::cost::Costs;
 use crate::graph::Graph;
 use crate::limits::{KEYWORD, MAX_WORK};
 use crate::measure::Shape;
-use crate::{Budget, Refused};
+use crate::{Budget, SchemaRefusal};
 use jsonschema::{Keyword, ValidationError};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -77,7 +77,7 @@ fn instances() -> impl Strategy<Value = Value> {
     })
 }
 
-fn costs(schema: &Value) -> Result<Costs, Refused> {
+fn costs(schema: &Value) -> Result<Costs, SchemaRefusal> {
     Costs::of(&Graph::read(schema, &mut Budget::default())?)
 }
 

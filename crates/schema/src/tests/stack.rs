@@ -2,7 +2,7 @@
 
 use super::compile;
 use crate::measure::Shape;
-use crate::{Failure, Meter, Schema};
+use crate::{Meter, Schema, ValidationFailure};
 use serde_json::{Value, json};
 
 /// The stack of a worker thread of the runtime.
@@ -68,7 +68,7 @@ fn deepest(schema: &Schema, wrap: Wrap, leaf: &Value) -> usize {
         }
         match schema.fits(&next, &Meter::unlimited()) {
             Ok(_) => value = next,
-            Err(Failure::TooMuchWork) => break,
+            Err(ValidationFailure::TooMuchWork) => break,
             Err(other) => panic!("{other:?}"),
         }
         depth += 1;
@@ -78,7 +78,7 @@ fn deepest(schema: &Schema, wrap: Wrap, leaf: &Value) -> usize {
 }
 
 #[test]
-fn evaluations_that_are_let_through_do_not_overflow_the_stack() {
+fn accepted_evaluations_do_not_overflow_the_stack() {
     for (schema, wrap) in recursive() {
         on_a_worker(move || {
             let compiled = compile(&schema).expect("compiles");

@@ -13,7 +13,7 @@ use tandem_store::PageLimit;
 
 /// What is stored of the beginning of a run.
 #[derive(Clone, Copy, Debug)]
-pub enum Kept<'a> {
+pub enum OriginSource<'a> {
     FirstEvent(&'a str),
     /// Its log was removed.
     Tombstone(&'a str),
@@ -21,7 +21,7 @@ pub enum Kept<'a> {
 
 /// From where a run reads memory, by what is kept of it. The database does not know what its texts
 /// mean; who wrote them does.
-pub type ReadOrigin<'a> = dyn Fn(Kept<'_>) -> Option<MemoryOrigin> + 'a;
+pub type ReadOrigin<'a> = dyn Fn(OriginSource<'_>) -> Option<MemoryOrigin> + 'a;
 
 pub(super) fn origin(
     view: &Connection,
@@ -34,15 +34,15 @@ pub(super) fn origin(
         Ok(found.optional()?.flatten())
     };
     if let Some(left) = text("SELECT tombstone FROM runs WHERE run_id = ?1")? {
-        return Ok(read(Kept::Tombstone(&left)));
+        return Ok(read(OriginSource::Tombstone(&left)));
     }
     let slice = events::slice(view, &StreamId::of_run(run), None, PageLimit::of_events(1))?;
     let first = slice.events.first();
-    Ok(first.and_then(|event| read(Kept::FirstEvent(&event.body))))
+    Ok(first.and_then(|event| read(OriginSource::FirstEvent(&event.body))))
 }
 
 /// Places in the journal of everything these runs can see, in order.
-pub(super) fn seen<'a>(
+pub(super) fn visible_positions<'a>(
     view: &Connection,
     runs: impl Iterator<Item = (&'a str, &'a RunId)>,
     read: &ReadOrigin<'_>,

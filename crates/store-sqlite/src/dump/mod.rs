@@ -20,7 +20,7 @@ mod read;
 mod row;
 mod write;
 
-pub use lineage::{Kept, ReadOrigin};
+pub use lineage::{OriginSource, ReadOrigin};
 pub use read::import;
 pub use write::export;
 
@@ -50,14 +50,14 @@ const MEMORY: &str = "memory";
 
 /// What to export; with nothing said, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct ExportSelection {
     /// These, the runs below them, and the runs whose memory they go on from.
     pub runs: Vec<RunId>,
     /// All runs of it.
     pub tenant: Option<TenantId>,
 }
 
-impl Selection {
+impl ExportSelection {
     pub fn is_whole(&self) -> bool {
         self.runs.is_empty() && self.tenant.is_none()
     }
@@ -65,14 +65,14 @@ impl Selection {
 
 /// What was carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TransferCounts {
     pub runs: u64,
     pub events: u64,
     /// Rows of any kind, these included.
     pub rows: u64,
 }
 
-impl Counts {
+impl TransferCounts {
     fn add(&mut self, table: &str) {
         self.rows += 1;
         match table {

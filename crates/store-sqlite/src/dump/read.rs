@@ -3,12 +3,14 @@
 //! under its name when everything is in it.
 
 use super::row::{Columns, decode, tables};
-use super::{Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, TITLE, Title};
+use super::{
+    DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, TITLE, Title, TransferCounts,
+};
 use crate::audit::Chain;
-use crate::copy::{Part, Watcher, trouble};
+use crate::copy::{PartialFile, ProgressCallback, io_fault};
 use crate::lock::Lock;
 use crate::migrations::{CURRENT, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
-use crate::often::Often;
+use crate::statement_cache::StatementCache;
 use crate::{Options, connection, events, fault, inbox, interrupts, memory, migrations};
 use rusqlite::types::{ToSql, Value as Sql};
 use rusqlite::{Connection, OptionalExtension};
@@ -28,14 +30,22 @@ const AT_ONCE: u64 = 2000;
 /// Ids named in a refusal.
 const NAMED: usize = 10;
 
-/// Brings an export into the database `to`, which nobody else may use meanwhile. `watch` hears of bytes
+/// Brings an export into the database `to`, which nobody else may use meanwhile. `on_progress` hears of bytes
 /// read. An export of everything needs a database without content, or none. Faults: `export_unreadable`,
 /// `target_exists` (with ids), `store_not_empty`, `newer_schema`, `locked`, and those of opening a database.
-pub fn import(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<Counts, Fault> {
+pub fn import(
+    from: &Path,
+    to: &Path,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<TransferCounts, Fault> {
     let lock = Lock::take(to)?;
     let fresh = std::fs::metadata(to).map_or(true, |file| file.len() == 0);
-    let part = if fresh { Some(Part::begin(to)?) } else { None };
-    let path = part.as_ref().map_or(to, Part::path);
+    let part = if fresh {
+        Some(PartialFile::begin(to)?)
+    } else {
+        None
+    };
+    let path = part.as_ref().map_or(to, PartialFile::path);
     let described = |error| fault::describe(path, error);
 
     let options = Options::default();
@@ -47,9 +57,11 @@ pub fn import(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<Counts,
         let lazily = target.pragma_update(None, "synchronous", "OFF");
         lazily.map_err(described)?;
     }
-    let title = survey(from, &target).map_err(|stop| stop.named(path))?;
+    let title = validate_export(from, &target).map_err(|error| error.named(path))?;
     let mut writer = Writer::new(&target, &title).map_err(described)?;
-    writer.all(from, watch).map_err(|stop| stop.named(path))?;
+    writer
+        .all(from, on_progress)
+        .map_err(|error| error.named(path))?;
     let counts = writer.counts;
     target.close().map_err(|(_, error)| described(error))?;
     if let Some(part) = part {
@@ -59,29 +71,29 @@ pub fn import(from: &Path, to: &Path, watch: &mut Watcher<'_>) -> Result<Counts,
     Ok(counts)
 }
 
-enum Stop {
+enum ImportError {
     Sql(rusqlite::Error),
-    Said(Fault),
+    Fault(Fault),
 }
 
-impl Stop {
+impl ImportError {
     fn named(self, path: &Path) -> Fault {
         match self {
             Self::Sql(error) => fault::describe(path, error),
-            Self::Said(fault) => fault,
+            Self::Fault(fault) => fault,
         }
     }
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for ImportError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for ImportError {
     fn from(fault: Fault) -> Self {
-        Self::Said(fault)
+        Self::Fault(fault)
     }
 }
 
@@ -95,7 +107,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn open(path: &'a Path) -> Result<Self, Fault> {
-        let file = File::open(path).map_err(|error| trouble(path, &error))?;
+        let file = File::open(path).map_err(|error| io_fault(path, &error))?;
         Ok(Self {
             path,
             file: BufReader::with_capacity(256 * 1024, file),
@@ -108,7 +120,7 @@ impl<'a> Lines<'a> {
         let mut line = Vec::new();
         let mut bounded = (&mut self.file).take(MAX_LINE_BYTES);
         let read = bounded.read_until(b'\n', &mut line);
-        let length = read.map_err(|error| trouble(self.path, &error))?;
+        let length = read.map_err(|error| io_fault(self.path, &error))?;
         if length == 0 {
             return Ok(None);
         }
@@ -148,16 +160,16 @@ impl<'a> Lines<'a> {
 }
 
 /// Whether the export is complete and the target can take it. Nothing is written.
-fn survey(from: &Path, target: &Connection) -> Result<Title, Stop> {
+fn validate_export(from: &Path, target: &Connection) -> Result<Title, ImportError> {
     let mut lines = Lines::open(from)?;
     let title = lines.title()?;
-    let known = tables(target)?;
-    if title.whole && !is_empty(target, &known)? {
+    let schema_tables = tables(target)?;
+    if title.whole && !is_empty(target, &schema_tables)? {
         let message = "an export of everything needs a store without content; name a new file";
         return Err(Fault::permanent("store_not_empty", message).into());
     }
     let mut there = Vec::new();
-    let mut remembers = false;
+    let mut has_memory = false;
     let mut ended = None;
     while let Some((table, row)) = lines.next()? {
         if ended.is_some() {
@@ -171,8 +183,8 @@ fn survey(from: &Path, target: &Connection) -> Result<Title, Stop> {
                     there.push(stream.trim_start_matches("run:").to_owned());
                 }
             }
-            MEMORY => remembers = true,
-            table if known.contains_key(table) && !DERIVED.contains(&table) => {}
+            MEMORY => has_memory = true,
+            table if schema_tables.contains_key(table) && !DERIVED.contains(&table) => {}
             _ => {
                 return Err(lines
                     .wrong("is of a table this release does not know")
@@ -188,7 +200,7 @@ fn survey(from: &Path, target: &Connection) -> Result<Title, Stop> {
         let message = format!("runs that are in the store already: {}", there.join(", "));
         return Err(Fault::permanent("target_exists", message).into());
     }
-    if remembers && memory::last_position(target)? > 0 {
+    if has_memory && memory::last_position(target)? > 0 {
         let message = "the export carries memory, which is kept in order of writing, and the \
                        store has memory of its own; import into a new store";
         return Err(Fault::permanent("store_not_empty", message).into());
@@ -196,8 +208,8 @@ fn survey(from: &Path, target: &Connection) -> Result<Title, Stop> {
     Ok(title)
 }
 
-fn is_empty(target: &Connection, known: &Columns) -> rusqlite::Result<bool> {
-    for table in known
+fn is_empty(target: &Connection, schema_tables: &Columns) -> rusqlite::Result<bool> {
+    for table in schema_tables
         .keys()
         .filter(|table| !DERIVED.contains(&table.as_str()))
     {
@@ -218,36 +230,40 @@ fn is_there(target: &Connection, stream: &str) -> rusqlite::Result<bool> {
 
 struct Writer<'a> {
     target: &'a Connection,
-    known: Columns,
+    schema_tables: Columns,
     /// Places in listings are kept in a store that has none.
-    keep_places: bool,
+    preserve_positions: bool,
     /// Otherwise each run that came is told by an entry of its own.
     whole: bool,
     memory_position: u64,
     /// Of the store the rows come from.
     schema: i32,
     stream_no: i64,
-    counts: Counts,
+    counts: TransferCounts,
 }
 
 impl<'a> Writer<'a> {
     fn new(target: &'a Connection, title: &Title) -> rusqlite::Result<Self> {
-        let known = tables(target)?;
+        let schema_tables = tables(target)?;
         let sql =
             "SELECT NOT EXISTS (SELECT 1 FROM runs) AND NOT EXISTS (SELECT 1 FROM interrupts)";
         Ok(Self {
-            keep_places: target.query_row(sql, (), |row| row.get(0))?,
+            preserve_positions: target.query_row(sql, (), |row| row.get(0))?,
             whole: title.whole,
             memory_position: title.memory_position,
             schema: title.schema,
             stream_no: events::last_stream_no(target)?,
-            known,
+            schema_tables,
             target,
-            counts: Counts::default(),
+            counts: TransferCounts::default(),
         })
     }
 
-    fn all(&mut self, from: &Path, watch: &mut Watcher<'_>) -> Result<(), Stop> {
+    fn all(
+        &mut self,
+        from: &Path,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<(), ImportError> {
         let size = std::fs::metadata(from).map_or(0, |file| file.len());
         let mut lines = Lines::open(from)?;
         lines.title()?;
@@ -261,7 +277,7 @@ impl<'a> Writer<'a> {
             let between = table == "streams" || !OF_STREAMS.contains(&table.as_str());
             if pending >= AT_ONCE && between {
                 transaction.commit()?;
-                watch(lines.bytes, size);
+                on_progress(lines.bytes, size);
                 transaction = self.target.unchecked_transaction()?;
                 pending = 0;
             }
@@ -276,19 +292,19 @@ impl<'a> Writer<'a> {
         if self.schema < WORKSPACE_MEMORY_SINCE {
             self.target.execute_batch(WORKSPACE_MEMORY)?;
         }
-        self.keep_memory_in_order()?;
+        self.reserve_memory_positions()?;
         Ok(transaction.commit()?)
     }
 
     /// `None` when the row is not of this table.
-    fn row(&mut self, table: &str, mut row: Map<String, Value>) -> Result<Option<()>, Stop> {
+    fn row(&mut self, table: &str, mut row: Map<String, Value>) -> Result<Option<()>, ImportError> {
         match table {
             "streams" => {
-                let buried = row.remove("buried") == Some(Value::Bool(true));
-                if !buried {
+                let purged = row.remove("buried") == Some(Value::Bool(true));
+                if !purged {
                     self.stream_no += 1;
                 }
-                let number = if buried { 0 } else { self.stream_no };
+                let number = if purged { 0 } else { self.stream_no };
                 row.insert("stream_no".to_owned(), number.into());
             }
             "events" => {
@@ -303,7 +319,7 @@ impl<'a> Writer<'a> {
             "outbox" => {
                 row.insert("attempts".to_owned(), 0.into());
             }
-            "runs" | "interrupts" if !self.keep_places => {
+            "runs" | "interrupts" if !self.preserve_positions => {
                 row.remove("position");
             }
             _ => {}
@@ -312,15 +328,15 @@ impl<'a> Writer<'a> {
             return Ok(None);
         }
         match table {
-            "interrupts" => self.shelve(&row)?,
-            "runs" if !self.whole => self.tell(&row)?,
+            "interrupts" => self.rebuild_inbox(&row)?,
+            "runs" if !self.whole => self.append_audit_entry(&row)?,
             _ => {}
         }
         Ok(Some(()))
     }
 
-    fn insert(&self, table: &str, row: &Map<String, Value>) -> Result<Option<()>, Stop> {
-        let Some(columns) = self.known.get(table) else {
+    fn insert(&self, table: &str, row: &Map<String, Value>) -> Result<Option<()>, ImportError> {
+        let Some(columns) = self.schema_tables.get(table) else {
             return Ok(None);
         };
         if !row.keys().all(|name| columns.contains(name)) {
@@ -349,9 +365,9 @@ impl<'a> Writer<'a> {
     }
 
     /// The inbox is made anew from the questions.
-    fn shelve(&self, row: &Map<String, Value>) -> Result<(), Stop> {
+    fn rebuild_inbox(&self, row: &Map<String, Value>) -> Result<(), ImportError> {
         let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
-        let shelved = inbox::Shelved {
+        let identity = inbox::InterruptIdentity {
             position: self.target.last_insert_rowid(),
             tenant: text("tenant").to_owned(),
             workspace: row
@@ -362,12 +378,12 @@ impl<'a> Writer<'a> {
         };
         let stored = interrupts::find(self.target, &InterruptId::new(text("interrupt")))?;
         if let Some(stored) = stored {
-            inbox::project(self.target, &shelved, &stored)?;
+            inbox::project(self.target, &identity, &stored)?;
         }
         Ok(())
     }
 
-    fn tell(&self, row: &Map<String, Value>) -> Result<(), Stop> {
+    fn append_audit_entry(&self, row: &Map<String, Value>) -> Result<(), ImportError> {
         let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = since.map_or(0, |since| {
@@ -382,13 +398,13 @@ impl<'a> Writer<'a> {
             Object::new(),
         );
         let mut chain = Chain::default();
-        chain.append(&mut Often::new(self.target), &[draft])?;
-        Ok(chain.keep_end(self.target)?)
+        chain.append(&mut StatementCache::new(self.target), &[draft])?;
+        Ok(chain.save_head(self.target)?)
     }
 
     /// Runs that came see memory up to where its journal stood. What is written from now on must come
     /// after that, so the place is taken by an entry in nobody's scope.
-    fn keep_memory_in_order(&self) -> Result<(), Stop> {
+    fn reserve_memory_positions(&self) -> Result<(), ImportError> {
         if memory::last_position(self.target)? >= self.memory_position {
             return Ok(());
         }

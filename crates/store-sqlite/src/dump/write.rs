@@ -4,9 +4,10 @@
 use super::lineage::{self, ReadOrigin};
 use super::row::{encode, names, tables};
 use super::{
-    Counts, DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, Selection, TITLE, Title,
+    DEFINITIONS, DERIVED, END, End, ExportSelection, FORMAT, MEMORY, OF_STREAMS, TITLE, Title,
+    TransferCounts,
 };
-use crate::copy::{Watcher, trouble, visit_current};
+use crate::copy::{ProgressCallback, io_fault, open_current_for_reading};
 use crate::events::{self, seq};
 use crate::fault;
 use crate::migrations::Header;
@@ -21,46 +22,48 @@ use tandem_record::{RunId, Seq, StreamId};
 use tandem_store::{Fault, StoredEvent};
 
 /// Writes what is selected of the database `from`, beside whoever uses it. `origin` reads where runs
-/// come from, `watch` hears of runs written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
+/// come from, `on_progress` hears of runs written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
 pub fn export(
     from: &Path,
-    selection: &Selection,
+    selection: &ExportSelection,
     origin: &ReadOrigin<'_>,
     out: &mut dyn Write,
-    watch: &mut Watcher<'_>,
-) -> Result<Counts, Fault> {
-    let connection = visit_current(from)?;
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<TransferCounts, Fault> {
+    let connection = open_current_for_reading(from)?;
     let described = |error| fault::describe(from, error);
     let view = connection.unchecked_transaction().map_err(described)?;
     let mut writer = Writer {
         view: &view,
         origin,
         out,
-        counts: Counts::default(),
+        counts: TransferCounts::default(),
         lines: 0,
     };
-    let written = writer.all(selection, watch);
-    written.map_err(|stop| match stop {
-        Stop::Sql(error) => fault::describe(from, error),
-        Stop::Io(error) => trouble(Path::new("the export"), &error),
-        Stop::Missing(run) => Fault::permanent("not_found", format!("there is no run {run}")),
+    let written = writer.all(selection, on_progress);
+    written.map_err(|error| match error {
+        ExportError::Sql(error) => fault::describe(from, error),
+        ExportError::Io(error) => io_fault(Path::new("the export"), &error),
+        ExportError::Missing(run) => {
+            Fault::permanent("not_found", format!("there is no run {run}"))
+        }
     })?;
     Ok(writer.counts)
 }
 
-enum Stop {
+enum ExportError {
     Sql(rusqlite::Error),
     Io(std::io::Error),
     Missing(RunId),
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for ExportError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<std::io::Error> for Stop {
+impl From<std::io::Error> for ExportError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }
@@ -70,14 +73,18 @@ struct Writer<'a> {
     view: &'a Connection,
     origin: &'a ReadOrigin<'a>,
     out: &'a mut dyn Write,
-    counts: Counts,
+    counts: TransferCounts,
     lines: u64,
 }
 
 impl Writer<'_> {
-    fn all(&mut self, selection: &Selection, watch: &mut Watcher<'_>) -> Result<(), Stop> {
+    fn all(
+        &mut self,
+        selection: &ExportSelection,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<(), ExportError> {
         let whole = selection.is_whole();
-        let chosen = self.chosen(selection)?;
+        let selected_runs = self.selected_runs(selection)?;
         let title = Title {
             format: FORMAT.to_owned(),
             schema: Header::read(self.view)?.version,
@@ -87,13 +94,13 @@ impl Writer<'_> {
         self.line(TITLE, &title)?;
         if whole {
             self.rows(DEFINITIONS, "", &[])?;
-            self.of_the_host()?;
+            self.write_host_tables()?;
         } else {
-            self.stood_on(&chosen, !selection.runs.is_empty())?;
+            self.write_dependencies(&selected_runs, !selection.runs.is_empty())?;
         }
-        let total = chosen.len() as u64;
-        for (done, run) in chosen.values().enumerate() {
-            watch(done as u64, total);
+        let total = selected_runs.len() as u64;
+        for (done, run) in selected_runs.values().enumerate() {
+            on_progress(done as u64, total);
             self.stream(StreamId::of_run(&run.id).as_str())?;
         }
         if whole {
@@ -109,9 +116,12 @@ impl Writer<'_> {
         Ok(self.out.flush()?)
     }
 
-    /// The runs wanted by their place, which is the order they began in.
-    fn chosen(&self, selection: &Selection) -> Result<BTreeMap<i64, Chosen>, Stop> {
-        let mut chosen = BTreeMap::new();
+    /// The runs pending by their place, which is the order they began in.
+    fn selected_runs(
+        &self,
+        selection: &ExportSelection,
+    ) -> Result<BTreeMap<i64, SelectedRun>, ExportError> {
+        let mut selected_runs = BTreeMap::new();
         if selection.runs.is_empty() {
             let tenant = selection.tenant.as_ref().map(AsRef::<str>::as_ref);
             let mut select = self.view.prepare(
@@ -120,9 +130,9 @@ impl Writer<'_> {
             )?;
             let mut rows = select.query([tenant])?;
             while let Some(row) = rows.next()? {
-                chosen.insert(row.get(0)?, Chosen::read(row)?);
+                selected_runs.insert(row.get(0)?, SelectedRun::read(row)?);
             }
-            return Ok(chosen);
+            return Ok(selected_runs);
         }
         let mut one = self.view.prepare(
             "SELECT position, run_id, tenant, definition FROM runs
@@ -131,50 +141,62 @@ impl Writer<'_> {
         let mut below = self.view.prepare(
             "SELECT run_id FROM runs INDEXED BY runs_by_parent WHERE tenant = ?1 AND parent = ?2",
         )?;
-        let mut wanted = selection.runs.clone();
+        let mut pending = selection.runs.clone();
         let tenant = selection.tenant.as_ref().map(AsRef::<str>::as_ref);
-        while let Some(id) = wanted.pop() {
+        while let Some(id) = pending.pop() {
             let found = one
                 .query_row(params![id.as_str(), tenant], |row| {
-                    Ok((row.get::<_, i64>(0)?, Chosen::read(row)?))
+                    Ok((row.get::<_, i64>(0)?, SelectedRun::read(row)?))
                 })
                 .optional()?;
             let Some((position, run)) = found else {
                 if selection.runs.contains(&id) {
-                    return Err(Stop::Missing(id));
+                    return Err(ExportError::Missing(id));
                 }
                 continue;
             };
-            if chosen.insert(position, run.clone()).is_some() {
+            if selected_runs.insert(position, run.clone()).is_some() {
                 continue;
             }
             let origin = lineage::origin(self.view, &id, self.origin)?;
-            wanted.extend(origin.and_then(|origin| origin.base).map(|base| base.run));
+            pending.extend(origin.and_then(|origin| origin.base).map(|base| base.run));
             let mut children = below.query([run.tenant.as_str(), id.as_str()])?;
             while let Some(child) = children.next()? {
-                wanted.push(RunId::new(
+                pending.push(RunId::new(
                     child.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?,
                 ));
             }
         }
-        Ok(chosen)
+        Ok(selected_runs)
     }
 
     /// What runs refer to: the documents they are pinned to, and memory: of single runs what they
     /// can see, otherwise all of their tenants.
-    fn stood_on(&mut self, chosen: &BTreeMap<i64, Chosen>, single: bool) -> Result<(), Stop> {
-        let hashes: BTreeSet<&str> = chosen.values().map(|run| run.definition.as_str()).collect();
+    fn write_dependencies(
+        &mut self,
+        selected_runs: &BTreeMap<i64, SelectedRun>,
+        single: bool,
+    ) -> Result<(), ExportError> {
+        let hashes: BTreeSet<&str> = selected_runs
+            .values()
+            .map(|run| run.definition.as_str())
+            .collect();
         for hash in hashes {
             self.rows(DEFINITIONS, "WHERE hash = ?1", &[&hash])?;
         }
         if single {
-            let runs = chosen.values().map(|run| (run.tenant.as_str(), &run.id));
-            for place in lineage::seen(self.view, runs, self.origin)? {
+            let runs = selected_runs
+                .values()
+                .map(|run| (run.tenant.as_str(), &run.id));
+            for place in lineage::visible_positions(self.view, runs, self.origin)? {
                 self.rows(MEMORY, "WHERE position = ?1", &[&place])?;
             }
             return Ok(());
         }
-        let tenants: BTreeSet<&str> = chosen.values().map(|run| run.tenant.as_str()).collect();
+        let tenants: BTreeSet<&str> = selected_runs
+            .values()
+            .map(|run| run.tenant.as_str())
+            .collect();
         for tenant in tenants {
             self.rows(MEMORY, "WHERE tenant = ?1 ORDER BY position", &[&tenant])?;
         }
@@ -182,7 +204,7 @@ impl Writer<'_> {
     }
 
     /// Every table that is not of runs, known by name or not.
-    fn of_the_host(&mut self) -> Result<(), Stop> {
+    fn write_host_tables(&mut self) -> Result<(), ExportError> {
         for table in tables(self.view)?.keys().map(String::as_str) {
             if table != DEFINITIONS && !DERIVED.contains(&table) && !OF_STREAMS.contains(&table) {
                 self.rows(table, "", &[])?;
@@ -199,7 +221,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn stream(&mut self, stream: &str) -> Result<(), Stop> {
+    fn stream(&mut self, stream: &str) -> Result<(), ExportError> {
         let found: Option<(i64, i64)> = self
             .view
             .prepare_cached("SELECT stream_no, head FROM streams WHERE stream = ?1")?
@@ -209,13 +231,13 @@ impl Writer<'_> {
             return Ok(());
         };
         // Streams whose log was removed have no number.
-        let buried = number == 0;
-        let row = json!({"stream": stream, "head": head, "buried": buried});
+        let purged = number == 0;
+        let row = json!({"stream": stream, "head": head, "buried": purged});
         self.line("streams", &row)?;
         self.counts.add("streams");
         let run = stream.strip_prefix("run:").unwrap_or_default();
         self.rows("runs", "WHERE run_id = ?1", &[&run])?;
-        if !buried {
+        if !purged {
             self.events(number, seq(head))?;
         }
         if !run.is_empty() {
@@ -229,7 +251,7 @@ impl Writer<'_> {
     }
 
     /// One line for each, however they share rows.
-    fn events(&mut self, stream_no: i64, last: Seq) -> Result<(), Stop> {
+    fn events(&mut self, stream_no: i64, last: Seq) -> Result<(), ExportError> {
         let mut written = Ok(());
         events::read(
             self.view,
@@ -246,27 +268,27 @@ impl Writer<'_> {
     }
 
     /// The rows of a table that a condition of ours selects.
-    fn rows(&mut self, table: &str, which: &str, values: &[&dyn ToSql]) -> Result<(), Stop> {
+    fn rows(&mut self, table: &str, which: &str, values: &[&dyn ToSql]) -> Result<(), ExportError> {
         let view = self.view;
         let mut select = view.prepare_cached(&format!("SELECT * FROM \"{table}\" {which}"))?;
         let names = names(&select);
         let mut rows = select.query(values)?;
         while let Some(row) = rows.next()? {
             let mut encoded = encode(row, &names)?;
-            travel_light(table, &mut encoded);
+            remove_local_columns(table, &mut encoded);
             self.line(table, &encoded)?;
             self.counts.add(table);
         }
         Ok(())
     }
 
-    fn texts(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<String>, Stop> {
+    fn texts(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<String>, ExportError> {
         let mut select = self.view.prepare(sql)?;
         let texts = select.query_map(values, |row| row.get(0))?;
         Ok(texts.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn line(&mut self, table: &str, row: &impl Serialize) -> Result<(), Stop> {
+    fn line(&mut self, table: &str, row: &impl Serialize) -> Result<(), ExportError> {
         let row = serde_json::to_string(row).map_err(std::io::Error::from)?;
         writeln!(self.out, "{{\"{table}\":{row}}}")?;
         self.lines += 1;
@@ -275,7 +297,7 @@ impl Writer<'_> {
 }
 
 /// What only means something in the file it is in.
-fn travel_light(table: &str, row: &mut Map<String, Value>) {
+fn remove_local_columns(table: &str, row: &mut Map<String, Value>) {
     let left: &[&str] = match table {
         "outbox" => &["entry_no", "owner", "leased_until"],
         _ => &[],
@@ -286,13 +308,13 @@ fn travel_light(table: &str, row: &mut Map<String, Value>) {
 }
 
 #[derive(Clone)]
-struct Chosen {
+struct SelectedRun {
     id: RunId,
     tenant: String,
     definition: String,
 }
 
-impl Chosen {
+impl SelectedRun {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: RunId::new(row.get_ref(1)?.as_str()?),

@@ -30,7 +30,7 @@ async fn one_tenant_is_served_in_order_in_full_batches() {
 }
 
 #[tokio::test]
-async fn a_small_job_goes_with_the_next_batch_however_much_others_queued() {
+async fn small_job_is_in_the_next_batch_despite_long_queues_of_others() {
     let queue = Queue::new();
     push(&queue, "big", 900_000, 8).await;
     push(&queue, "small", 500, 1).await;
@@ -42,7 +42,7 @@ async fn a_small_job_goes_with_the_next_batch_however_much_others_queued() {
 }
 
 #[tokio::test]
-async fn every_tenant_is_served_though_one_never_stops() {
+async fn busy_tenant_does_not_starve_others() {
     let queue = Queue::new();
     push(&queue, "noisy", 200_000, 30).await;
     push(&queue, "quiet", 200_000, 3).await;
@@ -55,7 +55,7 @@ async fn every_tenant_is_served_though_one_never_stops() {
 }
 
 #[tokio::test]
-async fn a_job_larger_than_a_batch_is_taken_too() {
+async fn job_larger_than_a_batch_is_accepted() {
     let queue = Queue::new();
     push(&queue, "huge", 50_000_000, 1).await;
     push(&queue, "small", 10, 1).await;
@@ -68,7 +68,7 @@ async fn a_job_larger_than_a_batch_is_taken_too() {
 }
 
 #[tokio::test]
-async fn a_tenant_without_room_waits_and_others_do_not() {
+async fn full_queue_blocks_only_its_own_tenant() {
     let queue = Arc::new(Queue::new());
     push(&queue, "full", 1_000_000, 8).await;
     let waiting = tokio::spawn({
@@ -83,7 +83,7 @@ async fn a_tenant_without_room_waits_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_closed_queue_gives_what_waits_and_takes_nothing() {
+async fn closed_queue_drains_and_rejects_new_jobs() {
     let queue = Queue::new();
     push(&queue, "a", 10, 1).await;
     queue.close();
@@ -93,11 +93,11 @@ async fn a_closed_queue_gives_what_waits_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn queues_of_tenants_that_are_gone_are_not_kept() {
+async fn idle_tenant_queues_are_removed() {
     let queue = Queue::new();
     for n in 0..1_000 {
         push(&queue, &format!("tenant-{n}"), 10, 1).await;
         taken(&queue);
     }
-    assert!(queue.lock().lines.len() <= KEPT);
+    assert!(queue.lock().queues.len() <= MAX_IDLE_QUEUES);
 }

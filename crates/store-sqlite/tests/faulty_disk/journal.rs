@@ -88,17 +88,17 @@ impl Journal {
 
     /// How many commits were acknowledged in the first `cut` records.
     pub(crate) fn acknowledged(&self, cut: usize) -> u64 {
-        let told = self.0[..cut].iter().filter(|r| r.name == "acknowledged");
-        let told = told.filter_map(|record| {
+        let acknowledgements = self.0[..cut].iter().filter(|r| r.name == "acknowledged");
+        let acknowledgements = acknowledgements.filter_map(|record| {
             let bytes = record.bytes.as_slice().try_into().ok()?;
             Some(u64::from_le_bytes(bytes) + 1)
         });
-        told.max().unwrap_or(0)
+        acknowledgements.max().unwrap_or(0)
     }
 
     /// Builds the disk as it is found when the power went after `cut` records, and says how many
     /// commits had been acknowledged by then.
-    pub(crate) fn power_goes(&self, cut: usize, rng: &mut Rng, into: &Path) -> u64 {
+    pub(crate) fn write_disk_after_power_cut(&self, cut: usize, rng: &mut Rng, into: &Path) -> u64 {
         let mut files: BTreeMap<String, File<'_>> = BTreeMap::new();
         // A disk that is broken for good takes nothing of what it failed to sync; tried again and again, a
         // disk that takes some of it has all of it in the end.

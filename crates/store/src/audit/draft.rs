@@ -36,7 +36,7 @@ impl AuditDraft {
         before.extend_from_slice(br#"{"action":"#);
         text(&mut before, action);
         before.extend_from_slice(br#","actor":"#);
-        text(&mut before, &actor.via.to_string());
+        text(&mut before, &actor.auth_method.to_string());
         before.extend_from_slice(br#","details":"#);
         canonical_object(&mut before, &details);
         before.extend_from_slice(br#","occurredAt":"#);
@@ -58,7 +58,7 @@ impl AuditDraft {
     }
 
     /// The entry at its place: its canonical form, to be stored as it is, and its hash.
-    pub fn placed(&self, seq: u64, before: Option<Hash>) -> (String, Hash) {
+    pub fn encode_at(&self, seq: u64, before: Option<Hash>) -> (String, Hash) {
         let Self {
             before_place,
             after_place,

@@ -12,7 +12,7 @@ use super::AuditHead;
 use super::draft::Entry;
 use super::hash::Hash;
 use super::key::PublicKey;
-use super::verify::{Rows, Seals};
+use super::verify::{CheckpointCursor, EntryCursor};
 use crate::{Audit, Fault};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -28,8 +28,8 @@ pub struct Export {
     store: Arc<dyn Audit>,
     tenant: TenantId,
     head: Option<AuditHead>,
-    rows: Rows,
-    seals: Seals,
+    rows: EntryCursor,
+    seals: CheckpointCursor,
     title: Option<String>,
     ended: bool,
 }
@@ -45,8 +45,8 @@ impl Export {
         Self {
             store,
             tenant: tenant.clone(),
-            rows: Rows::after(0),
-            seals: Seals::after(0, head.map_or(0, |head| head.seq)),
+            rows: EntryCursor::after(0),
+            seals: CheckpointCursor::after(0, head.map_or(0, |head| head.seq)),
             head,
             title: Some(title.to_string()),
             ended: false,
@@ -79,14 +79,14 @@ impl Export {
                 .is_some_and(|tenant| tenant != self.tenant.as_str());
             if of_another {
                 let hash = Hash::of(&row.body).to_string();
-                let told = json!({"withheld": {"hash": hash, "seq": row.seq}});
-                line(&mut lines, &told.to_string());
+                let withheld = json!({"withheld": {"hash": hash, "seq": row.seq}});
+                line(&mut lines, &withheld.to_string());
             } else {
                 let body = String::from_utf8_lossy(&row.body);
                 line(&mut lines, &format!(r#"{{"entry":{body}}}"#));
             }
             if let Some(seal) = self.seals.at(&*self.store, row.seq).await? {
-                self.seals.met.clear();
+                self.seals.passed.clear();
                 line(&mut lines, &json!({"checkpoint": seal}).to_string());
             }
         }

@@ -15,30 +15,30 @@
 //! - Checkpoints are at most [`CHECKPOINT_ENTRIES`] entries apart, however late they are made.
 //! - The signing key signs nothing but roots and receipts.
 
+mod chain_verifier;
 mod draft;
 mod export;
+mod export_verifier;
 mod hash;
 mod key;
 mod merkle;
-mod notary;
 mod receipt;
-mod transcript;
+mod signer;
 mod verify;
-mod walk;
 
 #[cfg(test)]
 mod tests;
 
+pub use chain_verifier::{ChainBreak, ChainVerifier};
 pub use draft::{AuditDraft, DECISION, Entry};
 pub use export::Export;
+pub use export_verifier::{ExportVerification, ExportVerifier};
 pub use hash::Hash;
 pub use key::{AuditKey, PublicKey};
 pub use merkle::Tree;
-pub use notary::{Broken, Notary};
 pub use receipt::{check_receipt, receipt};
-pub use transcript::{Transcript, TranscriptReport};
-pub use verify::Verdict;
-pub use walk::{Break, Walk};
+pub use signer::{AuditSigner, SealError};
+pub use verify::AuditVerification;
 
 use serde::{Deserialize, Serialize};
 

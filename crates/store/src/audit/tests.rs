@@ -2,7 +2,7 @@
 
 use super::*;
 use serde_json::{Value, json};
-use tandem_record::{Actor, Principal, TenantId, Timestamp, Via};
+use tandem_record::{Actor, AuthMethod, Principal, TenantId, Timestamp};
 
 const HASH_1: &str = "ee2f056d7dc0f9788b3ffd8dbfd124e4bb92b8219ac512c09adf4c9644a8fe4b";
 const HASH_2: &str = "a2d4894d7ba40a4e625435b1ad432fb971e046d1a251ad844560b796c0e113f7";
@@ -35,18 +35,18 @@ fn checkpoint() -> Checkpoint {
 }
 
 #[test]
-fn published_vectors_hold() {
+fn published_vectors_verify() {
     let bodies = published().map(|entry| serde_jcs::to_vec(&entry).unwrap());
     assert_eq!(Hash::of(&bodies[0]).to_string(), HASH_1);
     assert_eq!(Hash::of(&bodies[1]).to_string(), HASH_2);
     assert_eq!(key().public().to_spki(), SPKI);
     let root = Hash::parse(ROOT).unwrap();
     assert_eq!(key().sign_root(root), SIGNATURE);
-    let mut walk = Walk::new();
-    walk.entry(1, &bodies[0]);
-    walk.entry(2, &bodies[1]);
-    assert!(walk.checkpoint(&checkpoint(), PublicKey::from_spki(SPKI).unwrap()));
-    assert_eq!(walk.breaks(), []);
+    let mut verifier = ChainVerifier::new();
+    verifier.entry(1, &bodies[0]);
+    verifier.entry(2, &bodies[1]);
+    assert!(verifier.checkpoint(&checkpoint(), PublicKey::from_spki(SPKI).unwrap()));
+    assert_eq!(verifier.breaks(), []);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn the_root_is_that_of_the_tree_built_level_by_level() {
 
 fn draft(action: &str, target: &str) -> AuditDraft {
     let actor = Actor {
-        via: Via::Key("k\"1".into()),
+        auth_method: AuthMethod::Key("k\"1".into()),
         principal: Some(Principal::new("zoë")),
         ..Actor::host()
     };
@@ -101,13 +101,13 @@ fn chain(length: u64) -> Vec<(String, Hash)> {
     let mut chain: Vec<(String, Hash)> = Vec::new();
     for seq in 1..=length {
         let before = chain.last().map(|(_, hash)| *hash);
-        chain.push(draft("run.create", &format!("run-{seq}")).placed(seq, before));
+        chain.push(draft("run.create", &format!("run-{seq}")).encode_at(seq, before));
     }
     chain
 }
 
 #[test]
-fn an_entry_is_placed_in_canonical_form() {
+fn entry_is_encoded_in_canonical_form() {
     for (seq, (body, hash)) in (1..).zip(chain(3)) {
         let entry: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(serde_jcs::to_string(&entry).unwrap(), body);
@@ -133,7 +133,7 @@ fn details_are_canonical_whatever_they_hold() {
             unreachable!("an object")
         };
         let draft = AuditDraft::new(Timestamp(0), None, &actor, "run.create", "run-1", object);
-        let (body, _) = draft.placed(1, None);
+        let (body, _) = draft.encode_at(1, None);
         let entry: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(serde_jcs::to_string(&entry).unwrap(), body);
         assert_eq!(entry["details"], details);
@@ -141,19 +141,19 @@ fn details_are_canonical_whatever_they_hold() {
 }
 
 #[test]
-fn every_changed_byte_breaks_the_walk() {
+fn every_changed_byte_breaks_the_chain() {
     let chain = chain(3);
     let head = AuditHead {
         seq: 3,
         hash: chain[2].1,
     };
     let walked = |bodies: &[Vec<u8>]| {
-        let mut walk = Walk::new();
+        let mut verifier = ChainVerifier::new();
         for (seq, body) in (1..).zip(bodies) {
-            walk.entry(seq, body);
+            verifier.entry(seq, body);
         }
-        walk.end(head);
-        walk.breaks().to_vec()
+        verifier.end(head);
+        verifier.breaks().to_vec()
     };
     let sound: Vec<Vec<u8>> = chain
         .iter()
@@ -179,17 +179,17 @@ fn every_changed_byte_breaks_the_walk() {
 }
 
 #[test]
-fn what_is_gone_is_missed() {
+fn missing_entries_are_detected() {
     let chain = chain(5);
-    let mut walk = Walk::new();
+    let mut verifier = ChainVerifier::new();
     for seq in [1, 2, 5] {
-        walk.entry(seq, chain[seq as usize - 1].0.as_bytes());
+        verifier.entry(seq, chain[seq as usize - 1].0.as_bytes());
     }
-    let breaks = walk.breaks();
+    let breaks = verifier.breaks();
     assert_eq!((breaks.len(), breaks[0].at_seq), (1, 3));
     assert_eq!(breaks[0].expected, chain[1].1.to_string());
     assert_eq!(breaks[0].actual, "");
-    let mut cut = Walk::new();
+    let mut cut = ChainVerifier::new();
     cut.entry(1, chain[0].0.as_bytes());
     cut.end(AuditHead {
         seq: 5,
@@ -199,8 +199,8 @@ fn what_is_gone_is_missed() {
 }
 
 #[test]
-fn a_receipt_holds_word_for_word() {
-    let (body, hash) = draft(DECISION, "int-1").placed(7, Some(Hash::of(b"six")));
+fn any_changed_receipt_field_fails_verification() {
+    let (body, hash) = draft(DECISION, "int-1").encode_at(7, Some(Hash::of(b"six")));
     let entry: Entry = serde_json::from_str(&body).unwrap();
     let row = AuditRow {
         seq: 7,
@@ -226,7 +226,7 @@ fn a_receipt_holds_word_for_word() {
 }
 
 /// The export of a small log.
-fn transcript() -> String {
+fn export_text() -> String {
     let chain = chain(3);
     let mut tree = Tree::default();
     let mut lines =
@@ -246,16 +246,15 @@ fn transcript() -> String {
     lines.join("\n")
 }
 
-fn read(text: &str, key: Option<PublicKey>) -> Result<TranscriptReport, String> {
-    let mut transcript = Transcript::new(key);
-    text.split('\n')
-        .try_for_each(|line| transcript.line(line))?;
-    transcript.finish()
+fn read(text: &str, key: Option<PublicKey>) -> Result<ExportVerification, String> {
+    let mut verifier = ExportVerifier::new(key);
+    text.split('\n').try_for_each(|line| verifier.line(line))?;
+    verifier.finish()
 }
 
 #[test]
 fn every_changed_byte_of_an_export_is_found() {
-    let text = transcript();
+    let text = export_text();
     let report = read(&text, Some(key().public())).unwrap();
     assert_eq!((report.entries, report.withheld), (3, 1));
     assert_eq!(report.checkpoints, 1);

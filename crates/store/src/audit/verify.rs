@@ -1,26 +1,26 @@
 //! Checking a stretch of the stored chain, from what the rows say now.
 
+use super::chain_verifier::{ChainBreak, ChainVerifier};
 use super::hash::Hash;
 use super::key::PublicKey;
-use super::walk::{Break, Walk};
 use super::{AuditHead, AuditRow, Checkpoint};
 use crate::{Audit, Fault};
 use std::collections::VecDeque;
 
-/// Rows read at once.
+/// EntryCursor read at once.
 const PAGE: usize = 512;
 
 /// What became of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AuditVerification {
     /// Those within the stretch, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// Whether each of them seals what is stored.
     pub checkpoints_valid: bool,
-    pub breaks: Vec<Break>,
+    pub breaks: Vec<ChainBreak>,
 }
 
-impl Verdict {
+impl AuditVerification {
     pub fn is_valid(&self) -> bool {
         self.checkpoints_valid && self.breaks.is_empty()
     }
@@ -34,56 +34,59 @@ pub(super) async fn verify(
     key: PublicKey,
     from: u64,
     to: u64,
-) -> Result<Verdict, Fault> {
+) -> Result<AuditVerification, Fault> {
     let from = from.max(1);
     let head = store.audit_head().await?;
     let sealed = store.checkpoint_until(from - 1).await?;
-    let mut seals = Seals::after(sealed.map_or(0, |c| c.at_sequence), to);
-    let mut walk = begin(store, seals.read_until).await?;
-    let mut rows = Rows::after(walk.next_seq() - 1);
+    let mut seals = CheckpointCursor::after(sealed.map_or(0, |c| c.at_sequence), to);
+    let mut verifier = verifier_after(store, seals.read_until).await?;
+    let mut rows = EntryCursor::after(verifier.next_seq() - 1);
     let end = head.map_or(0, |head| head.seq.min(to));
     // One row further: its link shows whether the last one of the stretch is what it was.
     let beyond = head.map_or(0, |head| head.seq.min(to.saturating_add(1)));
     let mut valid = true;
     while let Some(row) = rows.next(store).await?.filter(|row| row.seq <= beyond) {
-        valid &= seals.skipped(store, row.seq).await?;
-        walk.entry(row.seq, &row.body);
+        valid &= seals.skip_before(store, row.seq).await?;
+        verifier.entry(row.seq, &row.body);
         if let Some(seal) = seals.at(store, row.seq).await? {
-            valid &= walk.checkpoint(&seal, key);
+            valid &= verifier.checkpoint(&seal, key);
         }
     }
     match head {
-        Some(head) if end == head.seq && from <= end => walk.end(head),
-        _ => walk.missing_until(beyond),
+        Some(head) if end == head.seq && from <= end => verifier.end(head),
+        _ => verifier.missing_until(beyond),
     }
-    valid &= seals.skipped(store, u64::MAX).await?;
+    valid &= seals.skip_before(store, u64::MAX).await?;
     let within = |at: u64| at >= from && at <= to.saturating_add(1);
-    let breaks = walk.breaks().iter().filter(|b| within(b.at_seq));
-    Ok(Verdict {
+    let breaks = verifier.breaks().iter().filter(|b| within(b.at_seq));
+    Ok(AuditVerification {
         checkpoints_valid: valid,
         breaks: breaks.cloned().collect(),
-        checkpoints: seals.met,
+        checkpoints: seals.passed,
     })
 }
 
-/// A walk from the entry after a checkpoint on.
-pub(super) async fn begin(store: &dyn Audit, sealed: u64) -> Result<Walk, Fault> {
+/// A verifier from the entry after a checkpoint on.
+pub(super) async fn verifier_after(store: &dyn Audit, sealed: u64) -> Result<ChainVerifier, Fault> {
     let Some(before) = sealed.checked_sub(1) else {
-        return Ok(Walk::new());
+        return Ok(ChainVerifier::new());
     };
     let rows = store.audit_entries(before, 1).await?;
     let row = rows.first().filter(|row| row.seq == sealed);
-    Ok(Walk::after(sealed, row.map(|row| Hash::of(&row.body))))
+    Ok(ChainVerifier::after(
+        sealed,
+        row.map(|row| Hash::of(&row.body)),
+    ))
 }
 
 /// The stored entries in order, page by page.
-pub(super) struct Rows {
+pub(super) struct EntryCursor {
     after: u64,
     page: VecDeque<AuditRow>,
     ended: bool,
 }
 
-impl Rows {
+impl EntryCursor {
     pub(super) fn after(after: u64) -> Self {
         Self {
             after,
@@ -103,22 +106,22 @@ impl Rows {
 }
 
 /// The stored checkpoints in order, page by page, beside the entries.
-pub(super) struct Seals {
+pub(super) struct CheckpointCursor {
     read_until: u64,
     to: u64,
     page: VecDeque<Checkpoint>,
     ended: bool,
-    pub(super) met: Vec<Checkpoint>,
+    pub(super) passed: Vec<Checkpoint>,
 }
 
-impl Seals {
+impl CheckpointCursor {
     pub(super) fn after(after: u64, to: u64) -> Self {
         Self {
             read_until: after,
             to,
             page: VecDeque::new(),
             ended: false,
-            met: Vec::new(),
+            passed: Vec::new(),
         }
     }
 
@@ -142,15 +145,15 @@ impl Seals {
             return Ok(None);
         }
         let seal = self.page.pop_front();
-        self.met.extend(seal.clone());
+        self.passed.extend(seal.clone());
         Ok(seal)
     }
 
     /// Passes checkpoints before `seq`, which seal entries that are gone. `false` if there are any.
-    async fn skipped(&mut self, store: &dyn Audit, seq: u64) -> Result<bool, Fault> {
+    async fn skip_before(&mut self, store: &dyn Audit, seq: u64) -> Result<bool, Fault> {
         let mut none = true;
         while self.peek(store).await?.is_some_and(|c| c.at_sequence < seq) {
-            self.met.extend(self.page.pop_front());
+            self.passed.extend(self.page.pop_front());
             none = false;
         }
         Ok(none)
@@ -158,7 +161,8 @@ impl Seals {
 }
 
 /// Whether the chain ends where the store says it does.
-pub(super) fn ends_at(walk: &Walk, head: AuditHead) -> bool {
-    walk.last()
+pub(super) fn ends_at(verifier: &ChainVerifier, head: AuditHead) -> bool {
+    verifier
+        .last()
         .is_none_or(|last| last.seq != head.seq || last.hash == head.hash)
 }

@@ -77,7 +77,7 @@ pub async fn reads_in_pages_of_bytes(store: Arc<dyn Store>) {
 }
 
 /// What never fits is refused for good, and nothing of its commit is written.
-pub async fn refuses_what_is_too_long(store: Arc<dyn Store>) {
+pub async fn rejects_oversized_bodies(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     must(&store, commit([append(&stream, None, 1)])).await;
     let mut long = append(&stream, Some(0), 1);
@@ -92,7 +92,7 @@ pub async fn refuses_what_is_too_long(store: Arc<dyn Store>) {
 
 /// However a store lays them down, events of one moment, of different moments, short and long ones
 /// are read one by one, from any place on.
-pub async fn reads_from_any_place(store: Arc<dyn Store>) {
+pub async fn reads_from_any_position(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     must(
         &store,
@@ -184,7 +184,7 @@ pub async fn several_streams_advance_together(store: Arc<dyn Store>) {
     assert_eq!(whole(&store, &b).await.len(), 4);
 }
 
-pub async fn one_conflict_undoes_the_whole_commit(store: Arc<dyn Store>) {
+pub async fn one_conflict_rejects_the_whole_commit(store: Arc<dyn Store>) {
     let (a, b, c) = (
         StreamId::new("run:a"),
         StreamId::new("run:b"),
@@ -246,7 +246,7 @@ pub async fn refuses_malformed_commits(store: Arc<dyn Store>) {
     assert_eq!(head(&store, &StreamId::new("run:a")).await, None);
 }
 
-pub async fn keeps_bodies_byte_for_byte(store: Arc<dyn Store>) {
+pub async fn stores_bodies_byte_for_byte(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     // Key order, number spelling, escapes and size are the caller's.
     let bodies = [
@@ -271,7 +271,7 @@ pub async fn keeps_bodies_byte_for_byte(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn closed_store_says_so(store: Arc<dyn Store>) {
+pub async fn closed_store_returns_closed_fault(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     must(&store, commit([append(&stream, None, 1)])).await;
     store.close().await;

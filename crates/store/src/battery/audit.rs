@@ -1,12 +1,12 @@
 //! The audit log: grows with the commit that does what it tells, never otherwise; sealed in order.
 
 use super::sample::{NOW, append, commit, conflict, later, must};
-use crate::audit::{AuditKey, DECISION, Entry, Notary, Walk};
+use crate::audit::{AuditKey, AuditSigner, ChainVerifier, DECISION, Entry};
 use crate::{Audit, AuditDraft, AuditRow, Commit, Store};
 use std::sync::Arc;
 use tandem_record::{Actor, InterruptId, Object, StreamId, TenantId};
 
-pub(super) fn told(action: &str, target: &str) -> AuditDraft {
+pub(super) fn audit_draft(action: &str, target: &str) -> AuditDraft {
     let tenant = TenantId::new("t1");
     AuditDraft::new(
         NOW,
@@ -18,16 +18,16 @@ pub(super) fn told(action: &str, target: &str) -> AuditDraft {
     )
 }
 
-fn telling(drafts: impl IntoIterator<Item = AuditDraft>) -> Commit {
+fn audit_commit(drafts: impl IntoIterator<Item = AuditDraft>) -> Commit {
     Commit {
         audit: drafts.into_iter().collect(),
         ..Commit::default()
     }
 }
 
-fn notary(store: &Arc<dyn Store>) -> Notary {
+fn audit_signer(store: &Arc<dyn Store>) -> AuditSigner {
     let store: Arc<dyn Audit> = Arc::<dyn Store>::clone(store);
-    Notary::new(store, AuditKey::from_seed(&[7; 32]))
+    AuditSigner::new(store, AuditKey::from_seed(&[7; 32]))
 }
 
 pub(super) async fn entries(store: &Arc<dyn Store>) -> Vec<Entry> {
@@ -40,23 +40,26 @@ pub(super) async fn entries(store: &Arc<dyn Store>) -> Vec<Entry> {
 }
 
 /// Every link holds and the chain ends where the store says.
-async fn is_sound(store: &Arc<dyn Store>) {
-    let mut walk = Walk::new();
+async fn assert_valid_chain(store: &Arc<dyn Store>) {
+    let mut verifier = ChainVerifier::new();
     for row in store.audit_entries(0, usize::MAX).await.unwrap() {
-        walk.entry(row.seq, &row.body);
+        verifier.entry(row.seq, &row.body);
     }
     let head = store.audit_head().await.unwrap();
-    assert_eq!(walk.last(), head);
-    assert_eq!(walk.breaks(), []);
+    assert_eq!(verifier.last(), head);
+    assert_eq!(verifier.breaks(), []);
 }
 
 pub async fn grows_with_its_commit(store: Arc<dyn Store>) {
     assert_eq!(store.audit_head().await.unwrap(), None);
     let run = StreamId::new("run:r1");
     let mut first = commit([append(&run, None, 1)]);
-    first.audit = vec![told("run.create", "r1"), told("run.cancel", "r1")];
+    first.audit = vec![
+        audit_draft("run.create", "r1"),
+        audit_draft("run.cancel", "r1"),
+    ];
     must(&store, first).await;
-    must(&store, telling([told("run.create", "r2")])).await;
+    must(&store, audit_commit([audit_draft("run.create", "r2")])).await;
     let entries = entries(&store).await;
     let seen: Vec<_> = entries
         .iter()
@@ -68,20 +71,20 @@ pub async fn grows_with_its_commit(store: Arc<dyn Store>) {
         (3, "run.create", "r2"),
     ];
     assert_eq!(seen, expected);
-    is_sound(&store).await;
+    assert_valid_chain(&store).await;
     let page = store.audit_entries(1, 1).await.unwrap();
     assert_eq!((page.len(), page[0].seq), (1, 2));
 }
 
-pub async fn a_refused_commit_tells_nothing(store: Arc<dyn Store>) {
+pub async fn rejected_commit_writes_no_audit_entry(store: Arc<dyn Store>) {
     let run = StreamId::new("run:r1");
-    must(&store, telling([told("run.create", "r0")])).await;
+    must(&store, audit_commit([audit_draft("run.create", "r0")])).await;
     let mut stale = commit([append(&run, Some(4), 1)]);
-    stale.audit = vec![told("run.cancel", "r1")];
+    stale.audit = vec![audit_draft("run.cancel", "r1")];
     conflict(&store, stale).await;
-    must(&store, telling([told("run.create", "r2")])).await;
+    must(&store, audit_commit([audit_draft("run.create", "r2")])).await;
     assert_eq!(entries(&store).await.len(), 2);
-    is_sound(&store).await;
+    assert_valid_chain(&store).await;
 }
 
 pub async fn concurrent_commits_make_one_chain(store: Arc<dyn Store>) {
@@ -93,7 +96,7 @@ pub async fn concurrent_commits_make_one_chain(store: Arc<dyn Store>) {
                 // Every other one is refused, in the middle of whatever batch it is in.
                 let after = (n % 2 == 1).then_some(9);
                 let mut commit = commit([append(&run, after, 1)]);
-                commit.audit = vec![told("run.create", &format!("r{n}"))];
+                commit.audit = vec![audit_draft("run.create", &format!("r{n}"))];
                 store.commit(commit).await.is_ok()
             })
         })
@@ -103,29 +106,29 @@ pub async fn concurrent_commits_make_one_chain(store: Arc<dyn Store>) {
         made += usize::from(task.await.expect("the task ends"));
     }
     assert_eq!((made, entries(&store).await.len()), (20, 20));
-    is_sound(&store).await;
+    assert_valid_chain(&store).await;
 }
 
 pub async fn finds_the_entry_of_a_decision(store: Arc<dyn Store>) {
     let drafts = [
-        told("run.create", "int-1"),
-        told(DECISION, "int-0"),
-        told(DECISION, "int-1"),
+        audit_draft("run.create", "int-1"),
+        audit_draft(DECISION, "int-0"),
+        audit_draft(DECISION, "int-1"),
     ];
-    must(&store, telling(drafts)).await;
+    must(&store, audit_commit(drafts)).await;
     let found = store.audit_decision(&InterruptId::new("int-1")).await;
     assert_eq!(found.unwrap().map(|row| row.seq), Some(3));
     let none = store.audit_decision(&InterruptId::new("int-2")).await;
     assert_eq!(none.unwrap(), None);
 }
 
-pub async fn seals_follow_one_another(store: Arc<dyn Store>) {
-    let notary = notary(&store);
+pub async fn checkpoints_cover_consecutive_ranges(store: Arc<dyn Store>) {
+    let audit_signer = audit_signer(&store);
     for n in 0..3 {
-        let drafts = (0..900).map(|m| told("run.create", &format!("r{n}-{m}")));
-        must(&store, telling(drafts)).await;
+        let drafts = (0..900).map(|m| audit_draft("run.create", &format!("r{n}-{m}")));
+        must(&store, audit_commit(drafts)).await;
     }
-    notary
+    audit_signer
         .seal_due(later(1))
         .await
         .expect("a sound log is sealed");
@@ -135,9 +138,9 @@ pub async fn seals_follow_one_another(store: Arc<dyn Store>) {
     };
     let full = [("cp-1".to_owned(), 1000), ("cp-2".to_owned(), 2000)];
     assert_eq!(places(&store).await, full, "the rest waits");
-    notary.seal_due(later(300_000)).await.unwrap();
+    audit_signer.seal_due(later(300_000)).await.unwrap();
     assert_eq!(places(&store).await.last().unwrap().1, 2700, "not for ever");
-    notary.seal_all().await.unwrap();
+    audit_signer.seal_all().await.unwrap();
     assert_eq!(places(&store).await.len(), 3, "nothing is left to seal");
     let mut late = store.checkpoint_until(u64::MAX).await.unwrap().unwrap();
     late.at_sequence = 2700;
@@ -152,8 +155,8 @@ pub async fn seals_follow_one_another(store: Arc<dyn Store>) {
         (1500, 2000, 1),
         (2701, 9000, 0),
     ] {
-        let verdict = notary.verify(from, to).await.unwrap();
-        assert!(verdict.is_valid(), "{from}..={to}: {verdict:?}");
-        assert_eq!(verdict.checkpoints.len(), seals, "{from}..={to}");
+        let verification = audit_signer.verify(from, to).await.unwrap();
+        assert!(verification.is_valid(), "{from}..={to}: {verification:?}");
+        assert_eq!(verification.checkpoints.len(), seals, "{from}..={to}");
     }
 }

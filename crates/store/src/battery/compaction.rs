@@ -1,8 +1,8 @@
-//! What compaction stands on: which lasting keys a scope has, and that they are still there when
+//! What compaction stands on: which non_expiring keys a scope has, and that they are still there when
 //! they are collapsed.
 
 use super::sample::{NOW, conflict, later, must};
-use crate::{Commit, Conflict, Guard, MemoryRow, MemorySegment, MemoryView, Store};
+use crate::{Commit, CommitGuard, Conflict, MemoryRow, MemorySegment, MemoryView, Store};
 use std::sync::Arc;
 use tandem_record::{RunId, Seq, TenantId, Timestamp};
 
@@ -20,7 +20,7 @@ fn note(run: &str, seq: u64, key: &str, expires_at: Option<Timestamp>) -> Memory
     }
 }
 
-fn gone(run: &str, seq: u64, key: &str) -> MemoryRow {
+fn deletion(run: &str, seq: u64, key: &str) -> MemoryRow {
     MemoryRow {
         body: None,
         ..note(run, seq, key, None)
@@ -45,25 +45,25 @@ fn view(start: u64, segments: &[(&str, Option<u64>)]) -> MemoryView {
             .map(|(run, below)| MemorySegment {
                 run: RunId::new(run),
                 below: below.map(Seq),
-                forgets: false,
+                applies_deletions: false,
             })
             .collect(),
     }
 }
 
 /// How many, and the keys told.
-async fn lasting(
+async fn non_expiring(
     store: &Arc<dyn Store>,
     view: &MemoryView,
     above: u64,
     limit: usize,
 ) -> (u64, Vec<String>) {
-    let found = store.memory_lasting(view, "notes", "mem-", above, limit);
+    let found = store.non_expiring_memory(view, "notes", "mem-", above, limit);
     let (held, rows) = found.await.expect("reads work");
     (held, rows.into_iter().map(|row| row.key).collect())
 }
 
-pub async fn lasting_keys_are_told_when_there_are_too_many(store: Arc<dyn Store>) {
+pub async fn non_expiring_keys_are_listed_above_the_threshold(store: Arc<dyn Store>) {
     let foreign = MemoryRow {
         tenant: TenantId::new("t2"),
         ..note("r9", 1, "mem-t", None)
@@ -83,24 +83,30 @@ pub async fn lasting_keys_are_told_when_there_are_too_many(store: Arc<dyn Store>
             note("r1", 4, "mem-short", Some(later(5))),
             note("r1", 5, "mem-m", None),
             note("r1", 6, "mem-out", None),
-            gone("r1", 8, "mem-out"),
+            deletion("r1", 8, "mem-out"),
         ],
     )
     .await;
     let everything = view(u64::MAX, &[]);
-    let told = lasting(&store, &everything, 2, 9).await;
+    let listed = non_expiring(&store, &everything, 2, 9).await;
     let keys = ["mem-z", "mem-a", "mem-m"].map(str::to_owned);
-    assert_eq!(told, (3, keys.to_vec()), "oldest first");
-    let told = lasting(&store, &everything, 2, 2).await;
-    assert_eq!(told, (3, keys[..2].to_vec()), "up to the limit");
-    assert_eq!(lasting(&store, &everything, 3, 9).await, (0, Vec::new()));
+    assert_eq!(listed, (3, keys.to_vec()), "oldest first");
+    let listed = non_expiring(&store, &everything, 2, 2).await;
+    assert_eq!(listed, (3, keys[..2].to_vec()), "up to the limit");
+    assert_eq!(
+        non_expiring(&store, &everything, 3, 9).await,
+        (0, Vec::new())
+    );
     // Written anew it is the newest.
     journal(&store, [note("r1", 9, "mem-z", None)]).await;
     let keys = ["mem-a", "mem-m", "mem-z"].map(str::to_owned);
-    assert_eq!(lasting(&store, &everything, 0, 9).await, (3, keys.to_vec()));
+    assert_eq!(
+        non_expiring(&store, &everything, 0, 9).await,
+        (3, keys.to_vec())
+    );
 }
 
-pub async fn lasting_keys_are_those_of_the_view(store: Arc<dyn Store>) {
+pub async fn non_expiring_keys_are_limited_to_the_view(store: Arc<dyn Store>) {
     journal(&store, [note("r1", 1, "mem-a", None)]).await;
     let start = store.memory_position().await.unwrap();
     journal(
@@ -121,9 +127,9 @@ pub async fn lasting_keys_are_those_of_the_view(store: Arc<dyn Store>) {
         ),
         (view(0, &[("r3", None)]), vec!["mem-c"]),
     ] {
-        let (held, told) = lasting(&store, &view, 0, 9).await;
+        let (held, listed) = non_expiring(&store, &view, 0, 9).await;
         assert_eq!(
-            (held, told),
+            (held, listed),
             (
                 keys.len() as u64,
                 keys.iter().map(|k| (*k).to_owned()).collect()
@@ -131,11 +137,11 @@ pub async fn lasting_keys_are_those_of_the_view(store: Arc<dyn Store>) {
         );
     }
     // What others took out since is not there to be collapsed, though the view has it.
-    journal(&store, [gone("r4", 1, "mem-a")]).await;
-    assert_eq!(lasting(&store, &view(start, &[]), 0, 9).await.0, 0);
+    journal(&store, [deletion("r4", 1, "mem-a")]).await;
+    assert_eq!(non_expiring(&store, &view(start, &[]), 0, 9).await.0, 0);
 }
 
-pub async fn what_is_gone_cannot_be_collapsed(store: Arc<dyn Store>) {
+pub async fn compacting_missing_keys_conflicts(store: Arc<dyn Store>) {
     journal(
         &store,
         [note("r1", 1, "mem-a", None), note("r1", 2, "mem-b", None)],
@@ -143,9 +149,9 @@ pub async fn what_is_gone_cannot_be_collapsed(store: Arc<dyn Store>) {
     .await;
     let collapse = |run: &str, output: &str, keys: &[&str]| {
         let mut rows = vec![note(run, 1, output, None)];
-        rows.extend(keys.iter().map(|key| gone(run, 1, key)));
+        rows.extend(keys.iter().map(|key| deletion(run, 1, key)));
         Commit {
-            guards: vec![Guard::Remembered {
+            guards: vec![CommitGuard::MemoryKeysPresent {
                 tenant: TenantId::new("t1"),
                 scope: "s".into(),
                 memory_ref: "notes".into(),
@@ -159,10 +165,10 @@ pub async fn what_is_gone_cannot_be_collapsed(store: Arc<dyn Store>) {
     let position = store.memory_position().await.unwrap();
     for keys in [&["mem-1", "mem-a"][..], &["mem-nobody"]] {
         let refused = conflict(&store, collapse("r3", "mem-2", keys)).await;
-        assert_eq!(refused, Conflict::MemoryMoved);
+        assert_eq!(refused, Conflict::MemoryKeysMissing);
     }
     assert_eq!(store.memory_position().await.unwrap(), position);
     let now = view(u64::MAX, &[]);
     let left = (1, vec!["mem-1".to_owned()]);
-    assert_eq!(lasting(&store, &now, 0, 9).await, left);
+    assert_eq!(non_expiring(&store, &now, 0, 9).await, left);
 }

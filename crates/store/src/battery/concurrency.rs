@@ -2,7 +2,7 @@
 
 use super::idempotency::record;
 use super::sample::{NOW, append, commit, head, must, partition, row, started, whole};
-use crate::{Commit, Conflict, DefinitionRecord, Error, Guard, RegistryChange, Store};
+use crate::{Commit, CommitGuard, Conflict, DefinitionRecord, Error, RegistryChange, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tandem_record::StreamId;
@@ -116,7 +116,7 @@ pub async fn one_live_run_for_a_scope(store: Arc<dyn Store>) {
         let mut run = row("t1", &format!("r{n}"));
         run.scope = Some("order-7".into());
         let mut claim = started(run);
-        claim.guards.push(Guard::ScopeFree {
+        claim.guards.push(CommitGuard::ScopeFree {
             owner: partition("t1"),
             scope: "order-7".into(),
         });
@@ -139,7 +139,7 @@ pub async fn one_first_registration(store: Arc<dyn Store>) {
             },
             at: NOW,
         }],
-        guards: vec![Guard::Means {
+        guards: vec![CommitGuard::RegisteredAs {
             owner: Some(partition("t1")),
             workflow: "flow".into(),
             hash: None,

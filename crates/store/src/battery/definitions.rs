@@ -1,7 +1,7 @@
 //! Documents are kept by content; an id is the document of a workspace, of a tenant, or the shared one.
 
 use super::sample::{NOW, append, commit, conflict, later, must, partition};
-use crate::{Commit, DefinitionRecord, Guard, Registered, RegistryChange, Store};
+use crate::{Commit, CommitGuard, DefinitionRecord, RegisteredWorkflow, RegistryChange, Store};
 use std::sync::Arc;
 use tandem_record::{DefinitionHash, StreamId, Timestamp, WorkflowId};
 
@@ -32,7 +32,7 @@ fn registry(changes: impl IntoIterator<Item = RegistryChange>) -> Commit {
 }
 
 /// The hash an id means and whether it is shared.
-async fn meaning(store: &Arc<dyn Store>, owner: &str, flow: &str) -> Option<(String, bool)> {
+async fn registered_as(store: &Arc<dyn Store>, owner: &str, flow: &str) -> Option<(String, bool)> {
     let found = store
         .registered(&partition(owner), &WorkflowId::new(flow))
         .await
@@ -42,19 +42,23 @@ async fn meaning(store: &Arc<dyn Store>, owner: &str, flow: &str) -> Option<(Str
     Some((found.hash.to_string(), found.shared))
 }
 
-pub async fn a_tenant_shadows_the_shared_document(store: Arc<dyn Store>) {
-    assert_eq!(meaning(&store, "t1", "flow").await, None);
+pub async fn tenant_definition_overrides_the_shared_one(store: Arc<dyn Store>) {
+    assert_eq!(registered_as(&store, "t1", "flow").await, None);
     must(&store, registry([register(None, "flow", "d1", NOW)])).await;
     must(&store, registry([register(Some("t1"), "flow", "d2", NOW)])).await;
     let own = Some(("d2".to_owned(), false));
     let shared = Some(("d1".to_owned(), true));
-    assert_eq!(meaning(&store, "t1", "flow").await, own);
-    assert_eq!(meaning(&store, "t2", "flow").await, shared);
+    assert_eq!(registered_as(&store, "t1", "flow").await, own);
+    assert_eq!(registered_as(&store, "t2", "flow").await, shared);
     must(&store, registry([unregister(Some("t1"), "flow")])).await;
-    assert_eq!(meaning(&store, "t1", "flow").await, shared, "uncovered");
+    assert_eq!(
+        registered_as(&store, "t1", "flow").await,
+        shared,
+        "uncovered"
+    );
 }
 
-pub async fn a_workspace_shadows_its_tenant_and_nobody_else(store: Arc<dyn Store>) {
+pub async fn workspace_definition_overrides_only_its_own_tenant(store: Arc<dyn Store>) {
     let changes = [
         register(None, "flow", "d1", NOW),
         register(Some("t1"), "flow", "d2", NOW),
@@ -73,7 +77,9 @@ pub async fn a_workspace_shadows_its_tenant_and_nobody_else(store: Arc<dyn Store
         ("t1/red", "own", None),
         ("t1", "own", None),
     ] {
-        let meant = meaning(&store, owner, flow).await.map(|(hash, _)| hash);
+        let meant = registered_as(&store, owner, flow)
+            .await
+            .map(|(hash, _)| hash);
         assert_eq!(meant.as_deref(), hash, "{flow} in {owner}");
     }
     for (owner, expected) in [
@@ -85,11 +91,14 @@ pub async fn a_workspace_shadows_its_tenant_and_nobody_else(store: Arc<dyn Store
         ("t1", vec![("flow", "d2", None)]),
     ] {
         let listed = store.list_registered(&partition(owner)).await.unwrap();
-        assert_eq!(told(&listed), expected, "seen in {owner}");
+        assert_eq!(summary(&listed), expected, "seen in {owner}");
     }
-    let listed = store.list_of_workspaces(&"t1".into()).await.unwrap();
+    let listed = store
+        .list_registered_in_workspaces(&"t1".into())
+        .await
+        .unwrap();
     let expected = [("own", "d4", Some("blue")), ("flow", "d3", Some("red"))];
-    assert_eq!(told(&listed), expected, "by workspace");
+    assert_eq!(summary(&listed), expected, "by workspace");
     // What a workspace registers or gives up is its own.
     let changes = [
         register(Some("t1/red"), "flow", "d6", NOW),
@@ -97,11 +106,13 @@ pub async fn a_workspace_shadows_its_tenant_and_nobody_else(store: Arc<dyn Store
     ];
     must(&store, registry(changes)).await;
     for (owner, hash) in [("t1/red", "d6"), ("t1", "d2"), ("t2/red", "d1")] {
-        let meant = meaning(&store, owner, "flow").await.map(|(hash, _)| hash);
+        let meant = registered_as(&store, owner, "flow")
+            .await
+            .map(|(hash, _)| hash);
         assert_eq!(meant.as_deref(), Some(hash), "afterwards in {owner}");
     }
     let guarded = |owner: &str, hash: Option<&str>| Commit {
-        guards: vec![Guard::Means {
+        guards: vec![CommitGuard::RegisteredAs {
             owner: Some(partition(owner)),
             workflow: WorkflowId::new("flow"),
             hash: hash.map(DefinitionHash::new),
@@ -113,17 +124,17 @@ pub async fn a_workspace_shadows_its_tenant_and_nobody_else(store: Arc<dyn Store
     conflict(&store, guarded("t1/blue", Some("d2"))).await;
 }
 
-fn told(listed: &[Registered]) -> Vec<(&str, &str, Option<&str>)> {
-    let told = listed.iter().map(|r| {
+fn summary(listed: &[RegisteredWorkflow]) -> Vec<(&str, &str, Option<&str>)> {
+    let summary = listed.iter().map(|r| {
         let workspace = r.workspace.as_ref().map(AsRef::as_ref);
         (r.workflow.as_str(), r.hash.as_str(), workspace)
     });
-    told.collect()
+    summary.collect()
 }
 
-pub async fn a_registration_can_depend_on_what_the_id_meant(store: Arc<dyn Store>) {
+pub async fn registration_guard_checks_the_current_definition(store: Arc<dyn Store>) {
     let guarded = |owner: Option<&str>, hash: Option<&str>| Commit {
-        guards: vec![Guard::Means {
+        guards: vec![CommitGuard::RegisteredAs {
             owner: owner.map(partition),
             workflow: WorkflowId::new("flow"),
             hash: hash.map(DefinitionHash::new),
@@ -143,7 +154,7 @@ pub async fn a_registration_can_depend_on_what_the_id_meant(store: Arc<dyn Store
     conflict(&store, first("d3")).await;
     let own = Some(("d2".to_owned(), false));
     assert_eq!(
-        meaning(&store, "t1", "flow").await,
+        registered_as(&store, "t1", "flow").await,
         own,
         "nothing is written"
     );
@@ -153,18 +164,18 @@ pub async fn a_registration_can_depend_on_what_the_id_meant(store: Arc<dyn Store
     must(&store, guarded(Some("t1"), None)).await;
 }
 
-pub async fn unregistering_keeps_pinned_content(store: Arc<dyn Store>) {
+pub async fn unregistering_retains_pinned_documents(store: Arc<dyn Store>) {
     must(&store, registry([register(Some("t1"), "flow", "d1", NOW)])).await;
     let changes = [unregister(Some("t1"), "flow"), unregister(None, "absent")];
     must(&store, registry(changes)).await;
-    assert_eq!(meaning(&store, "t1", "flow").await, None);
+    assert_eq!(registered_as(&store, "t1", "flow").await, None);
     let document = store.definition(&DefinitionHash::new("d1")).await.unwrap();
     assert_eq!(document.as_deref(), Some(r#"{"content":"d1"}"#));
     let absent = store.definition(&DefinitionHash::new("d2")).await.unwrap();
     assert_eq!(absent, None);
 }
 
-pub async fn registering_again_moves_the_id(store: Arc<dyn Store>) {
+pub async fn registering_again_replaces_the_definition(store: Arc<dyn Store>) {
     for (hash, at) in [("d1", 1), ("d2", 2), ("d1", 3)] {
         for tenant in [None, Some("t1")] {
             must(
@@ -175,7 +186,7 @@ pub async fn registering_again_moves_the_id(store: Arc<dyn Store>) {
         }
         for (tenant, shared) in [("t1", false), ("t2", true)] {
             let expected = Some((hash.to_owned(), shared));
-            assert_eq!(meaning(&store, tenant, "flow").await, expected);
+            assert_eq!(registered_as(&store, tenant, "flow").await, expected);
         }
     }
     let found = store
@@ -216,5 +227,5 @@ pub async fn registers_only_with_its_commit(store: Arc<dyn Store>) {
     let mut stale = commit([append(&StreamId::new("run:a"), Some(3), 1)]);
     stale.registry = vec![register(None, "flow", "d1", NOW)];
     conflict(&store, stale).await;
-    assert_eq!(meaning(&store, "t1", "flow").await, None);
+    assert_eq!(registered_as(&store, "t1", "flow").await, None);
 }

@@ -4,25 +4,25 @@ use super::sample::started;
 use super::sample::{
     NOW, append, commit, conflict, entry, head, later, moved, must, partition, put, row,
 };
-use crate::{Commit, Conflict, Guard, LeaseRequest, OutboxChange, Store};
+use crate::{Commit, CommitGuard, Conflict, LeaseRequest, OutboxChange, Store};
 use std::sync::Arc;
 use tandem_record::{EffectId, RunStatus, StreamId};
 
-fn holds(effect: &str, owner: &str) -> Guard {
-    Guard::HoldsLease {
+fn holds(effect: &str, owner: &str) -> CommitGuard {
+    CommitGuard::HoldsLease {
         effect: EffectId::new(effect),
         owner: owner.into(),
     }
 }
 
-fn free(owner: &str, scope: &str) -> Guard {
-    Guard::ScopeFree {
+fn free(owner: &str, scope: &str) -> CommitGuard {
+    CommitGuard::ScopeFree {
         owner: partition(owner),
         scope: scope.into(),
     }
 }
 
-fn only(guard: Guard) -> Commit {
+fn only(guard: CommitGuard) -> Commit {
     Commit {
         guards: vec![guard],
         ..Commit::default()
@@ -45,7 +45,7 @@ pub async fn lease_guard_needs_the_holder(store: Arc<dyn Store>) {
         owner: "me".into(),
         now: NOW,
         until: later(100),
-        takes: vec![(super::sample::lane(), 1)],
+        lane_limits: vec![(super::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
     is_guard(&conflict(&store, only(holds("e1", "other"))).await);
@@ -89,7 +89,7 @@ pub async fn a_scope_is_taken_in_its_workspace_only(store: Arc<dyn Store>) {
     assert_eq!(holder.unwrap(), Some("r1".into()));
 }
 
-pub async fn a_failed_guard_leaves_no_trace(store: Arc<dyn Store>) {
+pub async fn failed_guard_writes_nothing(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     let mut guarded = commit([append(&stream, None, 1)]);
     guarded.outbox.push(OutboxChange::Put(entry("e2", NOW)));
@@ -99,7 +99,7 @@ pub async fn a_failed_guard_leaves_no_trace(store: Arc<dyn Store>) {
     assert_eq!(store.depth().await.unwrap(), 0);
 }
 
-pub async fn guards_look_before_the_commit_writes(store: Arc<dyn Store>) {
+pub async fn guards_are_checked_before_writes(store: Arc<dyn Store>) {
     // A run that claims a free scope must not be in its own way.
     let mut run = row("t1", "r1");
     run.scope = Some("order-7".into());

@@ -17,48 +17,57 @@ pub(super) fn record(key: &str, recorded_at: Timestamp) -> IdempotencyRecord {
     }
 }
 
-fn answering(key: &str, recorded_at: Timestamp) -> Commit {
+fn recording(key: &str, recorded_at: Timestamp) -> Commit {
     Commit {
         idempotency: Some(record(key, recorded_at)),
         ..Commit::default()
     }
 }
 
-pub async fn answers_what_was_committed(store: Arc<dyn Store>) {
+pub async fn returns_the_committed_response(store: Arc<dyn Store>) {
     let key = IdempotencyKey("k1".into());
-    assert_eq!(store.answered(&key).await.unwrap(), None);
-    must(&store, answering("k1", NOW)).await;
-    let answer = store.answered(&key).await.unwrap();
+    assert_eq!(store.idempotency_record(&key).await.unwrap(), None);
+    must(&store, recording("k1", NOW)).await;
+    let answer = store.idempotency_record(&key).await.unwrap();
     assert_eq!(answer, Some(record("k1", NOW)));
 }
 
 pub async fn a_used_key_conflicts(store: Arc<dyn Store>) {
-    must(&store, answering("k1", NOW)).await;
+    must(&store, recording("k1", NOW)).await;
     let stream = StreamId::new("run:a");
     let mut again = commit([append(&stream, None, 1)]);
     again.idempotency = Some(record("k1", later(1)));
     assert_eq!(conflict(&store, again).await, Conflict::KeyUsed);
     assert_eq!(head(&store, &stream).await, None, "nothing was written");
-    let answer = store.answered(&IdempotencyKey("k1".into())).await.unwrap();
+    let answer = store
+        .idempotency_record(&IdempotencyKey("k1".into()))
+        .await
+        .unwrap();
     assert_eq!(answer, Some(record("k1", NOW)), "the first answer stands");
 }
 
-pub async fn a_conflicting_commit_records_no_answer(store: Arc<dyn Store>) {
+pub async fn conflicting_commit_records_no_response(store: Arc<dyn Store>) {
     let mut stale = commit([append(&StreamId::new("run:a"), Some(3), 1)]);
     stale.idempotency = Some(record("k1", NOW));
     conflict(&store, stale).await;
-    let answer = store.answered(&IdempotencyKey("k1".into())).await.unwrap();
+    let answer = store
+        .idempotency_record(&IdempotencyKey("k1".into()))
+        .await
+        .unwrap();
     assert_eq!(answer, None, "the key is free for the next try");
 }
 
-pub async fn forgets_the_oldest_first(store: Arc<dyn Store>) {
+pub async fn expires_oldest_responses_first(store: Arc<dyn Store>) {
     for (key, age) in [("k3", 3), ("k1", 1), ("k4", 4), ("k2", 2)] {
-        must(&store, answering(key, later(age))).await;
+        must(&store, recording(key, later(age))).await;
     }
     let left = async || {
         let mut left = Vec::new();
         for key in ["k1", "k2", "k3", "k4"] {
-            let answer = store.answered(&IdempotencyKey(key.into())).await.unwrap();
+            let answer = store
+                .idempotency_record(&IdempotencyKey(key.into()))
+                .await
+                .unwrap();
             left.extend(answer.map(|_| key));
         }
         left
@@ -68,7 +77,7 @@ pub async fn forgets_the_oldest_first(store: Arc<dyn Store>) {
     assert_eq!(left().await, ["k3", "k4"], "the two oldest are gone");
     assert_eq!(store.expire_idempotency(before, 2).await.unwrap(), 1);
     assert_eq!(left().await, ["k4"], "what is not older stays");
-    must(&store, answering("k1", later(9))).await;
+    must(&store, recording("k1", later(9))).await;
     assert_eq!(
         left().await,
         ["k1", "k4"],

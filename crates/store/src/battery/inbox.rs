@@ -1,6 +1,6 @@
 //! Open questions as people read them: by age, deadline or priority, of a kind or a group.
 
-use super::interrupts::{asked, commit};
+use super::interrupts::{commit, interrupt_row};
 use super::sample::{later, must};
 use crate::{InboxQuery, InboxSort, InterruptRow, Store};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn by(sort: InboxSort) -> InboxQuery {
 /// Four questions that every order lists differently.
 fn four() -> Vec<InterruptRow> {
     let row = |id: &str, kind: &str, deadline: Option<u64>, priority: i32, groups: &[&str]| {
-        let mut row = asked("t1", id, "r1", kind);
+        let mut row = interrupt_row("t1", id, "r1", kind);
         row.deadline = deadline.map(later);
         row.priority = priority;
         row.groups = groups.iter().map(|g| (*g).to_owned()).collect();
@@ -39,7 +39,7 @@ fn four() -> Vec<InterruptRow> {
     ]
 }
 
-pub async fn sorted_as_people_read(store: Arc<dyn Store>) {
+pub async fn sorts_by_age_deadline_or_priority(store: Arc<dyn Store>) {
     must(&store, commit(four())).await;
     let newest = page(&store, by(InboxSort::Newest)).await;
     assert_eq!(newest, ["i4", "i3", "i2", "i1"]);
@@ -53,10 +53,10 @@ pub async fn sorted_as_people_read(store: Arc<dyn Store>) {
     );
 }
 
-pub async fn selections_combine(store: Arc<dyn Store>) {
+pub async fn inbox_filters_combine(store: Arc<dyn Store>) {
     let mut rows = four();
     rows[2].workspace = Some(WorkspaceId::new("w1"));
-    rows.push(asked("t2", "foreign", "r9", "approval"));
+    rows.push(interrupt_row("t2", "foreign", "r9", "approval"));
     must(&store, commit(rows)).await;
     let wanted = |workspace: Option<&str>, kind: Option<&str>, group: Option<&str>| InboxQuery {
         workspace: workspace.map(WorkspaceId::new),
@@ -86,7 +86,7 @@ pub async fn selections_combine(store: Arc<dyn Store>) {
     assert_eq!(own.groups, ["finance"]);
 }
 
-pub async fn follows_its_questions(store: Arc<dyn Store>) {
+pub async fn inbox_follows_interrupt_changes(store: Arc<dyn Store>) {
     must(&store, commit(four())).await;
     let mut changed = four();
     changed[0].closed = Some("accepted".into());

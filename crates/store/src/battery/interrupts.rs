@@ -5,7 +5,7 @@ use crate::{Commit, InterruptFilter, InterruptRow, Page, Store};
 use std::sync::Arc;
 use tandem_record::{InterruptId, NodeId, RunId, TenantId, WorkspaceId};
 
-pub(super) fn asked(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
+pub(super) fn interrupt_row(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
     InterruptRow {
         interrupt: InterruptId::new(id),
         run_id: RunId::new(run),
@@ -43,7 +43,7 @@ async fn ids(store: &Arc<dyn Store>, tenant: &str, filter: InterruptFilter) -> V
 }
 
 pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
-    let row = asked("t1", "i1", "r1", "approval");
+    let row = interrupt_row("t1", "i1", "r1", "approval");
     must(&store, commit([row.clone()])).await;
     let id = InterruptId::new("i1");
     let own = store.interrupt(&"t1".into(), &id).await.unwrap();
@@ -57,11 +57,11 @@ pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
 }
 
 pub async fn newest_first_and_filtered(store: Arc<dyn Store>) {
-    let mut third = asked("t1", "i3", "r2", "clarification");
+    let mut third = interrupt_row("t1", "i3", "r2", "clarification");
     third.workspace = Some(WorkspaceId::new("w1"));
     let rows = [
-        asked("t1", "i1", "r1", "approval"),
-        asked("t1", "i2", "r1", "clarification"),
+        interrupt_row("t1", "i1", "r1", "approval"),
+        interrupt_row("t1", "i2", "r1", "clarification"),
         third,
     ];
     must(&store, commit(rows)).await;
@@ -99,9 +99,13 @@ pub async fn newest_first_and_filtered(store: Arc<dyn Store>) {
     assert!(!second.more && second.rows.len() == 1, "the rest fits");
 }
 
-pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
-    must(&store, commit([asked("t1", "i1", "r1", "approval")])).await;
-    let mut closed = asked("t2", "i1", "r9", "custom");
+pub async fn closing_retains_identity(store: Arc<dyn Store>) {
+    must(
+        &store,
+        commit([interrupt_row("t1", "i1", "r1", "approval")]),
+    )
+    .await;
+    let mut closed = interrupt_row("t2", "i1", "r9", "custom");
     closed.closed = Some("accepted".into());
     closed.body = "{}".into();
     closed.deadline = Some(later(9));
@@ -112,7 +116,7 @@ pub async fn closing_keeps_identity(store: Arc<dyn Store>) {
         .await
         .unwrap()
         .unwrap();
-    let mut expected = asked("t1", "i1", "r1", "approval");
+    let mut expected = interrupt_row("t1", "i1", "r1", "approval");
     expected.closed = Some("accepted".into());
     expected.body = "{}".into();
     expected.deadline = Some(later(9));

@@ -1,6 +1,6 @@
 //! API keys are found by the hash of their secret and never forgotten.
 
-use super::audit::{entries, told};
+use super::audit::{audit_draft, entries};
 use super::sample::{NOW, later};
 use crate::{AuditDraft, KeyRecord, Store};
 use std::sync::Arc;
@@ -22,24 +22,24 @@ fn key(id: &str, tenant: &str, created_at: Timestamp) -> KeyRecord {
     }
 }
 
-fn made() -> AuditDraft {
-    told("key.created", "k")
+fn key_created() -> AuditDraft {
+    audit_draft("key.created", "k")
 }
 
-fn gone() -> AuditDraft {
-    told("key.revoked", "k")
+fn key_revoked() -> AuditDraft {
+    audit_draft("key.revoked", "k")
 }
 
 pub async fn found_by_hash(store: Arc<dyn Store>) {
     assert_eq!(store.key_by_hash("hash-of-k1").await.unwrap(), None);
     let mut first = key("k1", "t1", NOW);
-    store.put_key(first.clone(), made()).await.unwrap();
+    store.put_key(first.clone(), key_created()).await.unwrap();
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "every field comes back");
     first.workspace = None;
     first.expires_at = None;
     first.scopes = vec![];
-    store.put_key(first.clone(), made()).await.unwrap();
+    store.put_key(first.clone(), key_created()).await.unwrap();
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "the same id is replaced");
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
@@ -48,7 +48,7 @@ pub async fn found_by_hash(store: Arc<dyn Store>) {
 pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
     for (id, tenant, age) in [("k1", "t1", 30), ("k2", "t2", 20), ("k3", "t1", 10)] {
         let key = key(id, tenant, later(age));
-        store.put_key(key, made()).await.unwrap();
+        store.put_key(key, key_created()).await.unwrap();
     }
     let ids = async |tenant: Option<&str>| -> Vec<String> {
         let tenant = tenant.map(TenantId::new);
@@ -61,29 +61,32 @@ pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
 }
 
 pub async fn revoked_once(store: Arc<dyn Store>) {
-    store.put_key(key("k1", "t1", NOW), made()).await.unwrap();
+    store
+        .put_key(key("k1", "t1", NOW), key_created())
+        .await
+        .unwrap();
     let (own, other) = (TenantId::new("t1"), TenantId::new("t2"));
     assert!(
         !store
-            .revoke_key(&other, "k1", later(1), gone())
+            .revoke_key(&other, "k1", later(1), key_revoked())
             .await
             .unwrap()
     );
     assert!(
         !store
-            .revoke_key(&own, "absent", later(1), gone())
+            .revoke_key(&own, "absent", later(1), key_revoked())
             .await
             .unwrap()
     );
     assert!(
         store
-            .revoke_key(&own, "k1", later(2), gone())
+            .revoke_key(&own, "k1", later(2), key_revoked())
             .await
             .unwrap()
     );
     assert!(
         store
-            .revoke_key(&own, "k1", later(3), gone())
+            .revoke_key(&own, "k1", later(3), key_revoked())
             .await
             .unwrap()
     );
@@ -92,26 +95,36 @@ pub async fn revoked_once(store: Arc<dyn Store>) {
 }
 
 pub async fn a_secret_belongs_to_one_key(store: Arc<dyn Store>) {
-    store.put_key(key("k1", "t1", NOW), made()).await.unwrap();
+    store
+        .put_key(key("k1", "t1", NOW), key_created())
+        .await
+        .unwrap();
     let mut twin = key("k2", "t2", NOW);
     twin.hash = "hash-of-k1".into();
-    let refused = store.put_key(twin, made()).await.unwrap_err();
+    let refused = store.put_key(twin, key_created()).await.unwrap_err();
     assert_eq!(refused.code, "invalid");
     assert!(!refused.retryable);
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
 }
 
-pub async fn changes_are_told(store: Arc<dyn Store>) {
+pub async fn key_changes_are_audited(store: Arc<dyn Store>) {
     let tenant = TenantId::new("t1");
-    store.put_key(key("k1", "t1", NOW), made()).await.unwrap();
+    store
+        .put_key(key("k1", "t1", NOW), key_created())
+        .await
+        .unwrap();
     let mut twin = key("k2", "t2", NOW);
     twin.hash = "hash-of-k1".into();
-    store.put_key(twin, made()).await.unwrap_err();
+    store.put_key(twin, key_created()).await.unwrap_err();
     for _ in 0..2 {
-        let revoked = store.revoke_key(&tenant, "k1", later(1), gone()).await;
+        let revoked = store
+            .revoke_key(&tenant, "k1", later(1), key_revoked())
+            .await;
         assert!(revoked.unwrap());
     }
-    let absent = store.revoke_key(&tenant, "k9", later(1), gone()).await;
+    let absent = store
+        .revoke_key(&tenant, "k9", later(1), key_revoked())
+        .await;
     assert!(!absent.unwrap());
     let actions: Vec<String> = entries(&store)
         .await

@@ -30,7 +30,7 @@ async fn due(store: &Arc<dyn Store>, query: LaneQuery) -> Vec<(Lane, usize)> {
     found.into_iter().map(pair).collect()
 }
 
-pub async fn tenants_and_targets_are_told_apart(store: Arc<dyn Store>) {
+pub async fn lanes_separate_tenants_and_targets(store: Arc<dyn Store>) {
     let internal = lane(WorkClass::Internal, "acme", "");
     let not_yet = OutboxEntry {
         available_at: later(1),
@@ -58,7 +58,7 @@ pub async fn tenants_and_targets_are_told_apart(store: Arc<dyn Store>) {
     assert!(none.is_empty());
 }
 
-pub async fn begin_after_the_one_served_last(store: Arc<dyn Store>) {
+pub async fn listing_starts_after_last_served_lane(store: Arc<dyn Store>) {
     let mut entries = Vec::new();
     for tenant in ["a", "b", "c"] {
         for target in ["x", "y", "z"] {
@@ -83,7 +83,7 @@ pub async fn begin_after_the_one_served_last(store: Arc<dyn Store>) {
     assert_eq!(lanes, expected, "in a circle, tenants and targets alike");
 }
 
-pub async fn leasing_takes_only_what_was_asked_of_each_lane(store: Arc<dyn Store>) {
+pub async fn lease_respects_the_limit_of_each_lane(store: Arc<dyn Store>) {
     let entries = (0..10).map(|n| in_lane(&format!("a{n}"), call("a", "x")));
     must(&store, put(entries)).await;
     must(&store, put([in_lane("b0", call("b", "x"))])).await;
@@ -91,7 +91,7 @@ pub async fn leasing_takes_only_what_was_asked_of_each_lane(store: Arc<dyn Store
         owner: "me".into(),
         now: NOW,
         until: later(60),
-        takes: vec![
+        lane_limits: vec![
             (call("a", "x"), 2),
             (call("b", "x"), 5),
             (call("c", "x"), 1),
@@ -105,7 +105,7 @@ pub async fn leasing_takes_only_what_was_asked_of_each_lane(store: Arc<dyn Store
     assert_eq!(left, [(call("a", "x"), 8)]);
 }
 
-pub async fn many_waiting_entries_hide_nobody(store: Arc<dyn Store>) {
+pub async fn long_lane_does_not_hide_other_lanes(store: Arc<dyn Store>) {
     let entries = (0..500).map(|n| in_lane(&format!("a{n:03}"), call("a", "hangs")));
     must(&store, put(entries)).await;
     let late = OutboxEntry {

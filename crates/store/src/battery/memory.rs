@@ -36,17 +36,17 @@ fn view(start: u64, segments: &[(&str, Option<u64>, bool)]) -> MemoryView {
         start,
         segments: segments
             .iter()
-            .map(|(run, below, forgets)| MemorySegment {
+            .map(|(run, below, applies_deletions)| MemorySegment {
                 run: RunId::new(run),
                 below: below.map(Seq),
-                forgets: *forgets,
+                applies_deletions: *applies_deletions,
             })
             .collect(),
     }
 }
 
 /// `key=value` of what is seen, oldest write first; the same through every kind of query.
-async fn seen(store: &Arc<dyn Store>, view: &MemoryView) -> Vec<String> {
+async fn visible_entries(store: &Arc<dyn Store>, view: &MemoryView) -> Vec<String> {
     let all = store
         .memory_entries(view, &MemoryQuery::default())
         .await
@@ -96,14 +96,27 @@ pub async fn a_scope_is_readable_as_of_every_position(store: Arc<dyn Store>) {
     let end = store.memory_position().await.unwrap();
     assert!(before < end, "positions grow");
     let at = |back: u64| view(end - back, &[]);
-    assert_eq!(seen(&store, &at(0)).await, ["a=\"2\"", "b=\"3\""]);
-    assert_eq!(seen(&store, &at(1)).await, ["a=\"2\""], "b was taken out");
-    assert_eq!(seen(&store, &at(2)).await, ["b=\"1\"", "a=\"2\""]);
-    assert_eq!(seen(&store, &at(3)).await, ["a=\"1\"", "b=\"1\""]);
-    assert!(seen(&store, &view(0, &[])).await.is_empty());
+    assert_eq!(
+        visible_entries(&store, &at(0)).await,
+        ["a=\"2\"", "b=\"3\""]
+    );
+    assert_eq!(
+        visible_entries(&store, &at(1)).await,
+        ["a=\"2\""],
+        "b was taken out"
+    );
+    assert_eq!(
+        visible_entries(&store, &at(2)).await,
+        ["b=\"1\"", "a=\"2\""]
+    );
+    assert_eq!(
+        visible_entries(&store, &at(3)).await,
+        ["a=\"1\"", "b=\"1\""]
+    );
+    assert!(visible_entries(&store, &view(0, &[])).await.is_empty());
 }
 
-pub async fn a_run_is_seen_up_to_one_of_its_events(store: Arc<dyn Store>) {
+pub async fn run_writes_are_visible_up_to_an_event(store: Arc<dyn Store>) {
     // R-0039-20, R-0039-21
     journal(
         &store,
@@ -116,28 +129,28 @@ pub async fn a_run_is_seen_up_to_one_of_its_events(store: Arc<dyn Store>) {
     )
     .await;
     assert!(
-        seen(&store, &view(0, &[("r1", Some(2), false)]))
+        visible_entries(&store, &view(0, &[("r1", Some(2), false)]))
             .await
             .is_empty()
     );
     assert_eq!(
-        seen(&store, &view(0, &[("r1", Some(3), false)])).await,
+        visible_entries(&store, &view(0, &[("r1", Some(3), false)])).await,
         ["a=\"1\""]
     );
     assert_eq!(
-        seen(&store, &view(0, &[("r1", None, false)])).await,
+        visible_entries(&store, &view(0, &[("r1", None, false)])).await,
         ["a=\"2\""],
         "its own"
     );
     assert!(
-        seen(&store, &view(0, &[("r1", None, true)]))
+        visible_entries(&store, &view(0, &[("r1", None, true)]))
             .await
             .is_empty(),
         "another's"
     );
     let both = [("r1", None, false), ("r2", None, true)];
     assert_eq!(
-        seen(&store, &view(0, &both)).await,
+        visible_entries(&store, &view(0, &both)).await,
         ["a=\"other\""],
         "the newest wins"
     );
@@ -154,7 +167,7 @@ pub async fn bound_to_tenant_and_scope(store: Arc<dyn Store>) {
     let end = store.memory_position().await.unwrap();
     let everything = view(end, &[("r1", None, true)]);
     assert!(
-        seen(&store, &everything).await.is_empty(),
+        visible_entries(&store, &everything).await.is_empty(),
         "not even by its run"
     );
     journal(&store, [write("r2", 1, "a", Some("ours"))]).await;
@@ -173,7 +186,7 @@ pub async fn bound_to_tenant_and_scope(store: Arc<dyn Store>) {
     );
 }
 
-pub async fn counts_what_is_there_now(store: Arc<dyn Store>) {
+pub async fn counts_current_keys(store: Arc<dyn Store>) {
     let keys = ["a", "b", "c", "d"];
     let rows = keys
         .iter()
@@ -224,7 +237,7 @@ pub async fn joins_in_order(store: Arc<dyn Store>) {
     assert!(none.is_empty());
 }
 
-pub async fn a_refused_commit_remembers_nothing(store: Arc<dyn Store>) {
+pub async fn rejected_commit_writes_no_memory(store: Arc<dyn Store>) {
     must(&store, started(row("t1", "r1"))).await;
     let stale = Commit {
         memory: vec![write("r1", 1, "a", Some("1"))],
@@ -232,10 +245,14 @@ pub async fn a_refused_commit_remembers_nothing(store: Arc<dyn Store>) {
     };
     super::sample::conflict(&store, stale).await;
     assert_eq!(store.memory_position().await.unwrap(), 0);
-    assert!(seen(&store, &view(u64::MAX, &[])).await.is_empty());
+    assert!(
+        visible_entries(&store, &view(u64::MAX, &[]))
+            .await
+            .is_empty()
+    );
 }
 
-pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
+pub async fn purged_run_retains_its_row_and_memory(store: Arc<dyn Store>) {
     let ended = |run: &str, ms: u64| {
         let mut ended = row("t1", run);
         ended.status = RunStatus::Completed;
@@ -254,7 +271,7 @@ pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
     must(&store, started(row("t1", "live"))).await;
     journal(&store, [write("r1", 0, "a", Some("1"))]).await;
     let ended = async |after, before, limit| {
-        let runs = store.ended(after, before, limit).await.unwrap();
+        let runs = store.ended_runs(after, before, limit).await.unwrap();
         let place = |run: &ListedRun| (run.row.ended_at.unwrap(), run.position);
         let last = runs.last().map(place);
         let ids: Vec<_> = runs.into_iter().map(|run| run.row.run_id).collect();
@@ -275,15 +292,17 @@ pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
         "from a place on"
     );
     assert_eq!(ended(place, later(99), 9).await.0, []);
-    let told = AuditDraft::new(NOW, None, &Actor::host(), "run.purge", "r1", Object::new());
+    let audit = AuditDraft::new(NOW, None, &Actor::host(), "run.purge", "r1", Object::new());
     for _ in 0..2 {
         let left = "{\"left\":1}";
-        let buried = store.bury(&"r1".into(), left, Some(told.clone())).await;
-        buried.unwrap();
-        let told = store.audit_head().await.unwrap();
-        assert_eq!(told.map(|head| head.seq), Some(1), "told once");
+        let purged = store
+            .purge_run(&"r1".into(), left, Some(audit.clone()))
+            .await;
+        purged.unwrap();
+        let audit = store.audit_head().await.unwrap();
+        assert_eq!(audit.map(|head| head.seq), Some(1), "told once");
     }
-    let nobody = store.bury(&"nobody".into(), "{}", Some(told)).await;
+    let nobody = store.purge_run(&"nobody".into(), "{}", Some(audit)).await;
     nobody.unwrap();
     let end = store.audit_head().await.unwrap();
     assert_eq!(end.map(|end| end.seq), Some(1), "nothing happened");
@@ -299,10 +318,10 @@ pub async fn a_buried_run_leaves_its_row_and_its_memory(store: Arc<dyn Store>) {
     assert_eq!(other.expect("another run").tombstone, None);
     assert_eq!(ended(None, later(99), 9).await.0.len(), 2);
     let end = store.memory_position().await.unwrap();
-    assert_eq!(seen(&store, &view(end, &[])).await, ["a=\"1\""]);
+    assert_eq!(visible_entries(&store, &view(end, &[])).await, ["a=\"1\""]);
     // What begins afterwards does not show up in the grave.
     for run in ["r2", "r3", "live"] {
-        store.bury(&run.into(), "{}", None).await.unwrap();
+        store.purge_run(&run.into(), "{}", None).await.unwrap();
     }
     must(&store, started(row("t1", "new"))).await;
     assert_eq!(head(&store, &StreamId::new("run:new")).await, Some(0));

@@ -1,7 +1,7 @@
 //! An effect is attempted by the holder of its lease and by nobody else.
 
 use super::sample::{self, NOW, conflict, entry, later, must, put};
-use crate::{Commit, Guard, LeaseRequest, OutboxChange, OutboxEntry, Store};
+use crate::{Commit, CommitGuard, LeaseRequest, OutboxChange, OutboxEntry, Store};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tandem_record::{EffectId, Timestamp};
@@ -22,7 +22,7 @@ async fn lease(
         owner: owner.into(),
         now,
         until,
-        takes: vec![(lane, limit)],
+        lane_limits: vec![(lane, limit)],
     };
     store.lease(request).await.expect("leasing works")
 }
@@ -34,7 +34,7 @@ fn names(entries: &[OutboxEntry]) -> Vec<&str> {
 fn finished(effect: &str, owner: &str) -> Commit {
     Commit {
         outbox: vec![OutboxChange::Remove(EffectId::new(effect))],
-        guards: vec![Guard::HoldsLease {
+        guards: vec![CommitGuard::HoldsLease {
             effect: EffectId::new(effect),
             owner: owner.into(),
         }],
@@ -82,7 +82,7 @@ pub async fn an_expired_lease_is_taken_over(store: Arc<dyn Store>) {
     assert_eq!(taken[0].lease, Some(("alive".into(), later(120))));
 }
 
-pub async fn released_entries_come_back_later(store: Arc<dyn Store>) {
+pub async fn released_entries_become_due_later(store: Arc<dyn Store>) {
     must(&store, put([entry("e1", NOW)])).await;
     lease(&store, "me", NOW, later(60), 1).await;
     let effect = EffectId::new("e1");
@@ -169,7 +169,7 @@ pub async fn next_due_follows_leases(store: Arc<dyn Store>) {
     assert_eq!(store.next_due().await.unwrap(), Some(later(9)));
 }
 
-pub async fn a_lost_lease_fences_its_old_holder(store: Arc<dyn Store>) {
+pub async fn expired_lease_fences_its_old_holder(store: Arc<dyn Store>) {
     must(&store, put([entry("e1", NOW)])).await;
     lease(&store, "slow", NOW, later(60), 1).await;
     lease(&store, "quick", later(60), later(120), 1).await;

@@ -1,7 +1,7 @@
 //! Groups and delegations: bound to tenants, replaced by name, changed with their commit only.
 
 use super::sample::{NOW, later, must};
-use crate::{Commit, DelegationRecord, GroupRecord, Guard, PeopleChange, Store};
+use crate::{Commit, CommitGuard, DelegationRecord, GroupRecord, PeopleChange, Store};
 use std::sync::Arc;
 use tandem_record::{Principal, TenantId};
 
@@ -59,7 +59,7 @@ pub async fn groups_are_replaced_by_name(store: Arc<dyn Store>) {
     assert_eq!(names(store.groups(&"t2".into()).await.unwrap()), ["desk"]);
 }
 
-pub async fn delegations_end(store: Arc<dyn Store>) {
+pub async fn ended_delegations_are_not_listed(store: Arc<dyn Store>) {
     let put = PeopleChange::PutDelegation;
     let changes = [
         put(delegation("t1", "d2", 20)),
@@ -83,9 +83,9 @@ pub async fn delegations_end(store: Arc<dyn Store>) {
     assert_eq!(other.len(), 1, "the other tenant's stays");
 }
 
-pub async fn a_refused_commit_changes_nobody(store: Arc<dyn Store>) {
+pub async fn rejected_commit_changes_no_group_or_delegation(store: Arc<dyn Store>) {
     let mut refused = commit([PeopleChange::PutGroup(group("t1", "desk", &["ana"]))]);
-    refused.guards.push(Guard::HoldsLease {
+    refused.guards.push(CommitGuard::HoldsLease {
         effect: "absent".into(),
         owner: "me".into(),
     });

@@ -1,11 +1,11 @@
 //! The run listing: bound to tenants, filtered, and steady under a reader's feet.
 
 use super::sample::{later, moved, must, partition, row, started};
-use crate::{Listing, Page, RunFilter, RunRow, Store};
+use crate::{Page, RunFilter, RunListing, RunRow, Store};
 use std::sync::Arc;
 use tandem_record::{RunId, RunStatus, Seq, StreamId, TenantId, WorkflowId, WorkspaceId};
 
-fn ids(listing: &Listing) -> Vec<&str> {
+fn ids(listing: &RunListing) -> Vec<&str> {
     listing.runs.iter().map(|r| r.row.run_id.as_str()).collect()
 }
 
@@ -16,7 +16,7 @@ fn first(limit: usize) -> Page {
     }
 }
 
-async fn list(store: &Arc<dyn Store>, tenant: &str, filter: &RunFilter, page: &Page) -> Listing {
+async fn list(store: &Arc<dyn Store>, tenant: &str, filter: &RunFilter, page: &Page) -> RunListing {
     store
         .list_runs(&TenantId::new(tenant), filter, page)
         .await
@@ -36,7 +36,7 @@ pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
     let absent = store.run_of_any_tenant(&RunId::new("r2")).await.unwrap();
     assert_eq!(absent, None);
     let listed = list(&store, "t2", &RunFilter::default(), &first(10)).await;
-    assert_eq!(listed, Listing::default());
+    assert_eq!(listed, RunListing::default());
 }
 
 pub async fn a_projection_follows_its_run(store: Arc<dyn Store>) {

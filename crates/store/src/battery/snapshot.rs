@@ -33,7 +33,7 @@ pub async fn replaced_with_its_append(store: Arc<dyn Store>) {
     assert_eq!(whole(&store, &stream).await.len(), 5);
 }
 
-pub async fn a_refused_append_keeps_the_old_one(store: Arc<dyn Store>) {
+pub async fn rejected_append_retains_the_old_snapshot(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     let mut first = append(&stream, None, 1);
     first.snapshot = snapshot(0);

@@ -81,7 +81,7 @@ pub async fn set_moves_and_clear_removes(store: Arc<dyn Store>) {
     assert_eq!(store.next_timer().await.unwrap(), None);
 }
 
-pub async fn keys_are_told_apart(store: Arc<dyn Store>) {
+pub async fn timers_are_distinguished_by_key(store: Arc<dyn Store>) {
     let node = || NodeId::new("n1");
     let keys = [
         TimerKey::RunDeadline,
@@ -110,7 +110,7 @@ pub async fn keys_are_told_apart(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_refused_commit_sets_no_timer(store: Arc<dyn Store>) {
+pub async fn rejected_commit_sets_no_timer(store: Arc<dyn Store>) {
     must(
         &store,
         timers([set("run:b", TimerKey::RunDeadline, later(5))]),

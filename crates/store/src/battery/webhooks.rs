@@ -2,8 +2,8 @@
 
 use super::sample::{NOW, append, body, commit, conflict, entry, later, must, put};
 use crate::{
-    Commit, DELIVERIES_KEPT, DeliveryRow, DeliveryState, Guard, LeaseRequest, OutboxChange,
-    Progress, Store, WebhookChange,
+    Commit, CommitGuard, DELIVERY_LOG_LIMIT, DeliveryProgress, DeliveryRow, DeliveryState,
+    LeaseRequest, OutboxChange, Store, WebhookChange,
 };
 use std::sync::Arc;
 use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp, WebhookId};
@@ -37,7 +37,7 @@ fn settled(id: &str, number: u64, state: DeliveryState) -> WebhookChange {
     WebhookChange::Settle {
         webhook: WebhookId::new(id),
         number,
-        progress: Progress {
+        progress: DeliveryProgress {
             state,
             attempts: 2,
             last_at: Some(later(7)),
@@ -70,7 +70,7 @@ pub async fn listed_by_tenant(store: Arc<dyn Store>) {
     assert_eq!((found.health, found.dropped), (None, 0));
 }
 
-pub async fn a_change_keeps_health_tenant_and_log(store: Arc<dyn Store>) {
+pub async fn changing_a_webhook_retains_health_tenant_and_log(store: Arc<dyn Store>) {
     let health = WebhookChange::Health {
         webhook: "w1".into(),
         health: "{}".into(),
@@ -152,7 +152,7 @@ pub async fn the_log_is_paged_newest_first(store: Arc<dyn Store>) {
 
 pub async fn the_log_is_bounded(store: Arc<dyn Store>) {
     must(&store, changes([registered("w1", "t1")])).await;
-    let many = (0..DELIVERIES_KEPT).map(|seq| decided("w1", seq, NOW));
+    let many = (0..DELIVERY_LOG_LIMIT).map(|seq| decided("w1", seq, NOW));
     must(&store, changes(many)).await;
     must(
         &store,
@@ -168,10 +168,10 @@ pub async fn the_log_is_bounded(store: Arc<dyn Store>) {
     assert_eq!(found.dropped, 1, "the first had been delivered");
     assert_eq!(store.delivery(&"w1".into(), 2).await.unwrap(), None);
     let page = store.list_deliveries(&"w1".into(), None, 1).await.unwrap();
-    assert_eq!(numbers(&page.rows), [DELIVERIES_KEPT + 2]);
+    assert_eq!(numbers(&page.rows), [DELIVERY_LOG_LIMIT + 2]);
 }
 
-pub async fn deleting_leaves_nothing(store: Arc<dyn Store>) {
+pub async fn deleting_removes_webhook_and_deliveries(store: Arc<dyn Store>) {
     must(
         &store,
         changes([registered("w1", "t1"), decided("w1", 0, NOW)]),
@@ -196,7 +196,7 @@ pub async fn deleting_leaves_nothing(store: Arc<dyn Store>) {
     assert!(page.rows.is_empty() && !page.more);
 }
 
-pub async fn decided_only_with_its_event(store: Arc<dyn Store>) {
+pub async fn delivery_is_stored_only_with_its_event(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:r1");
     must(&store, commit([append(&stream, None, 1)])).await;
     must(&store, changes([registered("w1", "t1")])).await;
@@ -212,9 +212,9 @@ pub async fn decided_only_with_its_event(store: Arc<dyn Store>) {
     assert_eq!(slice.events[0].body, body(&stream, 1));
 }
 
-pub async fn going_to_sleep_is_guarded(store: Arc<dyn Store>) {
+pub async fn no_delivery_guard_rejects_pending_deliveries(store: Arc<dyn Store>) {
     let asleep = |due: Option<Timestamp>| Commit {
-        guards: vec![Guard::NoDeliveryBefore {
+        guards: vec![CommitGuard::NoDeliveryBefore {
             webhook: "w1".into(),
             due,
         }],
@@ -245,7 +245,7 @@ pub async fn waking_moves_an_entry_earlier_only(store: Arc<dyn Store>) {
         owner: "a".into(),
         now: later(20),
         until: later(500),
-        takes: vec![(super::sample::lane(), 1)],
+        lane_limits: vec![(super::sample::lane(), 1)],
     };
     assert_eq!(store.lease(request).await.unwrap().len(), 1);
     must(&store, wake(later(1))).await;

@@ -1,7 +1,7 @@
 //! Settings and API keys: what is written outside commits.
 
 use super::MemoryStore;
-use crate::Settings;
+use crate::SettingsStore;
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
 use crate::keys::{KeyRecord, Keys};
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tandem_record::{TenantId, Timestamp};
 
 #[async_trait]
-impl Settings for MemoryStore {
+impl SettingsStore for MemoryStore {
     async fn get(&self, name: &str) -> Result<Option<String>, Fault> {
         Ok(self.state()?.settings.get(name).cloned())
     }
@@ -33,23 +33,23 @@ impl Settings for MemoryStore {
 
 #[async_trait]
 impl Keys for MemoryStore {
-    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
+    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault> {
         let mut state = self.state()?;
-        let twin = state
+        let duplicate = state
             .keys
             .values()
             .find(|other| other.hash == key.hash && other.key_id != key.key_id);
-        if let Some(twin) = twin {
+        if let Some(duplicate) = duplicate {
             return Err(Fault::permanent(
                 "invalid",
                 format!(
                     "the secret of key {} is that of key {}",
-                    key.key_id, twin.key_id
+                    key.key_id, duplicate.key_id
                 ),
             ));
         }
         state.keys.insert(key.key_id.clone(), key);
-        state.tell(&told);
+        state.append_audit_entry(&audit);
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Keys for MemoryStore {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
-        told: AuditDraft,
+        audit: AuditDraft,
     ) -> Result<bool, Fault> {
         let mut state = self.state()?;
         let Some(key) = state.keys.get_mut(key_id).filter(|k| k.tenant == *tenant) else {
@@ -86,7 +86,7 @@ impl Keys for MemoryStore {
             .replace(key.revoked_at.unwrap_or(at))
             .is_none()
         {
-            state.tell(&told);
+            state.append_audit_entry(&audit);
         }
         Ok(true)
     }

@@ -30,9 +30,9 @@ impl AuditLog {
 }
 
 impl State {
-    pub(super) fn tell(&mut self, draft: &AuditDraft) {
+    pub(super) fn append_audit_entry(&mut self, draft: &AuditDraft) {
         let log = &mut self.audit;
-        let (body, hash) = draft.placed(log.entries.len() as u64 + 1, log.head);
+        let (body, hash) = draft.encode_at(log.entries.len() as u64 + 1, log.head);
         log.entries.push(body);
         log.head = Some(hash);
     }

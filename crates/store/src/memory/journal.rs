@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, HashMap};
 use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp};
 
 impl State {
-    pub(super) fn bury(&mut self, run: &RunId, tombstone: &str, told: Option<&AuditDraft>) {
+    pub(super) fn purge_run(&mut self, run: &RunId, tombstone: &str, audit: Option<&AuditDraft>) {
         if !self.run_places.contains_key(run) || self.tombstones.contains_key(run) {
             return;
         }
-        if let Some(told) = told {
-            self.tell(told);
+        if let Some(audit) = audit {
+            self.append_audit_entry(audit);
         }
         if let Some(log) = self.streams.get_mut(&StreamId::of_run(run)) {
-            log.buried_at = log.head();
+            log.purged_head = log.head();
             log.events.clear();
             log.snapshot = None;
         }
@@ -50,13 +50,13 @@ fn expiry(row: &MemoryRow) -> Option<Timestamp> {
     body.get("expires_at")?.as_i64().map(Timestamp)
 }
 
-fn asked_for(query: &MemoryQuery, row: &MemoryRow) -> bool {
+fn matches_query(query: &MemoryQuery, row: &MemoryRow) -> bool {
     let named = query.memory_ref.as_ref();
     let keyed = query.key.as_ref();
     named.is_none_or(|r| row.memory_ref == *r) && keyed.is_none_or(|k| row.key == *k)
 }
 
-fn is_seen(view: &MemoryView, position: u64, row: &MemoryRow) -> bool {
+fn is_visible(view: &MemoryView, position: u64, row: &MemoryRow) -> bool {
     if row.tenant != view.tenant || row.scope != view.scope {
         return false;
     }
@@ -65,7 +65,7 @@ fn is_seen(view: &MemoryView, position: u64, row: &MemoryRow) -> bool {
         || view.segments.iter().any(|segment| {
             segment.run == row.run
                 && segment.below.is_none_or(|below| row.seq < below)
-                && (segment.forgets || row.body.is_some())
+                && (segment.applies_deletions || row.body.is_some())
         })
 }
 
@@ -83,7 +83,7 @@ impl ReadMemory for MemoryStore {
         let state = self.state()?;
         let mut newest: HashMap<(&str, &str), (u64, &MemoryRow)> = HashMap::new();
         for (position, row) in (1..).zip(&state.journal) {
-            if asked_for(query, row) && is_seen(view, position, row) {
+            if matches_query(query, row) && is_visible(view, position, row) {
                 newest.insert((&row.memory_ref, &row.key), (position, row));
             }
         }
@@ -106,7 +106,7 @@ impl ReadMemory for MemoryStore {
         Ok((present.count() as u64).min(limit))
     }
 
-    async fn memory_lasting(
+    async fn non_expiring_memory(
         &self,
         view: &MemoryView,
         memory_ref: &str,
@@ -116,23 +116,26 @@ impl ReadMemory for MemoryStore {
     ) -> Result<(u64, Vec<MemoryRow>), Fault> {
         let state = self.state()?;
         let present = state.present(&view.tenant, &view.scope, memory_ref);
-        let mut lasting: BTreeMap<u64, &MemoryRow> = present.collect();
-        lasting.retain(|position, row| {
+        let mut non_expiring: BTreeMap<u64, &MemoryRow> = present.collect();
+        non_expiring.retain(|position, row| {
             row.key.starts_with(prefix)
                 && expiry(row).is_none()
-                && view.sees(*position, &row.run, row.seq)
+                && view.includes(*position, &row.run, row.seq)
         });
-        let held = lasting.len() as u64;
+        let held = non_expiring.len() as u64;
         if held <= above {
             return Ok((0, Vec::new()));
         }
-        Ok((held, lasting.into_values().take(limit).cloned().collect()))
+        Ok((
+            held,
+            non_expiring.into_values().take(limit).cloned().collect(),
+        ))
     }
 
     async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault> {
         let state = self.state()?;
-        let seen = state.joins.iter().filter(|join| join.run == *run);
-        let seen = seen.filter(|join| below.is_none_or(|below| join.seq < below));
-        Ok(seen.map(|join| join.child.clone()).collect())
+        let joined = state.joins.iter().filter(|join| join.run == *run);
+        let joined = joined.filter(|join| below.is_none_or(|below| join.seq < below));
+        Ok(joined.map(|join| join.child.clone()).collect())
     }
 }

@@ -5,7 +5,7 @@ use super::state::State;
 use crate::Outbox;
 use crate::commit::OutboxEntry;
 use crate::fault::Fault;
-use crate::lane::{DueLane, Lane, LaneQuery, in_a_circle};
+use crate::lane::{DueLane, Lane, LaneQuery, rotate_after};
 use crate::read::LeaseRequest;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +33,12 @@ impl State {
             }
         }
         let tenants: Vec<&TenantId> = lanes.keys().copied().collect();
-        let tenants = in_a_circle(tenants, query.after_tenant.as_ref().as_ref());
+        let tenants = rotate_after(tenants, query.after_tenant.as_ref().as_ref());
         let mut found = Vec::new();
         for tenant in tenants.into_iter().take(query.tenants) {
             let targets: Vec<&String> = lanes[tenant].keys().copied().collect();
             let after = query.after_target.get(tenant);
-            let targets = in_a_circle(targets, after.as_ref());
+            let targets = rotate_after(targets, after.as_ref());
             for target in targets.into_iter().take(query.targets) {
                 found.push(DueLane {
                     lane: Lane {
@@ -74,7 +74,7 @@ impl Outbox for MemoryStore {
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault> {
         let mut state = self.state()?;
         let mut taken = Vec::new();
-        for (lane, limit) in &request.takes {
+        for (lane, limit) in &request.lane_limits {
             for effect in state.due_in(lane, request.now, *limit) {
                 let entry = state.outbox.get_mut(&effect).expect("it was just found");
                 entry.lease = Some((request.owner.clone(), request.until));

@@ -5,8 +5,8 @@ use super::state::State;
 use crate::commit::{IdempotencyRecord, InterruptRow, RunRow};
 use crate::fault::Fault;
 use crate::read::{
-    DueTimer, IdempotencyKey, InboxChoices, InboxPage, InboxPlace, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, ListedRun, Listing, Page, Registered, RunFilter,
+    DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, ListedRun, Page, RegisteredWorkflow, RunFilter, RunListing,
     RunPosition, StoredRun,
 };
 use crate::{ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadRuns, ReadTimers};
@@ -59,7 +59,7 @@ impl ReadRuns for MemoryStore {
         tenant: &TenantId,
         filter: &RunFilter,
         page: &Page,
-    ) -> Result<Listing, Fault> {
+    ) -> Result<RunListing, Fault> {
         let state = self.state()?;
         let mut older = state
             .runs
@@ -77,7 +77,7 @@ impl ReadRuns for MemoryStore {
                 row: row.clone(),
             })
             .collect();
-        Ok(Listing {
+        Ok(RunListing {
             runs,
             more: older.next().is_some(),
         })
@@ -134,7 +134,7 @@ impl ReadInterrupts for MemoryStore {
             .rev()
             .map(|(place, row)| (RunPosition(place as i64 + 1), row))
             .filter(|(position, _)| page.before.is_none_or(|before| *position < before))
-            .filter(|(_, row)| row.tenant == *tenant && asked_for(filter, row));
+            .filter(|(_, row)| row.tenant == *tenant && matches_interrupt(filter, row));
         let rows = older
             .by_ref()
             .take(page.limit)
@@ -148,11 +148,11 @@ impl ReadInterrupts for MemoryStore {
 
     async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
         let state = self.state()?;
-        let mut found: Vec<(InboxPlace, &InterruptRow)> = state
+        let mut found: Vec<(InboxCursor, &InterruptRow)> = state
             .interrupts
             .iter()
             .enumerate()
-            .filter(|(_, row)| row.tenant == *tenant && waits_for(query, row))
+            .filter(|(_, row)| row.tenant == *tenant && matches_inbox_query(query, row))
             .map(|(place, row)| {
                 let rank = match query.sort {
                     InboxSort::Newest => 0,
@@ -160,10 +160,10 @@ impl ReadInterrupts for MemoryStore {
                     InboxSort::Priority => row.urgency(),
                 };
                 let position = RunPosition(place as i64 + 1);
-                (InboxPlace { rank, position }, row)
+                (InboxCursor { rank, position }, row)
             })
             .collect();
-        let order = |place: &InboxPlace| match query.sort {
+        let order = |place: &InboxCursor| match query.sort {
             InboxSort::Newest => (0, -place.position.0),
             InboxSort::Deadline | InboxSort::Priority => (place.rank, place.position.0),
         };
@@ -189,7 +189,7 @@ impl ReadInterrupts for MemoryStore {
             ..InboxQuery::default()
         };
         let open = state.interrupts.iter();
-        let open = open.filter(|row| row.tenant == *tenant && waits_for(&query, row));
+        let open = open.filter(|row| row.tenant == *tenant && matches_inbox_query(&query, row));
         let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
         for row in open {
             kinds.insert(row.kind.clone());
@@ -202,28 +202,32 @@ impl ReadInterrupts for MemoryStore {
     }
 }
 
-fn waits_for(query: &InboxQuery, row: &InterruptRow) -> bool {
+fn matches_inbox_query(query: &InboxQuery, row: &InterruptRow) -> bool {
     row.closed.is_none()
         && query.kind.as_ref().is_none_or(|kind| row.kind == *kind)
         && query.group.as_ref().is_none_or(|g| row.groups.contains(g))
         && (query.workspace.is_none() || row.workspace == query.workspace)
 }
 
-fn asked_for(filter: &InterruptFilter, row: &InterruptRow) -> bool {
+fn matches_interrupt(filter: &InterruptFilter, row: &InterruptRow) -> bool {
     filter.open.is_none_or(|open| row.closed.is_none() == open)
         && filter.kind.as_ref().is_none_or(|kind| row.kind == *kind)
         && filter.run.as_ref().is_none_or(|run| row.run_id == *run)
         && (filter.workspace.is_none() || row.workspace == filter.workspace)
 }
 
-fn meaning(state: &State, owner: Option<&Partition>, workflow: &WorkflowId) -> Option<Registered> {
+fn registration(
+    state: &State,
+    owner: Option<&Partition>,
+    workflow: &WorkflowId,
+) -> Option<RegisteredWorkflow> {
     let (hash, registered_at) = state.registry.get(&(owner.cloned(), workflow.clone()))?;
     let document = state
         .documents
         .get(hash)
         .expect("registering stores the document")
         .clone();
-    Some(Registered {
+    Some(RegisteredWorkflow {
         workflow: workflow.clone(),
         hash: hash.clone(),
         document,
@@ -234,7 +238,7 @@ fn meaning(state: &State, owner: Option<&Partition>, workflow: &WorkflowId) -> O
 }
 
 /// Whether what is registered for `holder` means something to `owner`.
-fn is_above(holder: &Partition, owner: &Partition) -> bool {
+fn is_visible_to(holder: &Partition, owner: &Partition) -> bool {
     holder == owner || (holder.tenant == owner.tenant && holder.workspace.is_none())
 }
 
@@ -248,39 +252,45 @@ impl ReadDefinitions for MemoryStore {
         &self,
         owner: &Partition,
         workflow: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault> {
+    ) -> Result<Option<RegisteredWorkflow>, Fault> {
         let state = self.state()?;
         let tenant = Partition::from(owner.tenant.clone());
         let places = [Some(owner), Some(&tenant), None];
         Ok(places
             .into_iter()
-            .find_map(|place| meaning(&state, place, workflow)))
+            .find_map(|place| registration(&state, place, workflow)))
     }
 
-    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         let state = self.state()?;
         let mut visible = BTreeMap::new();
         // What is shared sorts first, then what is of a tenant, so that the nearer document takes
         // the place of the farther.
         for (holder, workflow) in state.registry.keys() {
-            if holder.as_ref().is_none_or(|holder| is_above(holder, owner)) {
-                let meaning = meaning(&state, holder.as_ref(), workflow);
+            if holder
+                .as_ref()
+                .is_none_or(|holder| is_visible_to(holder, owner))
+            {
+                let registration = registration(&state, holder.as_ref(), workflow);
                 visible.insert(
                     workflow.clone(),
-                    meaning.expect("the key is in the registry"),
+                    registration.expect("the key is in the registry"),
                 );
             }
         }
         Ok(visible.into_values().collect())
     }
 
-    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered_in_workspaces(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Vec<RegisteredWorkflow>, Fault> {
         let state = self.state()?;
         let of_workspaces = state.registry.keys().filter_map(|(holder, workflow)| {
             let holder = holder
                 .as_ref()
                 .filter(|holder| holder.tenant == *tenant && holder.workspace.is_some())?;
-            meaning(&state, Some(holder), workflow)
+            registration(&state, Some(holder), workflow)
         });
         Ok(of_workspaces.collect())
     }
@@ -311,7 +321,10 @@ impl ReadTimers for MemoryStore {
 
 #[async_trait]
 impl ReadIdempotency for MemoryStore {
-    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault> {
+    async fn idempotency_record(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<Option<IdempotencyRecord>, Fault> {
         Ok(self.state()?.idempotency.get(key).cloned())
     }
 }

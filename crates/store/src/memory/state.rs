@@ -3,7 +3,7 @@
 use super::audit::AuditLog;
 use super::webhooks::Subscription;
 use crate::commit::{
-    Append, Commit, DefinitionRecord, Guard, IdempotencyRecord, InterruptRow, MemoryJoin,
+    Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MemoryJoin,
     MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
     TimerChange,
 };
@@ -11,7 +11,7 @@ use crate::fault::Conflict;
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
-use crate::setback::Setback;
+use crate::work_failure::WorkFailure;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::{
@@ -36,10 +36,10 @@ pub(super) struct State {
     /// The same timers, by when they are due.
     pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
     /// Timers that failed. Those parked are in none of the two maps above.
-    pub(super) failed_timers: BTreeMap<(StreamId, TimerKey), Setback>,
+    pub(super) failed_timers: BTreeMap<(StreamId, TimerKey), WorkFailure>,
     pub(super) outbox: BTreeMap<EffectId, OutboxEntry>,
     /// Entries that failed; their failures are counted in the entries too.
-    pub(super) failed_effects: BTreeMap<EffectId, Setback>,
+    pub(super) failed_effects: BTreeMap<EffectId, WorkFailure>,
     pub(super) idempotency: BTreeMap<IdempotencyKey, IdempotencyRecord>,
     pub(super) documents: HashMap<DefinitionHash, Arc<str>>,
     pub(super) registry: BTreeMap<(Option<Partition>, WorkflowId), (DefinitionHash, Timestamp)>,
@@ -56,13 +56,13 @@ pub(super) struct StreamLog {
     pub(super) events: Vec<NewEvent>,
     pub(super) snapshot: Option<SnapshotRecord>,
     /// The log was removed; this was its last event.
-    pub(super) buried_at: Option<Seq>,
+    pub(super) purged_head: Option<Seq>,
 }
 
 impl StreamLog {
     pub(super) fn head(&self) -> Option<Seq> {
         let last = self.events.len().checked_sub(1);
-        last.map(|last| Seq(last as u64)).or(self.buried_at)
+        last.map(|last| Seq(last as u64)).or(self.purged_head)
     }
 }
 
@@ -95,9 +95,9 @@ impl State {
         Ok(())
     }
 
-    fn check_guard(&self, guard: &Guard) -> Result<(), Conflict> {
+    fn check_guard(&self, guard: &CommitGuard) -> Result<(), Conflict> {
         match guard {
-            Guard::HoldsLease { effect, owner } => {
+            CommitGuard::HoldsLease { effect, owner } => {
                 let lease = self.outbox.get(effect).and_then(|e| e.lease.as_ref());
                 if lease.is_none_or(|(holder, _)| holder != owner) {
                     return Err(Conflict::Guard(format!(
@@ -105,7 +105,7 @@ impl State {
                     )));
                 }
             }
-            Guard::ScopeFree { owner, scope } => {
+            CommitGuard::ScopeFree { owner, scope } => {
                 if let Some(run) = self.live_in_scope(owner, scope) {
                     return Err(Conflict::Guard(format!(
                         "scope {scope} is taken by run {}",
@@ -113,26 +113,26 @@ impl State {
                     )));
                 }
             }
-            Guard::NoDeliveryBefore { webhook, due } => {
+            CommitGuard::NoDeliveryBefore { webhook, due } => {
                 let next = self.webhooks.get(webhook).and_then(Subscription::next);
                 if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
                     let message = format!("webhook {webhook} has a delivery to make");
                     return Err(Conflict::Guard(message));
                 }
             }
-            Guard::Means {
+            CommitGuard::RegisteredAs {
                 owner,
                 workflow,
                 hash,
             } => {
                 let place = (owner.clone(), workflow.clone());
-                let meant = self.registry.get(&place).map(|(meant, _)| meant);
-                if meant != hash.as_ref() {
+                let registered = self.registry.get(&place).map(|(registered, _)| registered);
+                if registered != hash.as_ref() {
                     let message = format!("workflow {workflow} means something else");
                     return Err(Conflict::Guard(message));
                 }
             }
-            Guard::Remembered {
+            CommitGuard::MemoryKeysPresent {
                 tenant,
                 scope,
                 memory_ref,
@@ -141,7 +141,7 @@ impl State {
                 let present = self.present(tenant, scope, memory_ref);
                 let present: HashSet<&str> = present.map(|(_, row)| row.key.as_str()).collect();
                 if !keys.iter().all(|key| present.contains(key.as_str())) {
-                    return Err(Conflict::MemoryMoved);
+                    return Err(Conflict::MemoryKeysMissing);
                 }
             }
         }
@@ -203,7 +203,7 @@ impl State {
             self.change_webhook(change);
         }
         for draft in &commit.audit {
-            self.tell(draft);
+            self.append_audit_entry(draft);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What only the memory store promises; everything else is the battery's.
 
 use super::MemoryStore;
-use crate::{Settings, Upkeep};
+use crate::{Maintenance, SettingsStore};
 
 #[tokio::test]
 async fn a_reopened_store_finds_everything_and_is_open() {

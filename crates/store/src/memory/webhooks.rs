@@ -4,8 +4,8 @@ use super::MemoryStore;
 use super::state::State;
 use crate::fault::Fault;
 use crate::webhooks::{
-    DELIVERIES_KEPT, DeliveryListing, DeliveryRow, DeliveryState, Progress, ReadWebhooks,
-    StoredWebhook, WebhookChange,
+    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState,
+    ReadWebhooks, StoredWebhook, WebhookChange,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -29,10 +29,10 @@ impl Subscription {
     fn append(&mut self, row: DeliveryRow) {
         self.last_number = row.number;
         self.log.insert(row.number, row);
-        let oldest = (self.last_number + 1).saturating_sub(DELIVERIES_KEPT);
-        let kept = self.log.split_off(&oldest);
-        let pushed_out = std::mem::replace(&mut self.log, kept);
-        self.dropped += pushed_out.values().filter_map(due).count() as u64;
+        let oldest = (self.last_number + 1).saturating_sub(DELIVERY_LOG_LIMIT);
+        let retained = self.log.split_off(&oldest);
+        let removed = std::mem::replace(&mut self.log, retained);
+        self.dropped += removed.values().filter_map(due).count() as u64;
     }
 
     fn stored(&self, webhook: &WebhookId) -> StoredWebhook {
@@ -97,7 +97,7 @@ impl State {
                         seq,
                         event_type,
                         created_at: at,
-                        progress: Progress {
+                        progress: DeliveryProgress {
                             state: DeliveryState::Pending { due: at },
                             attempts: 0,
                             last_at: None,

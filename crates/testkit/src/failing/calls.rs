@@ -1,7 +1,7 @@
 //! Every promise of a store, passed on through the faults.
 
 use super::FailingStore;
-use super::plan::{Mishap, trouble};
+use super::plan::{InjectedFault, io_fault};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,37 +13,39 @@ use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
     DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
     InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Listing, Log, MemoryQuery, MemoryRow,
+    KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Log, Maintenance, MemoryQuery, MemoryRow,
     MemoryView, Outbox, OutboxEntry, Page, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency,
     ReadInterrupts, ReadLog, ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks,
-    Registered, Room, RunFilter, RunPosition, Setback, Setbacks, Settings, SnapshotRecord,
-    StoredRun, StoredWebhook, StreamSlice, Upkeep,
+    RegisteredWorkflow, RunFilter, RunListing, RunPosition, SettingsStore, SnapshotRecord,
+    StorageUsage, StoredRun, StoredWebhook, StreamSlice, WorkFailure, WorkFailures,
 };
 
 #[async_trait]
 impl Log for FailingStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
         match self.faults.of_commit() {
-            Mishap::None => self.apply(commit).await,
-            Mishap::FailsBefore => Err(trouble().into()),
-            Mishap::NeverFits => Err(Fault::permanent("too_large", "a row is too long").into()),
-            Mishap::FailsAfter => {
-                self.apply(commit).await?;
-                Err(trouble().into())
+            InjectedFault::None => self.apply(commit).await,
+            InjectedFault::FailsBefore => Err(io_fault().into()),
+            InjectedFault::NeverFits => {
+                Err(Fault::permanent("too_large", "a row is too long").into())
             }
-            Mishap::SlowBefore(ms) => {
+            InjectedFault::FailsAfter => {
+                self.apply(commit).await?;
+                Err(io_fault().into())
+            }
+            InjectedFault::SlowBefore(ms) => {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 self.apply(commit).await
             }
-            Mishap::SlowAfter(ms) => {
+            InjectedFault::SlowAfter(ms) => {
                 let result = self.apply(commit).await;
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 result
             }
-            Mishap::CrashesBefore => self.faults.die().await,
-            Mishap::CrashesAfter => {
+            InjectedFault::CrashesBefore => self.faults.crash_process().await,
+            InjectedFault::CrashesAfter => {
                 self.apply(commit).await?;
-                self.faults.die().await
+                self.faults.crash_process().await
             }
         }
     }
@@ -133,7 +135,7 @@ impl ReadMemory for FailingStore {
             .await
     }
 
-    async fn memory_lasting(
+    async fn non_expiring_memory(
         &self,
         view: &MemoryView,
         memory_ref: &str,
@@ -143,7 +145,7 @@ impl ReadMemory for FailingStore {
     ) -> Result<(u64, Vec<MemoryRow>), Fault> {
         self.faults.of_read().await?;
         self.inner
-            .memory_lasting(view, memory_ref, prefix, above, limit)
+            .non_expiring_memory(view, memory_ref, prefix, above, limit)
             .await
     }
 
@@ -187,7 +189,7 @@ impl ReadRuns for FailingStore {
         tenant: &TenantId,
         filter: &RunFilter,
         page: &Page,
-    ) -> Result<Listing, Fault> {
+    ) -> Result<RunListing, Fault> {
         self.faults.of_read().await?;
         self.inner.list_runs(tenant, filter, page).await
     }
@@ -218,19 +220,22 @@ impl ReadDefinitions for FailingStore {
         &self,
         owner: &Partition,
         workflow: &WorkflowId,
-    ) -> Result<Option<Registered>, Fault> {
+    ) -> Result<Option<RegisteredWorkflow>, Fault> {
         self.faults.of_read().await?;
         self.inner.registered(owner, workflow).await
     }
 
-    async fn list_registered(&self, owner: &Partition) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         self.faults.of_read().await?;
         self.inner.list_registered(owner).await
     }
 
-    async fn list_of_workspaces(&self, tenant: &TenantId) -> Result<Vec<Registered>, Fault> {
+    async fn list_registered_in_workspaces(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Vec<RegisteredWorkflow>, Fault> {
         self.faults.of_read().await?;
-        self.inner.list_of_workspaces(tenant).await
+        self.inner.list_registered_in_workspaces(tenant).await
     }
 }
 
@@ -285,28 +290,34 @@ impl Outbox for FailingStore {
 }
 
 #[async_trait]
-impl Setbacks for FailingStore {
-    async fn put_off_timer(&self, timer: &DueTimer, setback: Setback) -> Result<(), Fault> {
+impl WorkFailures for FailingStore {
+    async fn record_timer_failure(
+        &self,
+        timer: &DueTimer,
+        failure: WorkFailure,
+    ) -> Result<(), Fault> {
         self.faults.of_read().await?;
-        self.inner.put_off_timer(timer, setback).await
+        self.inner.record_timer_failure(timer, failure).await
     }
 
-    async fn put_off_effect(
+    async fn record_effect_failure(
         &self,
         effect: &EffectId,
         owner: &str,
-        setback: Setback,
+        failure: WorkFailure,
     ) -> Result<(), Fault> {
         self.faults.of_read().await?;
-        self.inner.put_off_effect(effect, owner, setback).await
+        self.inner
+            .record_effect_failure(effect, owner, failure)
+            .await
     }
 
-    async fn parked(
+    async fn list_parked(
         &self,
         tenant: Option<&TenantId>,
         limit: usize,
     ) -> Result<Vec<ParkedWork>, Fault> {
-        self.inner.parked(tenant, limit).await
+        self.inner.list_parked(tenant, limit).await
     }
 
     async fn count_parked(&self) -> Result<u64, Fault> {
@@ -320,9 +331,12 @@ impl Setbacks for FailingStore {
 
 #[async_trait]
 impl ReadIdempotency for FailingStore {
-    async fn answered(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Fault> {
+    async fn idempotency_record(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<Option<IdempotencyRecord>, Fault> {
         self.faults.of_read().await?;
-        self.inner.answered(key).await
+        self.inner.idempotency_record(key).await
     }
 }
 
@@ -354,7 +368,7 @@ impl Audit for FailingStore {
 }
 
 #[async_trait]
-impl Settings for FailingStore {
+impl SettingsStore for FailingStore {
     async fn get(&self, name: &str) -> Result<Option<String>, Fault> {
         self.inner.get(name).await
     }
@@ -370,8 +384,8 @@ impl Settings for FailingStore {
 
 #[async_trait]
 impl Keys for FailingStore {
-    async fn put_key(&self, key: KeyRecord, told: AuditDraft) -> Result<(), Fault> {
-        self.inner.put_key(key, told).await
+    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault> {
+        self.inner.put_key(key, audit).await
     }
 
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
@@ -387,9 +401,9 @@ impl Keys for FailingStore {
         tenant: &TenantId,
         key_id: &str,
         at: Timestamp,
-        told: AuditDraft,
+        audit: AuditDraft,
     ) -> Result<bool, Fault> {
-        self.inner.revoke_key(tenant, key_id, at, told).await
+        self.inner.revoke_key(tenant, key_id, at, audit).await
     }
 }
 
@@ -439,7 +453,7 @@ impl ReadWebhooks for FailingStore {
 }
 
 #[async_trait]
-impl Upkeep for FailingStore {
+impl Maintenance for FailingStore {
     async fn ping(&self) -> Result<(), Fault> {
         self.inner.ping().await
     }
@@ -448,27 +462,27 @@ impl Upkeep for FailingStore {
         self.inner.expire_idempotency(before, limit).await
     }
 
-    async fn ended(
+    async fn ended_runs(
         &self,
         after: Option<(Timestamp, RunPosition)>,
         before: Timestamp,
         limit: usize,
     ) -> Result<Vec<ListedRun>, Fault> {
-        self.inner.ended(after, before, limit).await
+        self.inner.ended_runs(after, before, limit).await
     }
 
-    async fn bury(
+    async fn purge_run(
         &self,
         run: &RunId,
         tombstone: &str,
-        told: Option<AuditDraft>,
+        audit: Option<AuditDraft>,
     ) -> Result<(), Fault> {
-        self.inner.bury(run, tombstone, told).await
+        self.inner.purge_run(run, tombstone, audit).await
     }
 
-    async fn room_of(&self, tenant: &TenantId) -> Result<Room, Fault> {
+    async fn storage_usage(&self, tenant: &TenantId) -> Result<StorageUsage, Fault> {
         self.faults.of_read().await?;
-        self.inner.room_of(tenant).await
+        self.inner.storage_usage(tenant).await
     }
 
     async fn close(&self) {

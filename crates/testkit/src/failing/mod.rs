@@ -1,11 +1,11 @@
 //! A store that fails on cue. Wraps any store; what happens to each call is rolled from a seed.
 //! Also watches what was really applied, so that a test can tell what is durable from what the
-//! caller was told.
+//! caller was audit.
 
 mod calls;
 mod plan;
 
-pub use plan::{Faults, Mishap};
+pub use plan::{Faults, InjectedFault};
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -15,11 +15,11 @@ use tandem_store::{Commit, OutboxChange, Store};
 
 /// What commits made durable, as far as tests ask.
 #[derive(Default)]
-pub struct Seen {
+pub struct CommittedEffects {
     effects: Mutex<HashSet<EffectId>>,
 }
 
-impl Seen {
+impl CommittedEffects {
     /// Whether an effect's identity was ever put into the store's outbox.
     pub fn recorded(&self, effect: &EffectId) -> bool {
         self.effects.lock().contains(effect)
@@ -29,15 +29,19 @@ impl Seen {
 pub struct FailingStore {
     inner: Arc<dyn Store>,
     faults: Arc<Faults>,
-    seen: Arc<Seen>,
+    committed: Arc<CommittedEffects>,
 }
 
 impl FailingStore {
-    pub fn new(inner: Arc<dyn Store>, faults: Arc<Faults>, seen: Arc<Seen>) -> Self {
+    pub fn new(
+        inner: Arc<dyn Store>,
+        faults: Arc<Faults>,
+        committed: Arc<CommittedEffects>,
+    ) -> Self {
         Self {
             inner,
             faults,
-            seen,
+            committed,
         }
     }
 
@@ -51,7 +55,7 @@ impl FailingStore {
             })
             .collect();
         self.inner.commit(commit).await?;
-        self.seen.effects.lock().extend(put);
+        self.committed.effects.lock().extend(put);
         Ok(())
     }
 }

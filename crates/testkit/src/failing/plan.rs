@@ -1,4 +1,4 @@
-//! Which call meets which mishap.
+//! Which call meets which fault.
 
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum InjectedFault {
     None,
     /// Refused before anything was written.
     FailsBefore,
     /// Refused for good: what was to be written never fits.
     NeverFits,
-    /// Durable, but the caller is told it failed.
+    /// Durable, but the caller is audit it failed.
     FailsAfter,
     /// The process dies before the commit reached the disk.
     CrashesBefore,
@@ -32,12 +32,12 @@ pub enum Mishap {
 pub struct Faults {
     rng: Mutex<SmallRng>,
     /// For the next commits, before anything is rolled.
-    script: Mutex<VecDeque<Mishap>>,
+    script: Mutex<VecDeque<InjectedFault>>,
     /// For every commit after the script.
-    always: Option<Mishap>,
-    healed: AtomicBool,
+    always: Option<InjectedFault>,
+    disabled: AtomicBool,
     crash: Notify,
-    /// Of a thousand commits, how many meet a mishap of each kind.
+    /// Of a thousand commits, how many meet a fault of each kind.
     per_mille: u32,
     crashes: bool,
 }
@@ -48,7 +48,7 @@ impl Faults {
             rng: Mutex::new(SmallRng::seed_from_u64(seed)),
             script: Mutex::default(),
             always: None,
-            healed: AtomicBool::new(false),
+            disabled: AtomicBool::new(false),
             crash: Notify::new(),
             per_mille,
             crashes,
@@ -60,25 +60,25 @@ impl Faults {
         Self::seeded(0, 0, false)
     }
 
-    /// Every commit meets this mishap.
-    pub fn always(mishap: Mishap) -> Self {
+    /// Every commit meets this fault.
+    pub fn always(fault: InjectedFault) -> Self {
         Self {
-            always: Some(mishap),
+            always: Some(fault),
             ..Self::none()
         }
     }
 
     /// The next commits meet these, in order.
-    pub fn next(&self, mishaps: impl IntoIterator<Item = Mishap>) {
-        self.script.lock().extend(mishaps);
+    pub fn next(&self, faults: impl IntoIterator<Item = InjectedFault>) {
+        self.script.lock().extend(faults);
     }
 
-    pub fn heal(&self) {
-        self.healed.store(true, Ordering::Relaxed);
+    pub fn disable(&self) {
+        self.disabled.store(true, Ordering::Relaxed);
     }
 
-    fn is_healed(&self) -> bool {
-        self.healed.load(Ordering::Relaxed)
+    fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Relaxed)
     }
 
     /// Returns when a commit met its death and the process has to follow.
@@ -87,16 +87,16 @@ impl Faults {
     }
 
     /// Tells the test to let the process die, and never returns.
-    pub(super) async fn die(&self) -> ! {
+    pub(super) async fn crash_process(&self) -> ! {
         self.crash.notify_one();
         loop {
             std::future::pending::<()>().await;
         }
     }
 
-    pub(super) fn of_commit(&self) -> Mishap {
-        if self.is_healed() {
-            return Mishap::None;
+    pub(super) fn of_commit(&self) -> InjectedFault {
+        if self.is_disabled() {
+            return InjectedFault::None;
         }
         if let Some(scripted) = self.script.lock().pop_front().or(self.always) {
             return scripted;
@@ -104,25 +104,27 @@ impl Faults {
         let mut rng = self.rng.lock();
         let roll = rng.random_range(0..1000);
         let ms = rng.random_range(1..50);
-        let mishaps = [
-            Mishap::FailsBefore,
-            Mishap::FailsAfter,
-            Mishap::SlowBefore(ms),
-            Mishap::SlowAfter(ms),
-            Mishap::CrashesBefore,
-            Mishap::CrashesAfter,
+        let faults = [
+            InjectedFault::FailsBefore,
+            InjectedFault::FailsAfter,
+            InjectedFault::SlowBefore(ms),
+            InjectedFault::SlowAfter(ms),
+            InjectedFault::CrashesBefore,
+            InjectedFault::CrashesAfter,
         ];
         let which = usize::try_from(roll / self.per_mille.max(1)).unwrap_or(usize::MAX);
-        match mishaps.get(which) {
-            Some(Mishap::CrashesBefore | Mishap::CrashesAfter) if !self.crashes => Mishap::None,
-            Some(mishap) if self.per_mille > 0 => *mishap,
-            _ => Mishap::None,
+        match faults.get(which) {
+            Some(InjectedFault::CrashesBefore | InjectedFault::CrashesAfter) if !self.crashes => {
+                InjectedFault::None
+            }
+            Some(fault) if self.per_mille > 0 => *fault,
+            _ => InjectedFault::None,
         }
     }
 
     /// A read or a lease: passes, fails, or lets others go first.
     pub(super) async fn of_read(&self) -> Result<(), Fault> {
-        if self.is_healed() {
+        if self.is_disabled() {
             return Ok(());
         }
         let (roll, ms) = {
@@ -130,7 +132,7 @@ impl Faults {
             (rng.random_range(0..1000), rng.random_range(1..20))
         };
         if roll < self.per_mille / 2 {
-            return Err(trouble());
+            return Err(io_fault());
         }
         if roll < self.per_mille * 2 {
             tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -139,6 +141,6 @@ impl Faults {
     }
 }
 
-pub(super) fn trouble() -> Fault {
+pub(super) fn io_fault() -> Fault {
     Fault::retryable("io", "the simulated disk is in trouble")
 }

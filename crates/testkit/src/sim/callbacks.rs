@@ -7,7 +7,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tandem_record::{Event, InterruptId, Recorded, RunId, RunRequest};
+use tandem_record::{Event, InterruptId, RecordedEvent, RunId, RunRequest};
 use tandem_runtime::Runtime;
 
 pub(super) const URL: &str = "https://example.com/asked";
@@ -15,17 +15,17 @@ pub(super) const URL: &str = "https://example.com/asked";
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 /// A callback, for some runs.
-pub(super) fn chosen(rng: &mut SmallRng) -> Option<String> {
+pub(super) fn random_callback(rng: &mut SmallRng) -> Option<String> {
     rng.random_bool(0.5).then(|| URL.to_owned())
 }
 
-/// In a healed life, before anybody answers: each question that was left open and stays open is told.
-pub(super) async fn hear_of_what_is_open(
+/// In a healed incarnation, before anybody answers: each question that was left open and stays open is attempt.
+pub(super) async fn check_open_questions_announced(
     sim: &Simulation,
     runtime: &Runtime,
 ) -> Result<(), String> {
     tokio::time::sleep(LONG_ENOUGH).await;
-    let heard: BTreeSet<InterruptId> = heard(sim).map(|(_, interrupt)| interrupt).collect();
+    let announced: BTreeSet<InterruptId> = announced(sim).map(|(_, interrupt)| interrupt).collect();
     for row in open_questions(runtime).await.map_err(store_failed)? {
         let fresh = runtime.clock().now().ms_since(row.created_at);
         let first = runtime.events(&row.run_id, None, 1).await;
@@ -34,7 +34,7 @@ pub(super) async fn hear_of_what_is_open(
         let has_callback = request(&events).is_some_and(|r| r.callback_url.is_some());
         let settled = Duration::from_millis(fresh) >= LONG_ENOUGH;
         ensure(
-            !has_callback || !settled || heard.contains(&row.interrupt),
+            !has_callback || !settled || announced.contains(&row.interrupt),
             || format!("nobody was told of {} of {}", row.interrupt, row.run_id),
         )?;
     }
@@ -42,9 +42,9 @@ pub(super) async fn hear_of_what_is_open(
 }
 
 /// Whatever was told was asked, by a run that has a callback.
-pub(super) fn heard_of_nothing_else<'a>(
+pub(super) fn check_only_asked_questions_announced<'a>(
     sim: &Simulation,
-    logs: impl Iterator<Item = (&'a RunId, &'a [Recorded])>,
+    logs: impl Iterator<Item = (&'a RunId, &'a [RecordedEvent])>,
 ) -> Result<(), String> {
     let mut asked = BTreeSet::new();
     for (run, log) in logs {
@@ -57,20 +57,22 @@ pub(super) fn heard_of_nothing_else<'a>(
             }));
         }
     }
-    let made_up: Vec<_> = heard(sim).filter(|told| !asked.contains(told)).collect();
-    ensure(made_up.is_empty(), || {
-        format!("the callback was told {made_up:?}, which nobody asked")
+    let unexpected: Vec<_> = announced(sim)
+        .filter(|attempt| !asked.contains(attempt))
+        .collect();
+    ensure(unexpected.is_empty(), || {
+        format!("the callback was told {unexpected:?}, which nobody asked")
     })
 }
 
-fn heard(sim: &Simulation) -> impl Iterator<Item = (RunId, InterruptId)> {
-    let announced = sim.courier.announced().into_iter();
-    announced
-        .filter(|told| told.taken)
-        .map(|told| (told.run, told.interrupt))
+fn announced(sim: &Simulation) -> impl Iterator<Item = (RunId, InterruptId)> {
+    let attempts = sim.webhook_sender.announcements().into_iter();
+    attempts
+        .filter(|attempt| attempt.accepted)
+        .map(|attempt| (attempt.run, attempt.interrupt))
 }
 
-fn request(log: &[Recorded]) -> Option<&RunRequest> {
+fn request(log: &[RecordedEvent]) -> Option<&RunRequest> {
     match &log.first()?.event {
         Event::RunStarted { request, .. } => Some(request),
         _ => None,

@@ -1,90 +1,96 @@
 //! The promises, held against the store after everything came to its end.
 
 use super::client::tenant;
-use super::knowledge::Knowledge;
-use super::{Simulation, Told, all_runs, callbacks, crew, critic, mocks, notes, webhooks};
+use super::client_observations::ClientObservations;
+use super::{
+    Simulation, SimulationStats, all_runs, callbacks, mocks, notes, supervised, verifier, webhooks,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{Run, State};
 use tandem_record::{
-    ErrorInfo, Event, EventFate, Recorded, Reply, RunId, RunStatus, StreamId, Timestamp,
+    ErrorInfo, Event, ExternalEventOutcome, RecordedEvent, Reply, RunId, RunStatus, StreamId,
+    Timestamp,
 };
 use tandem_runtime::{Fault, RunRow, Runtime};
-use tandem_store::audit::{Entry, Walk};
+use tandem_store::audit::{ChainVerifier, Entry};
 use tandem_store::{Audit, Outbox, ReadIdempotency, ReadLog, ReadTimers};
 
 /// A run that came to its end.
 struct Ended {
     row: RunRow,
-    log: Vec<Recorded>,
+    log: Vec<RecordedEvent>,
     definition: Arc<Definition>,
 }
 
 type Runs = BTreeMap<RunId, Ended>;
 
-pub(super) async fn everything(sim: &Simulation, runtime: &Runtime) -> Result<Told, String> {
+pub(super) async fn check_all(
+    sim: &Simulation,
+    runtime: &Runtime,
+) -> Result<SimulationStats, String> {
     let panics = runtime.metrics().panics.get();
     ensure(panics == 0, || format!("{panics} tasks panicked"))?;
     let runs = read_all(runtime).await.map_err(store_failed)?;
     for (run, ended) in &runs {
-        well_formed(ended)?;
-        one_decision_each(ended)?;
-        sim.decisions.lock().explains(run, &ended.log)?;
+        check_log_well_formed(ended)?;
+        check_decided_once(ended)?;
+        sim.decisions.lock().check_linearizable(run, &ended.log)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
-        mocks::sentences(run, &ended.log)?;
-        crew::handoffs(run, ended.row.status, &ended.log, child_status)?;
-        if ended.row.workflow_id.as_str() == critic::CHECKED {
-            critic::verdicts(run, ended.row.status, &ended.log)?;
+        mocks::check_streamed_output(run, &ended.log)?;
+        supervised::check_handoffs(run, ended.row.status, &ended.log, child_status)?;
+        if ended.row.workflow_id.as_str() == verifier::CHECKED {
+            verifier::check_verdicts(run, ended.row.status, &ended.log)?;
         }
-        agrees_with_its_fold(sim, runtime, ended).await?;
+        check_row_matches_fold(sim, runtime, ended).await?;
     }
-    families(&runs)?;
+    check_child_runs(&runs)?;
     let logs = runs.iter().map(|(run, ended)| (run, ended.log.as_slice()));
-    callbacks::heard_of_nothing_else(sim, logs.clone())?;
-    webhooks::heard_of_everything(sim, runtime, logs).await?;
-    notes::are_kept(
+    callbacks::check_only_asked_questions_announced(sim, logs.clone())?;
+    webhooks::check_all_events_delivered(sim, runtime, logs).await?;
+    notes::check_notes_stored(
         &sim.store.reopen(),
         runs.values().map(|run| run.log.as_slice()),
     )
     .await?;
-    calls_were_recorded_first(sim)?;
-    nothing_is_left_over(sim).await.map_err(store_failed)??;
-    keys_are_kept(sim).await?;
-    creations_are_told(sim, &runs).await?;
-    let knowledge = sim.knowledge.lock();
-    acknowledged(&knowledge, &runs)?;
-    views_were_true(&knowledge, &runs)?;
-    Ok(Told {
-        lives: 0,
+    check_calls_recorded_first(sim)?;
+    check_nothing_left_over(sim).await.map_err(store_failed)??;
+    check_idempotency_records(sim).await?;
+    check_creations_audited(sim, &runs).await?;
+    let observations = sim.observations.lock();
+    check_acknowledged(&observations, &runs)?;
+    check_views(&observations, &runs)?;
+    Ok(SimulationStats {
+        incarnations: 0,
         runs: runs.len() as u64,
         events: runs.values().map(|run| run.log.len() as u64).sum(),
-        calls: sim.world.performed().len() as u64,
+        calls: sim.performer.performed().len() as u64,
     })
 }
 
 /// The audit chain holds through every fault, and tells each run somebody asked for exactly once.
-async fn creations_are_told(sim: &Simulation, runs: &Runs) -> Result<(), String> {
+async fn check_creations_audited(sim: &Simulation, runs: &Runs) -> Result<(), String> {
     let store = sim.store.reopen();
     let rows = store.audit_entries(0, usize::MAX).await;
-    let mut walk = Walk::new();
-    let mut told = Vec::new();
+    let mut walk = ChainVerifier::new();
+    let mut audited = Vec::new();
     for row in rows.map_err(store_failed)? {
         walk.entry(row.seq, &row.body);
         let entry: Entry = serde_json::from_slice(&row.body).map_err(|e| e.to_string())?;
         if entry.action == "run.create" {
-            told.push(entry.target);
+            audited.push(entry.target);
         }
     }
     let head = store.audit_head().await.map_err(store_failed)?;
     ensure(walk.breaks().is_empty() && walk.last() == head, || {
         format!("the audit chain is broken: {:?}", walk.breaks())
     })?;
-    told.sort();
+    audited.sort();
     let asked = runs.values().filter(|run| run.row.parent.is_none());
     let asked: Vec<String> = asked.map(|run| run.row.run_id.to_string()).collect();
-    ensure(told == asked, || {
-        format!("runs {asked:?} were created, but told are {told:?}")
+    ensure(audited == asked, || {
+        format!("runs {asked:?} were created, but audited are {audited:?}")
     })
 }
 
@@ -103,7 +109,7 @@ async fn read_all(runtime: &Runtime) -> Result<Runs, Fault> {
         let stored = stored.expect("a listed run is found");
         let page = runtime.events(&row.run_id, None, usize::MAX).await?;
         let ended = Ended {
-            definition: runtime.pinned(&stored).await?,
+            definition: runtime.pinned_definition(&stored).await?,
             log: page.expect("a listed run has a log").events,
             row: stored.row,
         };
@@ -113,7 +119,7 @@ async fn read_all(runtime: &Runtime) -> Result<Runs, Fault> {
 }
 
 /// Gapless from 0, times never go back, one terminal event and nothing after it.
-fn well_formed(ended: &Ended) -> Result<(), String> {
+fn check_log_well_formed(ended: &Ended) -> Result<(), String> {
     let run = &ended.row.run_id;
     for (place, recorded) in ended.log.iter().enumerate() {
         ensure(recorded.seq.0 == place as u64, || {
@@ -132,7 +138,7 @@ fn well_formed(ended: &Ended) -> Result<(), String> {
 }
 
 /// A question is decided once, goes on once, and an event from outside is used once.
-fn one_decision_each(ended: &Ended) -> Result<(), String> {
+fn check_decided_once(ended: &Ended) -> Result<(), String> {
     let run = &ended.row.run_id;
     // A parent mirrors its child's question as often as the child waits for it; its own it asks once.
     let mut asked = BTreeSet::new();
@@ -169,7 +175,7 @@ fn one_decision_each(ended: &Ended) -> Result<(), String> {
     Ok(())
 }
 
-fn fold(run: &RunId, definition: &Arc<Definition>, events: &[Recorded]) -> Run {
+fn fold(run: &RunId, definition: &Arc<Definition>, events: &[RecordedEvent]) -> Run {
     let mut folded = Run::new(run.clone(), Arc::clone(definition));
     for recorded in events {
         folded.evolve(recorded);
@@ -178,7 +184,7 @@ fn fold(run: &RunId, definition: &Arc<Definition>, events: &[Recorded]) -> Run {
 }
 
 /// The row, what the runtime shows and the snapshot are what the log says.
-async fn agrees_with_its_fold(
+async fn check_row_matches_fold(
     sim: &Simulation,
     runtime: &Runtime,
     ended: &Ended,
@@ -200,9 +206,10 @@ async fn agrees_with_its_fold(
     let snapshot = sim.store.reopen().snapshot(&stream).await;
     if let Some(snapshot) = snapshot.map_err(store_failed)? {
         let upto = usize::try_from(snapshot.seq.0).expect("a short log") + 1;
-        let kept: State = serde_json::from_str(&snapshot.body).map_err(|e| e.to_string())?;
+        let stored_value: State =
+            serde_json::from_str(&snapshot.body).map_err(|e| e.to_string())?;
         let folded = fold(run, &ended.definition, &ended.log[..upto]);
-        ensure(*folded.state() == kept, || {
+        ensure(*folded.state() == stored_value, || {
             format!("the snapshot of {run} is not the fold of its log")
         })?;
     }
@@ -211,7 +218,7 @@ async fn agrees_with_its_fold(
 
 /// Every child was named by its parent, once, and did not outlive it; a parent that completed has
 /// the children it waited for.
-fn families(runs: &Runs) -> Result<(), String> {
+fn check_child_runs(runs: &Runs) -> Result<(), String> {
     let mut named: BTreeMap<&RunId, &RunId> = BTreeMap::new();
     for (parent, ended) in runs {
         for recorded in &ended.log {
@@ -274,14 +281,14 @@ fn gave_up(parent: &Ended, child: &RunId) -> bool {
     })
 }
 
-/// No call without its identity in the outbox, and in one life no call twice.
-fn calls_were_recorded_first(sim: &Simulation) -> Result<(), String> {
+/// No call without its identity in the outbox, and in one incarnation no call twice.
+fn check_calls_recorded_first(sim: &Simulation) -> Result<(), String> {
     let mut made = BTreeSet::new();
-    for call in sim.world.performed() {
+    for call in sim.performer.performed() {
         ensure(call.recorded, || {
             format!("{} called the world without a record", call.run)
         })?;
-        let key = (call.life, call.effect.clone(), call.attempt);
+        let key = (call.incarnation, call.effect.clone(), call.attempt);
         ensure(made.insert(key), || {
             format!("{} made call {} twice", call.run, call.effect)
         })?;
@@ -290,7 +297,7 @@ fn calls_were_recorded_first(sim: &Simulation) -> Result<(), String> {
 }
 
 /// All runs have ended: no timer stands, no effect waits.
-async fn nothing_is_left_over(sim: &Simulation) -> Result<Result<(), String>, Fault> {
+async fn check_nothing_left_over(sim: &Simulation) -> Result<Result<(), String>, Fault> {
     let store = sim.store.reopen();
     let timers = store.due_timers(Timestamp(i64::MAX), usize::MAX).await?;
     let effects = store.depth().await?;
@@ -299,41 +306,44 @@ async fn nothing_is_left_over(sim: &Simulation) -> Result<Result<(), String>, Fa
     }))
 }
 
-async fn keys_are_kept(sim: &Simulation) -> Result<(), String> {
-    let answers = sim.knowledge.lock().answers.clone();
+async fn check_idempotency_records(sim: &Simulation) -> Result<(), String> {
+    let answers = sim.observations.lock().answers.clone();
     for (key, answer) in answers {
-        let kept = sim.store.reopen().answered(&key).await;
-        let kept = kept.map_err(store_failed)?.map(|r| r.response.body);
-        ensure(kept.as_ref() == Some(&answer), || {
-            format!("key {} was answered {answer:?}, kept is {kept:?}", key.0)
+        let stored_value = sim.store.reopen().idempotency_record(&key).await;
+        let stored_value = stored_value.map_err(store_failed)?.map(|r| r.response.body);
+        ensure(stored_value.as_ref() == Some(&answer), || {
+            format!(
+                "key {} was answered {answer:?}, kept is {stored_value:?}",
+                key.0
+            )
         })?;
     }
     Ok(())
 }
 
 /// Nothing a client was told is lost or changed.
-fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
-    if let Some(violation) = knowledge.violations.first() {
+fn check_acknowledged(observations: &ClientObservations, runs: &Runs) -> Result<(), String> {
+    if let Some(violation) = observations.violations.first() {
         return Err(violation.clone());
     }
-    for run in &knowledge.created {
+    for run in &observations.created {
         ensure(runs.contains_key(run), || {
             format!("{run} was created and is gone")
         })?;
     }
-    for (run, seen) in &knowledge.logs {
+    for (run, read) in &observations.logs {
         let log = runs
             .get(run)
             .map(|ended| &ended.log[..])
             .unwrap_or_default();
-        ensure(log.starts_with(seen), || {
+        ensure(log.starts_with(read), || {
             format!("{run} lost or changed events that were read")
         })?;
     }
-    for (run, reply) in &knowledge.replies {
+    for (run, reply) in &observations.replies {
         let log = &runs.get(run).ok_or("a run that replied is gone")?.log;
-        let has = |wanted: &dyn Fn(&Recorded) -> bool| log.iter().any(wanted);
-        let kept = match reply {
+        let has = |predicate: &dyn Fn(&RecordedEvent) -> bool| log.iter().any(predicate);
+        let is_in_log = match reply {
             Reply::Paused { at } => has(&|r| {
                 let paused = matches!(
                     r.event,
@@ -357,14 +367,14 @@ fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
                     if resolution.interrupt == *interrupt
                         && resolution.outcome.as_ref() == Some(outcome))
             }),
-            Reply::EventTaken {
-                fate: EventFate::Matched { interrupt, .. },
+            Reply::ExternalEventAccepted {
+                outcome: ExternalEventOutcome::Matched { interrupt, .. },
                 ..
             } => has(&|r| {
                 matches!(&r.event, Event::InterruptResolved { resolution, .. }
                     if resolution.interrupt == *interrupt && resolution.event_id.is_some())
             }),
-            Reply::EventTaken { .. } => {
+            Reply::ExternalEventAccepted { .. } => {
                 has(&|r| matches!(r.event, Event::ExternalEventReceived { .. }))
             }
             Reply::Denied { .. } => has(&|r| matches!(r.event, Event::DecisionDenied { .. })),
@@ -373,7 +383,7 @@ fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
             | Reply::Accepted
             | Reply::Resolved { outcome: None, .. } => true,
         };
-        ensure(kept, || {
+        ensure(is_in_log, || {
             format!("{run} replied {reply:?}, of which its log knows nothing")
         })?;
     }
@@ -381,8 +391,8 @@ fn acknowledged(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
 }
 
 /// What was shown on the way is what the log up to there says.
-fn views_were_true(knowledge: &Knowledge, runs: &Runs) -> Result<(), String> {
-    for view in &knowledge.views {
+fn check_views(observations: &ClientObservations, runs: &Runs) -> Result<(), String> {
+    for view in &observations.views {
         let run = &view.run_id;
         let ended = runs
             .get(run)

@@ -1,8 +1,8 @@
 //! A client: starts runs, interferes with them, reads them, and writes down what it was told.
 
-use super::crew::CREW;
-use super::critic::CHECKED;
-use super::mocks::TALKING;
+use super::mocks::MOCK_CHAT;
+use super::supervised::SUPERVISED;
+use super::verifier::CHECKED;
 use super::{Simulation, callbacks, mocks, people};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -14,7 +14,8 @@ use tandem_record::{
     Transport, WorkflowId,
 };
 use tandem_runtime::{
-    Answer, Answering, IdempotencyKey, NewRun, Runtime, StoredResponse, SubmitError,
+    CommandOutcome, IdempotencyKey, IdempotencyRequest, NewRun, Runtime, StoredResponse,
+    SubmitError,
 };
 
 const WORKFLOWS: [&str; 14] = [
@@ -25,12 +26,12 @@ const WORKFLOWS: [&str; 14] = [
     "leaf",
     "long",
     "triggered",
-    CREW,
-    CREW,
+    SUPERVISED,
+    SUPERVISED,
     CHECKED,
     CHECKED,
-    TALKING,
-    TALKING,
+    MOCK_CHAT,
+    MOCK_CHAT,
     "missing",
 ];
 /// Runs clients ask for in one simulation; their children come on top.
@@ -54,12 +55,12 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
             60..70 => read(&sim, &runtime, &mut rng).await,
             70..80 => people::answer(&sim, &runtime, &mut rng).await,
             80..84 => {
-                if let Some(run) = some_run(&runtime, &mut rng).await {
+                if let Some(run) = random_run(&runtime, &mut rng).await {
                     people::event(&sim, &runtime, run, &mut rng).await;
                 }
             }
             84..90 => repeat_delivery(&sim, &runtime, &mut rng).await,
-            90..95 => false_alarm(&sim, &runtime, &mut rng).await,
+            90..95 => fire_timer_early(&sim, &runtime, &mut rng).await,
             _ => {
                 let jump = rng.random_range(0..600_000);
                 // Remembering the offset may fail; the clock has moved all the same.
@@ -69,15 +70,15 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
     }
 }
 
-fn answering(key: IdempotencyKey) -> Answering {
-    Answering {
+fn idempotency_request(key: IdempotencyKey) -> IdempotencyRequest {
+    IdempotencyRequest {
         key,
         digest: "same".to_owned(),
         render: Arc::new(|answer| {
             let body = match answer {
-                Answer::Created(run) => run.to_string(),
-                Answer::Replied(_, reply) => format!("{reply:?}"),
-                Answer::Refused(refusal) => refusal.to_string(),
+                CommandOutcome::Created(run) => run.to_string(),
+                CommandOutcome::Replied(_, reply) => format!("{reply:?}"),
+                CommandOutcome::Refused(refusal) => refusal.to_string(),
             };
             Some(StoredResponse { status: 200, body })
         }),
@@ -85,7 +86,7 @@ fn answering(key: IdempotencyKey) -> Answering {
 }
 
 async fn create(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
-    if sim.knowledge.lock().created.len() >= MAX_RUNS {
+    if sim.observations.lock().created.len() >= MAX_RUNS {
         return;
     }
     let workflow = WORKFLOWS[rng.random_range(0..WORKFLOWS.len())];
@@ -99,20 +100,22 @@ async fn create(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
             request: request(rng, workflow),
             exclusive_scope: false,
         };
-        let result = runtime.create_run(new, key.clone().map(answering)).await;
+        let result = runtime
+            .create_run(new, key.clone().map(idempotency_request))
+            .await;
         match result {
             Ok(run) => {
-                let mut known = sim.knowledge.lock();
+                let mut observations = sim.observations.lock();
                 if let Some(key) = &key {
-                    known.answered(key, run.to_string());
+                    observations.record_answer(key, run.to_string());
                 }
-                known.created.insert(run);
+                observations.created.insert(run);
                 return;
             }
-            Err(SubmitError::AnsweredBefore) => {
+            Err(SubmitError::IdempotencyKeyUsed) => {
                 let key = key.expect("only a key can be answered before");
                 if let Some(body) = stored_answer(sim, runtime, &key).await {
-                    sim.knowledge.lock().created.insert(RunId::from(body));
+                    sim.observations.lock().created.insert(RunId::from(body));
                 }
                 return;
             }
@@ -133,8 +136,8 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
     if rng.random_bool(0.1) {
         configurable.insert("recursionLimit".to_owned(), json!(rng.random_range(1..9)));
     }
-    let often = if workflow == TALKING { 0.8 } else { 0.2 };
-    if rng.random_bool(often) {
+    let probability = if workflow == MOCK_CHAT { 0.8 } else { 0.2 };
+    if rng.random_bool(probability) {
         configurable.insert("mockProvider".to_owned(), mocks::provider(rng));
     }
     RunRequest {
@@ -152,7 +155,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
             ..RunOptions::default()
         },
         scope_id: None,
-        callback_url: callbacks::chosen(rng),
+        callback_url: callbacks::random_callback(rng),
         callback_may_answer: false,
         parent: None,
         claimed_parent: None,
@@ -172,26 +175,26 @@ async fn stored_answer(
     runtime: &Runtime,
     key: &IdempotencyKey,
 ) -> Option<String> {
-    let record = runtime.store().answered(key).await.ok()?;
-    let mut known = sim.knowledge.lock();
+    let record = runtime.store().idempotency_record(key).await.ok()?;
+    let mut observations = sim.observations.lock();
     let Some(record) = record else {
         let message = format!("key {} was answered before, but how is lost", key.0);
-        known.violations.push(message);
+        observations.violations.push(message);
         return None;
     };
-    known.answered(key, record.response.body.clone());
+    observations.record_answer(key, record.response.body.clone());
     Some(record.response.body)
 }
 
 /// Any run there is, children included.
-async fn some_run(runtime: &Runtime, rng: &mut SmallRng) -> Option<RunId> {
+async fn random_run(runtime: &Runtime, rng: &mut SmallRng) -> Option<RunId> {
     let runs = super::all_runs(runtime).await.ok()?;
     let chosen = runs.get(rng.random_range(0..runs.len().max(1)))?;
     Some(chosen.run_id.clone())
 }
 
 async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
-    let Some(run) = some_run(runtime, rng).await else {
+    let Some(run) = random_run(runtime, rng).await else {
         return;
     };
     let command = match rng.random_range(0..10) {
@@ -215,7 +218,7 @@ async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
         .then(|| IdempotencyKey(format!("command-{}", rng.random_range(0..40))));
     let times = if rng.random_bool(0.3) { 2 } else { 1 };
     for _ in 0..times {
-        let answer = key.clone().map(answering);
+        let answer = key.clone().map(idempotency_request);
         let cancels = matches!(command, Command::Cancel { .. });
         let call = cancels.then(|| sim.decisions.lock().cancels(&run));
         let result = runtime
@@ -226,19 +229,21 @@ async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
         }
         match result {
             Ok(reply) => {
-                let mut known = sim.knowledge.lock();
+                let mut observations = sim.observations.lock();
                 if let Some(key) = &key {
-                    known.answered(key, format!("{reply:?}"));
+                    observations.record_answer(key, format!("{reply:?}"));
                 }
-                known.replies.push((run.clone(), reply));
+                observations.replies.push((run.clone(), reply));
             }
-            Err(SubmitError::AnsweredBefore) => {
+            Err(SubmitError::IdempotencyKeyUsed) => {
                 let key = key.clone().expect("only a key can be answered before");
                 stored_answer(sim, runtime, &key).await;
             }
             Err(SubmitError::Refused(refusal)) => {
                 if let Some(key) = &key {
-                    sim.knowledge.lock().answered(key, refusal.to_string());
+                    sim.observations
+                        .lock()
+                        .record_answer(key, refusal.to_string());
                 }
             }
             Err(_) => {}
@@ -247,25 +252,25 @@ async fn command(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
 }
 
 async fn read(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
-    let Some(run) = some_run(runtime, rng).await else {
+    let Some(run) = random_run(runtime, rng).await else {
         return;
     };
     if let Ok(Some(page)) = runtime.events(&run, None, usize::MAX).await {
-        sim.knowledge.lock().read(&run, page.events);
+        sim.observations.lock().record_log(&run, page.events);
     }
     if let Ok(Some(observed)) = runtime.observe(&tenant(), &run).await {
-        sim.knowledge.lock().views.push(observed.view);
+        sim.observations.lock().views.push(observed.view);
     }
 }
 
 /// A result is delivered again, perhaps much later, perhaps to a run that has moved on.
 async fn repeat_delivery(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
-    let performed = sim.world.performed();
+    let performed = sim.performer.performed();
     let Some(chosen) = performed.get(rng.random_range(0..performed.len().max(1))) else {
         return;
     };
     if let Some(outcome) = chosen.outcome.clone() {
-        let command = Command::EffectFinished {
+        let command = Command::FinishEffect {
             effect: chosen.effect.clone(),
             outcome,
         };
@@ -278,8 +283,8 @@ async fn repeat_delivery(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng
 }
 
 /// A timer fires that is not due.
-async fn false_alarm(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
-    let Some(run) = some_run(runtime, rng).await else {
+async fn fire_timer_early(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    let Some(run) = random_run(runtime, rng).await else {
         return;
     };
     let key = match rng.random_range(0..4) {
@@ -294,10 +299,10 @@ async fn false_alarm(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
         },
     };
     let reply = runtime
-        .submit(&tenant().into(), &run, Command::TimerFired(key), None)
+        .submit(&tenant().into(), &run, Command::FireTimer(key), None)
         .await;
     if let Ok(reply @ (Reply::Paused { .. } | Reply::Resumed { .. })) = reply {
         let message = format!("a timer was answered {reply:?}");
-        sim.knowledge.lock().violations.push(message);
+        sim.observations.lock().violations.push(message);
     }
 }

@@ -3,9 +3,9 @@
 //! all of it that explains every answer.
 
 use super::check::ensure;
-use crate::linear::{Call, MAX_CALLS, Model, is_linearizable};
+use crate::linearizability::{Call, MAX_CALLS, Model, is_linearizable};
 use std::collections::BTreeMap;
-use tandem_record::{Event, Interrupt, InterruptId, Recorded, Reply, RunId, Vote};
+use tandem_record::{Event, Interrupt, InterruptId, RecordedEvent, Reply, RunId, Vote};
 use tandem_runtime::SubmitError;
 
 /// Calls of people that are recorded of one question; nobody tries more often.
@@ -110,7 +110,11 @@ impl History {
     }
 
     /// Holds every approval of a run against the model.
-    pub(super) fn explains(&self, run: &RunId, log: &[Recorded]) -> Result<(), String> {
+    pub(super) fn check_linearizable(
+        &self,
+        run: &RunId,
+        log: &[RecordedEvent],
+    ) -> Result<(), String> {
         for recorded in log {
             let Event::InterruptRequested { interrupt, .. } = &recorded.event else {
                 continue;
@@ -118,7 +122,7 @@ impl History {
             let Some(calls) = self.questions.get(&interrupt.id) else {
                 continue;
             };
-            let Some(gate) = Gate::asked_by(interrupt) else {
+            let Some(gate) = Gate::from_interrupt(interrupt) else {
                 continue;
             };
             let cancels = self.cancels.get(run).map_or(&[][..], Vec::as_slice);
@@ -149,9 +153,9 @@ fn complete(
     decisions: &[Call<Op, Answer>],
     cancels: &[Call<Op, Answer>],
     question: &InterruptId,
-    log: &[Recorded],
+    log: &[RecordedEvent],
 ) -> Vec<Call<Op, Answer>> {
-    let end = last_word(question, log);
+    let end = final_answer(question, log);
     let mut calls = decisions.to_vec();
     if end == Answer::Closed {
         calls.push(begun(Op::Close, 0));
@@ -166,7 +170,7 @@ fn complete(
     calls
 }
 
-fn last_word(question: &InterruptId, log: &[Recorded]) -> Answer {
+fn final_answer(question: &InterruptId, log: &[RecordedEvent]) -> Answer {
     let decided = log.iter().find_map(|recorded| match &recorded.event {
         Event::InterruptResolved { resolution, .. } if resolution.interrupt == *question => {
             let by = resolution.by.as_ref()?.to_string();
@@ -229,7 +233,7 @@ enum State {
 
 impl Gate {
     /// `None` for questions of another kind.
-    fn asked_by(interrupt: &Interrupt) -> Option<Self> {
+    fn from_interrupt(interrupt: &Interrupt) -> Option<Self> {
         let data = &interrupt.data;
         let plain = interrupt.kind == "approval" && data["artifactType"] == "approval";
         let required = data["requiredApprovals"].as_u64().filter(|_| plain)?;
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn two_winners_of_one_question_are_found_out() {
+    fn two_winners_of_one_question_are_detected() {
         let won = |by: &str| Answer::Decided(accepted(by), votes(&[by]));
         let lost = Answer::AlreadyDecided(accepted("ana"));
         let ana = decides("ana", 1, Some((4, won("ana"))));
@@ -335,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_vote_is_found_out() {
+    fn lost_vote_is_detected() {
         let counted = |of: &[&str]| Some((3, Answer::Counted(votes(of))));
         let ana = decides("ana", 1, Some((2, Answer::Counted(votes(&["ana"])))));
         let mut ben = decides("ben", 3, counted(&["ana", "ben"]));
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_was_taken_back_is_found_out() {
+    fn reverted_decision_is_detected() {
         let ana = decides(
             "ana",
             1,
@@ -370,22 +374,25 @@ mod tests {
             &[ana, read(Answer::AlreadyDecided(accepted("ben")))]
         ));
         // Whoever never heard back may have decided, but not somebody who never asked.
-        let unheard = decides("ana", 1, None);
+        let unacknowledged = decides("ana", 1, None);
         assert!(holds(
             1,
             &[
-                unheard.clone(),
+                unacknowledged.clone(),
                 read(Answer::AlreadyDecided(accepted("ana")))
             ]
         ));
         assert!(!holds(
             1,
-            &[unheard, read(Answer::AlreadyDecided(accepted("ben")))]
+            &[
+                unacknowledged,
+                read(Answer::AlreadyDecided(accepted("ben")))
+            ]
         ));
     }
 
     #[test]
-    fn a_decision_after_a_cancel_is_found_out() {
+    fn decision_after_a_cancel_is_detected() {
         let cancel = Call {
             op: Op::Cancel,
             invoked: 1,

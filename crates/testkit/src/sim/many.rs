@@ -1,6 +1,6 @@
 //! Many seeds on all cores.
 
-use super::{Told, run};
+use super::{SimulationStats, run};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use std::thread;
 
 /// A seed that broke a promise, and how to see it again.
 #[derive(Debug)]
-pub struct Failure {
+pub struct SeedFailure {
     pub seed: u64,
     pub message: String,
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for SeedFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -27,8 +27,8 @@ impl std::fmt::Display for Failure {
 #[derive(Debug, Default)]
 pub struct Summary {
     pub seeds: u64,
-    pub told: Told,
-    pub failures: Vec<Failure>,
+    pub stats: SimulationStats,
+    pub failures: Vec<SeedFailure>,
 }
 
 /// Runs every seed of the range. Stops starting new ones after a few failures.
@@ -45,8 +45,8 @@ pub fn run_many(seeds: Range<u64>) -> Summary {
                 }
                 part.seeds += 1;
                 match run_caught(seed) {
-                    Ok(told) => part.told.add(&told),
-                    Err(message) => part.failures.push(Failure { seed, message }),
+                    Ok(stats) => part.stats.add(&stats),
+                    Err(message) => part.failures.push(SeedFailure { seed, message }),
                 }
             }
         };
@@ -59,13 +59,13 @@ pub fn run_many(seeds: Range<u64>) -> Summary {
     let mut whole = Summary::default();
     for part in parts {
         whole.seeds += part.seeds;
-        whole.told.add(&part.told);
+        whole.stats.add(&part.stats);
         whole.failures.extend(part.failures);
     }
     whole
 }
 
-fn run_caught(seed: u64) -> Result<Told, String> {
+fn run_caught(seed: u64) -> Result<SimulationStats, String> {
     catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
@@ -73,9 +73,9 @@ fn run_caught(seed: u64) -> Result<Told, String> {
     })
 }
 
-impl Told {
+impl SimulationStats {
     fn add(&mut self, other: &Self) {
-        self.lives += other.lives;
+        self.incarnations += other.incarnations;
         self.runs += other.runs;
         self.events += other.events;
         self.calls += other.calls;

@@ -1,21 +1,21 @@
-//! Runs that name a mock provider, and what must hold of what it said: each call tells its tokens in
+//! Runs that name a mock provider, and what must hold of what it texts: each call tells its tokens in
 //! order, none twice, and all of them if it was answered, whatever crashed in between; and no call
 //! of such a run or of its children is anybody's but the mock's.
 
 use super::check::ensure;
-use crate::flow::wf;
+use crate::workflow_builder::wf;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tandem_record::{Event, MockCall, NodeId, Recorded, RunId, Work};
+use tandem_record::{Event, MockCall, NodeId, RecordedEvent, RunId, Work};
 
-pub(super) const TALKING: &str = "talking";
+pub(super) const MOCK_CHAT: &str = "talking";
 
 /// Two models side by side, slow enough to be interrupted, and one after them.
-pub(super) fn talking(rng: &mut SmallRng) -> Value {
+pub(super) fn chat_workflow(rng: &mut SmallRng) -> Value {
     let chat = || json!({"provider": "acme", "userPrompt": "Well?"});
-    let mut flow = wf(TALKING)
+    let mut flow = wf(MOCK_CHAT)
         .variable("v", json!("default"))
         .settings(json!({"maxRetries": rng.random_range(0..3)}));
     for name in ["one", "other", "after"] {
@@ -39,7 +39,7 @@ pub(super) fn provider(rng: &mut SmallRng) -> Value {
     json!({"id": "stream-text", "config": {"tokens": tokens, "delayMsPerToken": delay}})
 }
 
-pub(super) fn sentences(run: &RunId, log: &[Recorded]) -> Result<(), String> {
+pub(super) fn check_streamed_output(run: &RunId, log: &[RecordedEvent]) -> Result<(), String> {
     let mut mocked = false;
     // The call each node makes, and what was told of it.
     let mut calls: HashMap<&NodeId, (&MockCall, Vec<&str>)> = HashMap::new();
@@ -55,29 +55,29 @@ pub(super) fn sentences(run: &RunId, log: &[Recorded]) -> Result<(), String> {
                 work: Some(work),
                 ..
             } => (node, work),
-            Event::ModelAskedAgain(again) => (&again.node, &again.work),
-            Event::OutputChunk(told) => {
-                let (call, said) = calls
-                    .get_mut(&told.node)
-                    .ok_or_else(|| format!("{run}: {} says something unasked", told.node))?;
-                said.push(told.piece.text());
-                let next = call.script.pieces.get(said.len() - 1);
-                let last = said.len() == call.script.pieces.len();
+            Event::ModelRetried(again) => (&again.node, &again.work),
+            Event::OutputChunk(event) => {
+                let (call, texts) = calls
+                    .get_mut(&event.node)
+                    .ok_or_else(|| format!("{run}: {} says something unasked", event.node))?;
+                texts.push(event.piece.text());
+                let next = call.script.pieces.get(texts.len() - 1);
+                let last = texts.len() == call.script.pieces.len();
                 ensure(
-                    next == Some(&told.piece) && last == told.end.is_some(),
-                    || format!("{run}: {} says {said:?}", told.node),
+                    next == Some(&event.piece) && last == event.end.is_some(),
+                    || format!("{run}: {} says {texts:?}", event.node),
                 )?;
                 continue;
             }
-            Event::ModelAnswered(told) => {
-                let Some((call, said)) = calls.get(&told.node) else {
+            Event::ModelAnswered(event) => {
+                let Some((call, texts)) = calls.get(&event.node) else {
                     continue;
                 };
-                ensure(said.len() == call.script.pieces.len(), || {
-                    format!("{run}: {} was answered after {said:?}", told.node)
+                ensure(texts.len() == call.script.pieces.len(), || {
+                    format!("{run}: {} was answered after {texts:?}", event.node)
                 })?;
-                ensure(told.answer.text == Some(said.concat()), || {
-                    format!("{run}: {} was answered {:?}", told.node, told.answer)
+                ensure(event.answer.text == Some(texts.concat()), || {
+                    format!("{run}: {} was answered {:?}", event.node, event.answer)
                 })?;
                 continue;
             }

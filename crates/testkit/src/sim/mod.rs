@@ -1,30 +1,30 @@
 //! The simulator. A seed decides everything: workflows, clients, faults, crashes, time. One
-//! simulation is several lives of a process on one store; each ends in a crash (the tokio runtime
-//! is dropped with everything in it) or a shutdown. The last life is healed and runs everything to
-//! its end; then [`check`] holds the store against what clients were told.
+//! simulation is several incarnations of a process on one store; each ends in a crash (the tokio runtime
+//! is dropped with everything in it) or a shutdown. The last incarnation is healed and runs everything to
+//! its end; then [`check`] holds the store against what clients were stats.
 
 mod callbacks;
 mod check;
 mod client;
-mod crew;
-mod critic;
+mod client_observations;
 mod decisions;
-mod knowledge;
 mod many;
 mod mocks;
 mod notes;
 mod people;
+mod supervised;
+mod verifier;
 mod webhooks;
 mod workflows;
 
-pub use many::{Failure, Summary, run_many};
+pub use many::{SeedFailure, Summary, run_many};
 
 use crate::clock::SimClock;
-use crate::courier::{ScriptedCourier, Target};
-use crate::failing::{FailingStore, Faults, Seen};
+use crate::failing::{CommittedEffects, FailingStore, Faults};
 use crate::ids::SimIds;
-use crate::world::{Script, ScriptedWorld};
-use knowledge::Knowledge;
+use crate::performer::{CallFaults, ScriptedPerformer};
+use crate::webhook_sender::{ScriptedWebhookSender, TargetBehavior};
+use client_observations::ClientObservations;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -47,13 +47,13 @@ const EPOCH: Timestamp = Timestamp(1_800_000_000_000);
 pub(crate) struct Simulation {
     store: MemoryStore,
     faults: Arc<Faults>,
-    seen: Arc<Seen>,
-    world: Arc<ScriptedWorld>,
-    courier: Arc<ScriptedCourier>,
+    committed: Arc<CommittedEffects>,
+    performer: Arc<ScriptedPerformer>,
+    webhook_sender: Arc<ScriptedWebhookSender>,
     ids: Arc<SimIds>,
-    knowledge: Mutex<Knowledge>,
+    observations: Mutex<ClientObservations>,
     decisions: Mutex<decisions::History>,
-    /// Where the last life left the clock.
+    /// Where the last incarnation left the clock.
     clock: Mutex<Timestamp>,
     documents: Vec<Value>,
     /// How many of them are registered.
@@ -64,41 +64,41 @@ pub(crate) struct Simulation {
 
 /// What one seed led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    pub lives: u64,
+pub struct SimulationStats {
+    pub incarnations: u64,
     pub runs: u64,
     pub events: u64,
     pub calls: u64,
 }
 
 /// Runs one simulation. `Err` says which promise was broken.
-pub fn run(seed: u64) -> Result<Told, String> {
+pub fn run(seed: u64) -> Result<SimulationStats, String> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let sim = Arc::new(Simulation::new(seed, &mut rng));
-    let lives = rng.random_range(1..5);
-    for _ in 0..lives {
-        sim.live(&mut rng)?;
+    let incarnations = rng.random_range(1..5);
+    for _ in 0..incarnations {
+        sim.run_incarnation(&mut rng)?;
     }
-    sim.faults.heal();
-    let mut told = sim.last_life()?;
-    told.lives = lives + 1;
-    Ok(told)
+    sim.faults.disable();
+    let mut stats = sim.run_final_incarnation()?;
+    stats.incarnations = incarnations + 1;
+    Ok(stats)
 }
 
 impl Simulation {
     fn new(seed: u64, rng: &mut SmallRng) -> Self {
-        let seen = Arc::new(Seen::default());
+        let committed = Arc::new(CommittedEffects::default());
         let per_mille = [0, 5, 15, 40][rng.random_range(0..4)];
-        let script = Script {
-            trouble: rng.random_range(0..40),
-            broken: rng.random_range(0..15),
-            slowest_ms: rng.random_range(0..3_000),
+        let call_faults = CallFaults {
+            retryable_percent: rng.random_range(0..40),
+            permanent_percent: rng.random_range(0..15),
+            max_latency_ms: rng.random_range(0..3_000),
         };
-        let courier = Arc::new(ScriptedCourier::default());
+        let webhook_sender = Arc::new(ScriptedWebhookSender::default());
         let down_ms = [0, 0, 2_500, 20_000][rng.random_range(0..4)];
-        let down = Target::DownUntil(EPOCH.plus_ms(down_ms));
-        courier.set(&webhooks::id(), down);
-        courier.set_callback(callbacks::URL, down);
+        let down = TargetBehavior::DownUntil(EPOCH.plus_ms(down_ms));
+        webhook_sender.set(&webhooks::id(), down);
+        webhook_sender.set_callback(callbacks::URL, down);
         Self {
             store: MemoryStore::new(),
             faults: Arc::new(Faults::seeded(
@@ -106,15 +106,15 @@ impl Simulation {
                 per_mille,
                 rng.random_bool(0.7),
             )),
-            world: Arc::new(ScriptedWorld::new(
+            performer: Arc::new(ScriptedPerformer::new(
                 seed ^ 0x3071d,
-                script,
-                Arc::clone(&seen),
+                call_faults,
+                Arc::clone(&committed),
             )),
-            seen,
-            courier,
+            committed,
+            webhook_sender,
             ids: Arc::new(SimIds::new(seed)),
-            knowledge: Mutex::default(),
+            observations: Mutex::default(),
             decisions: Mutex::default(),
             clock: Mutex::new(EPOCH),
             documents: workflows::random(rng),
@@ -129,15 +129,15 @@ impl Simulation {
         }
     }
 
-    /// One life of the process: clients act, things go wrong, and it ends one way or another.
-    fn live(self: &Arc<Self>, rng: &mut SmallRng) -> Result<(), String> {
+    /// One incarnation of the process: clients act, things go wrong, and it ends one way or another.
+    fn run_incarnation(self: &Arc<Self>, rng: &mut SmallRng) -> Result<(), String> {
         let tokio = paused_tokio()?;
         let length = Duration::from_millis(rng.random_range(100..8_000));
         let graceful = rng.random_bool(0.2);
         let seeds: Vec<u64> = (0..rng.random_range(1..4)).map(|_| rng.random()).collect();
         let panics = tokio.block_on(async {
             let clock = Arc::new(SimClock::starting_at(*self.clock.lock()));
-            let life = async {
+            let incarnation = async {
                 let runtime = self.start(&clock).await;
                 self.register(&runtime).await;
                 let mut clients = JoinSet::new();
@@ -158,7 +158,7 @@ impl Simulation {
             let panics = tokio::select! {
                 biased;
                 () = self.faults.crashed() => 0,
-                panics = life => panics,
+                panics = incarnation => panics,
             };
             *self.clock.lock() = clock.now();
             panics
@@ -169,34 +169,38 @@ impl Simulation {
         Ok(())
     }
 
-    /// Healed: everything is carried to its end and checked.
-    fn last_life(self: &Arc<Self>) -> Result<Told, String> {
+    /// Healed: everything is attempts to its end and checked.
+    fn run_final_incarnation(self: &Arc<Self>) -> Result<SimulationStats, String> {
         let tokio = paused_tokio()?;
         tokio.block_on(async {
             let clock = Arc::new(SimClock::starting_at(*self.clock.lock()));
             let runtime = self.start(&clock).await;
-            callbacks::hear_of_what_is_open(self, &runtime).await?;
-            self.carry_to_the_end(&runtime).await?;
-            check::everything(self, &runtime).await
+            callbacks::check_open_questions_announced(self, &runtime).await?;
+            self.finish_all_runs(&runtime).await?;
+            check::check_all(self, &runtime).await
         })
     }
 
     async fn start(&self, clock: &Arc<SimClock>) -> Runtime {
-        self.world.begin_life();
+        self.performer.begin_incarnation();
         let opened: Arc<dyn Store> = Arc::new(self.store.reopen());
-        let store = FailingStore::new(opened, Arc::clone(&self.faults), Arc::clone(&self.seen));
+        let store = FailingStore::new(
+            opened,
+            Arc::clone(&self.faults),
+            Arc::clone(&self.committed),
+        );
         let store: Arc<dyn Store> = Arc::new(store);
         loop {
             let mut config =
-                RuntimeConfig::new(Arc::clone(&store), Arc::clone(&self.world) as Arc<_>);
-            config.courier = Some(Arc::clone(&self.courier) as Arc<_>);
+                RuntimeConfig::new(Arc::clone(&store), Arc::clone(&self.performer) as Arc<_>);
+            config.webhook_sender = Some(Arc::clone(&self.webhook_sender) as Arc<_>);
             config.clock = Arc::clone(clock) as Arc<_>;
             config.ids = Arc::clone(&self.ids) as Arc<_>;
             config.limits = self.limits;
             config.conformance = true;
-            config.providers = crate::house::providers();
-            config.tools = crate::house::tools();
-            config.packs = crate::house::packs();
+            config.providers = crate::test_host::providers();
+            config.tools = crate::test_host::tools();
+            config.packs = crate::test_host::packs();
             config.max_effects = self.max_effects;
             config.cached_runs = 16;
             // A start that fails on a read is tried again, as an operator would.
@@ -206,7 +210,7 @@ impl Simulation {
         }
     }
 
-    /// Once, in whichever life it succeeds; clients find some workflows missing until then.
+    /// Once, in whichever incarnation it succeeds; clients find some workflows missing until then.
     async fn register(&self, runtime: &Runtime) {
         let tenant = client::tenant();
         if self.registered.load(Ordering::Relaxed) == 0 {
@@ -230,7 +234,7 @@ impl Simulation {
         }
     }
 
-    async fn carry_to_the_end(&self, runtime: &Runtime) -> Result<(), String> {
+    async fn finish_all_runs(&self, runtime: &Runtime) -> Result<(), String> {
         let broken = |fault: Fault| format!("a healed store failed: {fault}");
         for _ in 0..600 {
             tokio::time::sleep(Duration::from_secs(2)).await;

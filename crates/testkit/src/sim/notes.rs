@@ -1,23 +1,23 @@
 //! Notes are neither lost nor doubled, whatever interrupts their being collapsed.
 
 use super::check::{ensure, store_failed};
-use crate::flow::Flow;
+use crate::workflow_builder::WorkflowBuilder;
 use serde_json::json;
 use std::collections::BTreeMap;
-use tandem_record::{Event, MemoryEntry, MemoryOrigin, Recorded};
+use tandem_record::{Event, MemoryEntry, MemoryOrigin, RecordedEvent};
 use tandem_store::memory::MemoryStore;
 use tandem_store::{MemoryQuery, MemoryView, ReadMemory};
 
 /// A node that leaves a note.
-pub(super) fn note(flow: Flow, name: &str) -> Flow {
+pub(super) fn note(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
     let config = json!({"action": "put", "value": format!("said by {name}")});
     flow.node(name, "vendor.tandem.memory", config)
 }
 
 /// What the logs say was written is what their scopes hold, each text once for each write.
-pub(super) async fn are_kept<'a>(
+pub(super) async fn check_notes_stored<'a>(
     store: &MemoryStore,
-    logs: impl Iterator<Item = &'a [Recorded]>,
+    logs: impl Iterator<Item = &'a [RecordedEvent]>,
 ) -> Result<(), String> {
     let mut written: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut collapsed = 0;
@@ -48,18 +48,18 @@ pub(super) async fn are_kept<'a>(
         let rows = store
             .memory_entries(&everything, &MemoryQuery::default())
             .await;
-        let mut kept = Vec::new();
+        let mut stored = Vec::new();
         for row in rows.map_err(store_failed)? {
             let body = row.body.unwrap_or_default();
             let entry: MemoryEntry = serde_json::from_str(&body).map_err(|e| e.to_string())?;
             let text = MemoryEntry::text_of(&entry.value);
-            kept.extend(text.lines().map(str::to_owned));
+            stored.extend(text.lines().map(str::to_owned));
         }
         texts.sort_unstable();
-        kept.sort_unstable();
-        ensure(kept == texts, || {
+        stored.sort_unstable();
+        ensure(stored == texts, || {
             format!(
-                "{scope} holds {kept:?} after {collapsed} compactions, but written were {texts:?}"
+                "{scope} holds {stored:?} after {collapsed} compactions, but written were {texts:?}"
             )
         })?;
     }

@@ -8,9 +8,12 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{Command, DecisionPolicy, Denial, Principal, Reply, RunId, Standing, Verdict};
+use tandem_record::{
+    Command, DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, Principal, Reply,
+    RunId,
+};
 use tandem_runtime::{
-    Fault, InterruptFilter, InterruptRow, Judge, Page, Proposal, Runtime, SubmitError,
+    AccessCheck, Fault, InterruptFilter, InterruptRow, Page, ProposedAnswer, Runtime, SubmitError,
 };
 
 pub(super) const EVENT: &str = "happened";
@@ -40,7 +43,7 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
     let (value, action) = match rng.random_range(0..10) {
         0 => (json!({"nonsense": true}), None),
         1 => (json!({"action": "reject"}), Some("reject")),
-        _ => (fitting(&row.kind), Some("accept")),
+        _ => (valid_answer(&row.kind), Some("accept")),
     };
     let many = if rng.random_bool(0.3) { 10 } else { 1 };
     let allowed = rng.random_bool(0.9);
@@ -49,29 +52,29 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
     if sim.decisions.lock().tries(&row.interrupt) + many > MAX_DECISIONS {
         return;
     }
-    let judge: Judge = Arc::new(move |policy: &DecisionPolicy| {
+    let access_check: AccessCheck = Arc::new(move |policy: &DecisionPolicy| {
         if allowed {
-            Verdict::Granted(Standing {
+            DecisionAuthorization::Granted(DeciderSnapshot {
                 groups: policy.groups.clone(),
-                ..Standing::default()
+                ..DeciderSnapshot::default()
             })
         } else {
-            Verdict::Denied(Denial::NotEligible)
+            DecisionAuthorization::Denied(Denial::NotEligible)
         }
     });
     // Named as it was shown, so that the answer to one question never reaches the next.
     let deciding = (first..first + many).map(|n| {
-        let decision = Decision {
+        let decision = DecisionAttempt {
             by: format!("person-{n}"),
             value: value.clone(),
             action,
             allowed,
-            judge: Arc::clone(&judge),
+            access_check: Arc::clone(&access_check),
         };
         async {
             if let Ok(reply) = decide(sim, runtime, row, decision).await {
-                let mut known = sim.knowledge.lock();
-                known.replies.push((row.run_id.clone(), reply));
+                let mut observations = sim.observations.lock();
+                observations.replies.push((row.run_id.clone(), reply));
             }
         }
     });
@@ -79,13 +82,13 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
 }
 
 /// How somebody wants to decide.
-struct Decision {
+struct DecisionAttempt {
     by: String,
     value: Value,
     /// `None` for an answer that is none.
     action: Option<&'static str>,
     allowed: bool,
-    judge: Judge,
+    access_check: AccessCheck,
 }
 
 /// Decides and writes down when it was asked and what came back. A crash leaves the call without an
@@ -94,14 +97,14 @@ async fn decide(
     sim: &Simulation,
     runtime: &Runtime,
     row: &InterruptRow,
-    decision: Decision,
+    decision: DecisionAttempt,
 ) -> Result<Reply, SubmitError> {
     let op = Op::Decide {
         by: decision.by.clone(),
         action: decision.action,
         allowed: decision.allowed,
     };
-    let proposal = Proposal {
+    let proposal = ProposedAnswer {
         node: row.node.clone(),
         interrupt: Some(row.interrupt.clone()),
         value: decision.value,
@@ -113,7 +116,7 @@ async fn decide(
             &tenant().into(),
             &row.run_id,
             proposal,
-            decision.judge,
+            decision.access_check,
             None,
         )
         .await;
@@ -122,7 +125,7 @@ async fn decide(
     result
 }
 
-pub(super) fn fitting(kind: &str) -> Value {
+pub(super) fn valid_answer(kind: &str) -> Value {
     match kind {
         "approval" => json!({"action": "accept"}),
         "clarification" => json!({"answers": {"q": "so"}}),
@@ -141,11 +144,11 @@ pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: 
         by: None,
     };
     for _ in 0..rng.random_range(1..3) {
-        let told = runtime
+        let result = runtime
             .submit(&tenant().into(), &run, command.clone(), None)
             .await;
-        if let Ok(reply) = told {
-            sim.knowledge.lock().replies.push((run.clone(), reply));
+        if let Ok(reply) = result {
+            sim.observations.lock().replies.push((run.clone(), reply));
         }
     }
 }
@@ -158,12 +161,14 @@ pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Re
     // Two people, because some questions want two voices.
     let asked = open.iter().flat_map(|row| [(row, "ana"), (row, "ben")]);
     for (row, who) in asked {
-        let decision = Decision {
+        let decision = DecisionAttempt {
             by: who.to_owned(),
-            value: fitting(&row.kind),
+            value: valid_answer(&row.kind),
             action: Some("accept"),
             allowed: true,
-            judge: Arc::new(|_: &DecisionPolicy| Verdict::Granted(Standing::default())),
+            access_check: Arc::new(|_: &DecisionPolicy| {
+                DecisionAuthorization::Granted(DeciderSnapshot::default())
+            }),
         };
         match decide(sim, runtime, row, decision).await {
             Ok(Reply::Resolved { .. }) | Err(SubmitError::Refused(_)) => {}

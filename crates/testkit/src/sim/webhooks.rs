@@ -4,8 +4,8 @@ use super::Simulation;
 use super::check::{ensure, store_failed};
 use super::client::tenant;
 use std::collections::BTreeSet;
-use tandem_record::{Recorded, RunId, Timestamp, Webhook, WebhookId};
-use tandem_runtime::{Courier as _, DeliveryState, Runtime};
+use tandem_record::{RecordedEvent, RunId, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{DeliveryState, Runtime, WebhookSender as _};
 
 const EVENTS: [&str; 2] = ["run.started", "run.completed"];
 
@@ -32,26 +32,26 @@ pub(super) async fn register(runtime: &Runtime) {
     }
 }
 
-/// Every event it asked for was taken at least once, nothing else ever was, and its log says so.
-pub(super) async fn heard_of_everything<'a>(
+/// Every event it asked for was accepted at least once, nothing else ever was, and its log says so.
+pub(super) async fn check_all_events_delivered<'a>(
     sim: &Simulation,
     runtime: &Runtime,
-    logs: impl Iterator<Item = (&'a RunId, &'a [Recorded])>,
+    logs: impl Iterator<Item = (&'a RunId, &'a [RecordedEvent])>,
 ) -> Result<(), String> {
-    let mut wanted = BTreeSet::new();
+    let mut expected = BTreeSet::new();
     for (run, log) in logs {
-        let named = |recorded: &&Recorded| {
-            let name = sim.courier.event_type(&recorded.event);
+        let named = |recorded: &&RecordedEvent| {
+            let name = sim.webhook_sender.event_type(&recorded.event);
             EVENTS.contains(&name)
         };
-        wanted.extend(log.iter().filter(named).map(|r| (run.clone(), r.seq)));
+        expected.extend(log.iter().filter(named).map(|r| (run.clone(), r.seq)));
     }
-    let taken = sim.courier.taken(&id());
-    let heard: BTreeSet<_> = taken.into_iter().map(|p| (p.run, p.seq)).collect();
-    ensure(heard == wanted, || {
-        let missed: Vec<_> = wanted.difference(&heard).collect();
-        let made_up: Vec<_> = heard.difference(&wanted).collect();
-        format!("the webhook missed {missed:?} and was told {made_up:?}, which never happened")
+    let accepted = sim.webhook_sender.accepted(&id());
+    let delivered_events: BTreeSet<_> = accepted.into_iter().map(|p| (p.run, p.seq)).collect();
+    ensure(delivered_events == expected, || {
+        let missed: Vec<_> = expected.difference(&delivered_events).collect();
+        let unexpected: Vec<_> = delivered_events.difference(&expected).collect();
+        format!("the webhook missed {missed:?} and was told {unexpected:?}, which never happened")
     })?;
     let log = runtime
         .webhook_deliveries(&id(), None, usize::MAX - 1)
@@ -61,7 +61,7 @@ pub(super) async fn heard_of_everything<'a>(
         .iter()
         .filter(|row| row.progress.state == DeliveryState::Delivered);
     let delivered = delivered.count();
-    ensure(delivered == wanted.len(), || {
-        format!("{delivered} of {} deliveries are recorded", wanted.len())
+    ensure(delivered == expected.len(), || {
+        format!("{delivered} of {} deliveries are recorded", expected.len())
     })
 }

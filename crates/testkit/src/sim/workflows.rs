@@ -1,8 +1,8 @@
 //! Random workflows: three levels that call each other downwards, so that children nest.
 
-use super::{crew, critic, mocks, notes};
-use crate::flow::{Flow, wf};
-use crate::house::PACK_TYPE;
+use super::{mocks, notes, supervised, verifier};
+use crate::test_host::PACK_TYPE;
+use crate::workflow_builder::{WorkflowBuilder, wf};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
@@ -24,10 +24,10 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
         long_loop(rng),
         triggered(rng),
         asking(rng),
-        crew::supervised(rng, &["middle", "leaf"]),
-        critic::judge(rng),
-        critic::checked(rng, &["middle", "leaf"]),
-        mocks::talking(rng),
+        supervised::workflow(rng, &["middle", "leaf"]),
+        verifier::verifier_workflow(rng),
+        verifier::checked(rng, &["middle", "leaf"]),
+        mocks::chat_workflow(rng),
     ]
 }
 
@@ -89,7 +89,7 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
 }
 
 /// A question to a model, which always has an answer.
-fn ask_model(flow: Flow, name: &str) -> Flow {
+fn ask_model(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
     let config = json!({"provider": "acme", "outputSchema": {"type": "object"}});
     let asked = json!([{"role": "user", "content": "Is it fine?"}]);
     flow.node(name, "core.ai.structuredOutput", config)
@@ -97,7 +97,7 @@ fn ask_model(flow: Flow, name: &str) -> Flow {
 }
 
 /// A call of a tool; what it says may be kept.
-fn call_tool(flow: Flow, name: &str) -> Flow {
+fn call_tool(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
     let config = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": name}});
     flow.node(name, "core.mcp.toolCall", config)
 }
@@ -122,7 +122,7 @@ fn node_settings(rng: &mut SmallRng) -> Value {
 }
 
 /// A question of some kind that may run out of time in one of several ways.
-fn ask(flow: Flow, name: &str, rng: &mut SmallRng) -> Flow {
+fn ask(flow: WorkflowBuilder, name: &str, rng: &mut SmallRng) -> WorkflowBuilder {
     let timeout = rng.random_range(1..3_000);
     let level = json!({"approverGroups": ["leads"], "timeoutMs": rng.random_range(1..3_000)});
     let policy = match rng.random_range(0..4) {
@@ -180,7 +180,7 @@ fn long_loop(rng: &mut SmallRng) -> Value {
 
 /// A node fired by writes, some of them while it is busy.
 fn triggered(rng: &mut SmallRng) -> Value {
-    let write = |flow: Flow, id: &str| {
+    let write = |flow: WorkflowBuilder, id: &str| {
         flow.node(
             id,
             "core.channelWrite",

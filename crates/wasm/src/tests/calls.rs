@@ -1,13 +1,15 @@
 //! What a called node can do, and what it cannot.
 
-use super::stage::{Module, TYPE, answer_of, asked, call_with, limits, load, manifest, shown};
-use crate::{Caller, Limits, Packs, Stop, conformance_packs};
+use super::fixtures::{
+    Module, TYPE, answer_of, call_with, describe, limits, load, manifest, pack_call,
+};
+use crate::{Caller, PackLimits, Packs, Stop, conformance_packs};
 use serde_json::json;
 use std::time::Duration;
 use tandem_record::{EffectId, NodeId, PackResult, RunId};
 
 #[test]
-fn the_response_decides() {
+fn response_determines_the_result() {
     let table = [
         (r#"{"outcome":"completed","output":{"n":1}}"#, r#"{"n":1}"#),
         (
@@ -36,35 +38,39 @@ fn the_response_decides() {
         ("not JSON", "pack_response_invalid"),
         ("", "pack_response_invalid"),
     ];
-    for (response, want) in table {
-        let answer = answer_of(&Module::saying(response), json!({}));
-        assert_eq!(shown(&answer), want, "{response}");
+    for (response, expected) in table {
+        let answer = answer_of(&Module::responding_with(response), json!({}));
+        assert_eq!(describe(&answer), expected, "{response}");
     }
     let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
     let response = format!(r#"{{"outcome":"completed","output":{deep}}}"#);
-    let answer = answer_of(&Module::saying(&response), json!({}));
-    assert_eq!(shown(&answer), "pack_response_invalid", "too deep to keep");
+    let answer = answer_of(&Module::responding_with(&response), json!({}));
+    assert_eq!(
+        describe(&answer),
+        "pack_response_invalid",
+        "too deep to keep"
+    );
 }
 
 #[test]
-fn a_response_has_to_be_where_it_is_said_to_be() {
+fn response_outside_memory_is_invalid() {
     let table = [
         // Outside its memory; past the end; longer than may be read.
         (1_u64 << 32 | 0xffff_0000, "pack_response_invalid"),
         (100 << 32 | 65_500, "pack_response_invalid"),
         (2000 << 32 | 512, "pack_response_invalid"),
     ];
-    for (packed, want) in table {
+    for (packed, expected) in table {
         let module = Module {
             invoke: format!("(i64.const {})", packed.cast_signed()),
             ..Module::default()
         };
-        assert_eq!(shown(&answer_of(&module, json!({}))), want);
+        assert_eq!(describe(&answer_of(&module, json!({}))), expected);
     }
 }
 
 #[test]
-fn what_breaks_the_node_is_told_apart() {
+fn failure_kinds_are_distinguished() {
     let table = [
         ("(unreachable)", "pack_trap"),
         (
@@ -83,51 +89,55 @@ fn what_breaks_the_node_is_told_apart() {
         ),
         ("(drop (i32.load (i32.const 70000)))", "pack_trap"),
     ];
-    for (body, want) in table {
+    for (body, expected) in table {
         assert_eq!(
-            shown(&answer_of(&Module::doing(body), json!({}))),
-            want,
+            describe(&answer_of(&Module::with_body(body), json!({}))),
+            expected,
             "{body}"
         );
     }
 }
 
 #[test]
-fn recursion_without_end_breaks_the_node_and_nothing_else() {
+fn endless_recursion_fails_only_the_call() {
     let module = Module {
         data: "(func $deeper (call $deeper))".to_owned(),
-        ..Module::doing("(call $deeper)")
+        ..Module::with_body("(call $deeper)")
     };
-    assert_eq!(shown(&answer_of(&module, json!({}))), "pack_trap");
+    assert_eq!(describe(&answer_of(&module, json!({}))), "pack_trap");
 }
 
 #[test]
-fn a_module_may_set_itself_a_lower_bound() {
+fn module_may_declare_a_lower_memory_maximum() {
     let bounded = |body: &str| Module {
         memory: r#"(memory (export "memory") 1 4)"#,
-        ..Module::doing(body)
+        ..Module::with_body(body)
     };
     // It is told no and copes.
     let copes = answer_of(
         &bounded("(drop (memory.grow (i32.const 16000)))"),
         json!({}),
     );
-    assert_eq!(shown(&copes), "wasm-memory 262144 sandbox_memory_exceeded");
+    assert_eq!(
+        describe(&copes),
+        "wasm-memory 262144 sandbox_memory_exceeded"
+    );
     let copes = answer_of(&bounded("(drop (memory.grow (i32.const 8)))"), json!({}));
-    assert_eq!(shown(&copes), "pack_response_invalid");
+    assert_eq!(describe(&copes), "pack_response_invalid");
     // It is told no and gives up.
     let body = "(if (i32.eq (memory.grow (i32.const 8)) (i32.const -1)) (then (unreachable)))";
     let gives_up = answer_of(&bounded(body), json!({}));
     assert_eq!(
-        shown(&gives_up),
+        describe(&gives_up),
         "wasm-memory 262144 sandbox_memory_exceeded"
     );
 }
 
 #[test]
-fn a_call_ends_in_time_and_when_nobody_waits() {
-    let module = wat::parse_str(Module::doing("(loop $on (br $on))").text()).expect("assembles");
-    let slow = Limits {
+fn call_ends_on_timeout_and_when_stopped() {
+    let module =
+        wat::parse_str(Module::with_body("(loop $on (br $on))").text()).expect("assembles");
+    let slow = PackLimits {
         fuel: u64::MAX,
         time: Duration::ZERO,
         ..limits()
@@ -136,8 +146,8 @@ fn a_call_ends_in_time_and_when_nobody_waits() {
     // What a host asks while loading is over before the first look at the clock.
     let added = packs.add(&manifest().to_string(), &|_, _| Ok(module.clone()));
     added.expect("loads");
-    let answer = call_with(&packs, &asked(TYPE, json!({})), 0);
-    assert_eq!(shown(&answer), "wasm-execution-time 0 sandbox_timeout");
+    let answer = call_with(&packs, &pack_call(TYPE, json!({})), 0);
+    assert_eq!(describe(&answer), "wasm-execution-time 0 sandbox_timeout");
 
     let stop = Stop::default();
     stop.now();
@@ -147,27 +157,30 @@ fn a_call_ends_in_time_and_when_nobody_waits() {
         node: &NodeId::new("n"),
         attempt: 0,
     };
-    let answer = packs.call(who, &asked(TYPE, json!({})), stop);
-    assert_eq!(shown(&answer), "pack_trap");
+    let answer = packs.call(who, &pack_call(TYPE, json!({})), stop);
+    assert_eq!(describe(&answer), "pack_trap");
 }
 
 #[test]
-fn requests_have_a_size() {
-    let answer = answer_of(&Module::saying("{}"), json!({"text": "x".repeat(4000)}));
-    assert_eq!(shown(&answer), "content_too_long");
+fn request_size_is_limited() {
+    let answer = answer_of(
+        &Module::responding_with("{}"),
+        json!({"text": "x".repeat(4000)}),
+    );
+    assert_eq!(describe(&answer), "content_too_long");
 }
 
 #[test]
-fn a_place_outside_memory_takes_no_request() {
+fn allocation_outside_memory_fails_the_call() {
     let module = Module {
         alloc: r#"(func (export "openwop_alloc") (param i32) (result i32) (i32.const -8))"#,
-        ..Module::saying("{}")
+        ..Module::responding_with("{}")
     };
-    assert_eq!(shown(&answer_of(&module, json!({}))), "pack_trap");
+    assert_eq!(describe(&answer_of(&module, json!({}))), "pack_trap");
 }
 
 #[test]
-fn shapes_the_author_promised_are_held() {
+fn declared_schemas_are_enforced() {
     let table = [
         ("configSchemaRef", json!({}), r#"{"text":1}"#, "{}"),
         (
@@ -190,46 +203,46 @@ fn shapes_the_author_promised_are_held() {
             r#"{"other":1}"#,
         ),
     ];
-    for (shape, inputs, output, want) in table {
+    for (shape, inputs, output, expected) in table {
         let mut manifest = manifest();
         manifest["nodes"][0][shape] = json!("no-text.json");
         let response = format!(r#"{{"outcome":"completed","output":{output}}}"#);
-        let packs = load(&manifest, &Module::saying(&response).text()).expect("loads");
-        let mut call = asked(TYPE, inputs);
+        let packs = load(&manifest, &Module::responding_with(&response).text()).expect("loads");
+        let mut call = pack_call(TYPE, inputs);
         if shape == "configSchemaRef" {
             call.config.insert("text".to_owned(), json!(1));
-            assert_eq!(shown(&call_with(&packs, &call, 0)), "validation_error");
+            assert_eq!(describe(&call_with(&packs, &call, 0)), "validation_error");
             continue;
         }
-        assert_eq!(shown(&call_with(&packs, &call, 0)), want, "{shape}");
+        assert_eq!(describe(&call_with(&packs, &call, 0)), expected, "{shape}");
     }
 }
 
 const LOG: &str = r#"(import "openwop" "openwop_log" (func $log (param i32 i32 i32)))"#;
 
 #[test]
-fn what_a_node_logs_is_kept_within_bounds() {
+fn node_log_is_limited() {
     let module = Module {
         imports: LOG,
         data: r#"(data (i32.const 600) "so it goes")"#.to_owned(),
-        ..Module::doing(
+        ..Module::with_body(
             "(call $log (i32.const 3) (i32.const 600) (i32.const 10))
              (call $log (i32.const 77) (i32.const 600) (i32.const 60000))",
         )
     };
-    let said = answer_of(&module, json!({})).said;
+    let log = answer_of(&module, json!({})).log_lines;
     assert_eq!(
-        (said[0].level.as_str(), said[0].message.as_str()),
+        (log[0].level.as_str(), log[0].message.as_str()),
         ("warn", "so it goes")
     );
     assert_eq!(
-        (said[1].level.as_str(), said[1].message.len()),
+        (log[1].level.as_str(), log[1].message.len()),
         ("info", 1024)
     );
 
     let chatty = Module {
         imports: LOG,
-        ..Module::doing(
+        ..Module::with_body(
             "(local $n i32)
              (loop $on
                (call $log (i32.const 2) (i32.const 0) (i32.const 6))
@@ -237,46 +250,46 @@ fn what_a_node_logs_is_kept_within_bounds() {
                (br_if $on (i32.lt_u (local.get $n) (i32.const 100))))",
         )
     };
-    assert_eq!(answer_of(&chatty, json!({})).said.len(), 32);
+    assert_eq!(answer_of(&chatty, json!({})).log_lines.len(), 32);
 
     let astray = Module {
         imports: LOG,
-        ..Module::doing("(call $log (i32.const 2) (i32.const 65530) (i32.const 60))")
+        ..Module::with_body("(call $log (i32.const 2) (i32.const 65530) (i32.const 60))")
     };
-    assert_eq!(shown(&answer_of(&astray, json!({}))), "pack_trap");
+    assert_eq!(describe(&answer_of(&astray, json!({}))), "pack_trap");
 }
 
 /// Time and sixteen bytes of chance, logged as they are.
 #[test]
-fn time_and_chance_are_part_of_the_call() {
+fn time_and_randomness_are_determined_by_the_call() {
     let module = Module {
         imports: r#"(import "openwop" "openwop_log" (func $log (param i32 i32 i32)))
                     (import "openwop" "openwop_now_ms" (func $now (result i64)))
                     (import "openwop" "openwop_random" (func $random (param i32 i32)))"#,
-        ..Module::doing(
+        ..Module::with_body(
             "(if (i64.ne (call $now) (i64.const 1700000000000)) (then (unreachable)))
              (call $random (i32.const 600) (i32.const 40))
              (call $log (i32.const 2) (i32.const 600) (i32.const 40))",
         )
     };
     let packs = load(&manifest(), &module.text()).expect("loads");
-    let call = asked(TYPE, json!({}));
+    let call = pack_call(TYPE, json!({}));
     let first = call_with(&packs, &call, 0);
-    assert_eq!(first.said.len(), 1, "{}", shown(&first));
+    assert_eq!(first.log_lines.len(), 1, "{}", describe(&first));
     assert_eq!(first, call_with(&packs, &call, 0));
     assert_ne!(first, call_with(&packs, &call, 1));
 }
 
 #[test]
-fn an_unknown_type_is_nobodys() {
+fn unknown_type_fails_with_pack_unavailable() {
     let packs = Packs::new(limits());
-    let answer = call_with(&packs, &asked("vendor.acme.gone", json!({})), 0);
-    assert_eq!(shown(&answer), "pack_unavailable");
+    let answer = call_with(&packs, &pack_call("vendor.acme.gone", json!({})), 0);
+    assert_eq!(describe(&answer), "pack_unavailable");
 }
 
 #[test]
-fn the_greeter_greets_whom_its_input_names() {
-    let mut packs = Packs::new(Limits::default());
+fn greet_pack_greets_the_name_of_its_input() {
+    let mut packs = Packs::new(PackLimits::default());
     conformance_packs(&mut packs);
     let greet = "vendor.openwop.rust-hello.greet";
     let table = [
@@ -298,24 +311,24 @@ fn the_greeter_greets_whom_its_input_names() {
         ),
     ];
     for (inputs, greeting) in table {
-        let mut call = asked(greet, inputs.clone());
+        let mut call = pack_call(greet, inputs.clone());
         call.configurable.insert("name".to_owned(), json!("nobody"));
         let answer = call_with(&packs, &call, 0);
         let PackResult::Completed { outputs } = &answer.result else {
-            panic!("{}", shown(&answer));
+            panic!("{}", describe(&answer));
         };
         assert_eq!(outputs["greeting"], json!(greeting), "{inputs}");
-        assert_eq!(answer.said.len(), 1);
+        assert_eq!(answer.log_lines.len(), 1);
     }
 }
 
 #[test]
-fn the_bomb_is_stopped() {
-    let mut packs = Packs::new(Limits::default());
+fn memory_bomb_pack_is_stopped() {
+    let mut packs = Packs::new(PackLimits::default());
     conformance_packs(&mut packs);
-    let call = asked("vendor.openwop.misbehaving.memory-bomb", json!({}));
+    let call = pack_call("vendor.openwop.misbehaving.memory-bomb", json!({}));
     assert_eq!(
-        shown(&call_with(&packs, &call, 0)),
+        describe(&call_with(&packs, &call, 0)),
         "wasm-memory 67108864 sandbox_memory_exceeded"
     );
 }

@@ -1,6 +1,6 @@
 //! Packs on a disk.
 
-use super::stage::{Module, limits, manifest};
+use super::fixtures::{Module, limits, manifest};
 use crate::{Packs, load_directories};
 use std::path::Path;
 
@@ -11,9 +11,9 @@ fn put(folder: &Path, manifest: &str, module: &[u8]) {
 }
 
 #[test]
-fn every_folder_with_a_manifest_loads_and_a_bad_one_is_told() {
+fn every_folder_with_a_manifest_loads_and_invalid_ones_are_reported() {
     let home = tempfile::tempdir().expect("a directory");
-    let module = wat::parse_str(Module::saying("{}").text()).expect("assembles");
+    let module = wat::parse_str(Module::responding_with("{}").text()).expect("assembles");
     put(&home.path().join("good"), &manifest().to_string(), &module);
     put(&home.path().join("broken"), "{", &module);
     put(
@@ -25,11 +25,11 @@ fn every_folder_with_a_manifest_loads_and_a_bad_one_is_told() {
 
     let mut packs = Packs::new(limits());
     let refused = load_directories(&mut packs, &[home.path().to_owned()]).expect("readable");
-    let told: Vec<String> = refused.iter().map(|r| r.why.to_string()).collect();
+    let reasons: Vec<String> = refused.iter().map(|r| r.why.to_string()).collect();
     assert_eq!(packs.names(), ["vendor.acme.tools"]);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("pack.json: "), "{told:?}");
-    assert_eq!(told[1], "pack.wasm has more than 8388608 bytes");
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[0].starts_with("pack.json: "), "{reasons:?}");
+    assert_eq!(reasons[1], "pack.wasm has more than 8388608 bytes");
 
     // A directory may be a pack itself, and one that is not there stops the start.
     let mut packs = Packs::new(limits());
@@ -40,9 +40,9 @@ fn every_folder_with_a_manifest_loads_and_a_bad_one_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_does_not_lead_out_of_a_pack() {
+fn symlink_out_of_a_pack_is_refused() {
     let home = tempfile::tempdir().expect("a directory");
-    let module = wat::parse_str(Module::saying("{}").text()).expect("assembles");
+    let module = wat::parse_str(Module::responding_with("{}").text()).expect("assembles");
     let outside = home.path().join("outside.wasm");
     std::fs::write(&outside, &module).expect("written");
     let folder = home.path().join("packs").join("sly");

@@ -1,19 +1,19 @@
 //! What is refused before anything runs, and why.
 
-use super::stage::{Module, TYPE, load, manifest};
-use crate::{Limits, Packs, conformance_packs};
+use super::fixtures::{Module, TYPE, load, manifest};
+use crate::{PackLimits, Packs, conformance_packs};
 use serde_json::{Value, json};
 
 fn refused(manifest: &Value, module: &Module) -> String {
     match load(manifest, &module.text()) {
         Ok(_) => "loaded".to_owned(),
-        Err(refusal) => refusal.to_string(),
+        Err(load_error) => load_error.to_string(),
     }
 }
 
 #[test]
-fn a_sound_pack_loads() {
-    let packs = load(&manifest(), &Module::saying("{}").text()).expect("loads");
+fn valid_pack_loads() {
+    let packs = load(&manifest(), &Module::responding_with("{}").text()).expect("loads");
     let types: Vec<_> = packs.types().map(|t| (t.type_id, t.pack)).collect();
     assert_eq!(
         types,
@@ -23,8 +23,8 @@ fn a_sound_pack_loads() {
 }
 
 #[test]
-fn modules_that_do_not_fit_are_refused_with_the_reason() {
-    let whole = || Module::saying("{}");
+fn invalid_modules_are_refused_with_the_reason() {
+    let whole = || Module::responding_with("{}");
     let table: [(Module, &str); 9] = [
         (
             Module {
@@ -92,20 +92,20 @@ fn modules_that_do_not_fit_are_refused_with_the_reason() {
         ),
     ];
     for (module, reason) in table {
-        let said = refused(&manifest(), &module);
-        assert!(said.contains(reason), "{said:?} does not say {reason:?}");
+        let error = refused(&manifest(), &module);
+        assert!(error.contains(reason), "{error:?} does not say {reason:?}");
     }
 }
 
 #[test]
 fn a_start_function_is_refused() {
-    let text = Module::saying("{}").text();
+    let text = Module::responding_with("{}").text();
     let text = text.replacen("(module", "(module (func $begin) (start $begin)", 1);
     assert!(load(&manifest(), &text).is_err());
 }
 
 #[test]
-fn manifests_that_ask_for_what_is_not_served_are_refused() {
+fn manifests_with_unsupported_needs_are_refused() {
     let with = |pointer: &str, value: Value| {
         let mut manifest = manifest();
         let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
@@ -170,49 +170,49 @@ fn manifests_that_ask_for_what_is_not_served_are_refused() {
         ),
     ];
     for (manifest, reason) in table {
-        let said = refused(&manifest, &Module::saying("{}"));
-        assert!(said.contains(reason), "{said:?} does not say {reason:?}");
+        let error = refused(&manifest, &Module::responding_with("{}"));
+        assert!(error.contains(reason), "{error:?} does not say {reason:?}");
     }
 }
 
 #[test]
-fn what_a_host_may_leave_out_does_not_stop_a_pack() {
+fn optional_needs_do_not_stop_a_pack() {
     let mut manifest = manifest();
     manifest["peerDependencies"] = json!({"mcp": "supported"});
     manifest["peerDependenciesMeta"] = json!({"mcp": {"optional": true}});
-    assert_eq!(refused(&manifest, &Module::saying("{}")), "loaded");
+    assert_eq!(refused(&manifest, &Module::responding_with("{}")), "loaded");
 }
 
 #[test]
-fn a_module_that_does_not_come_to_an_end_is_not_waited_for() {
+fn module_that_never_returns_is_refused() {
     let endless = r#"(func (export "openwop_abi_version") (result i32)
                        (loop $on (br $on)) (unreachable))"#;
     let module = Module {
         version: endless,
-        ..Module::saying("{}")
+        ..Module::responding_with("{}")
     };
-    let said = refused(&manifest(), &module);
-    assert!(said.contains("it broke down"), "{said}");
+    let error = refused(&manifest(), &module);
+    assert!(error.contains("it broke down"), "{error}");
 }
 
 #[test]
-fn a_type_belongs_to_the_first_pack_that_brings_it() {
-    let mut packs = Packs::new(Limits::default());
-    let module = wat::parse_str(Module::saying("{}").text()).expect("assembles");
+fn node_type_belongs_to_the_first_pack_that_provides_it() {
+    let mut packs = Packs::new(PackLimits::default());
+    let module = wat::parse_str(Module::responding_with("{}").text()).expect("assembles");
     let text = manifest().to_string();
     packs.add(&text, &|_, _| Ok(module.clone())).expect("loads");
     let again = packs.add(&text, &|_, _| Ok(module.clone()));
-    let said = again.err().expect("refused").to_string();
+    let error = again.err().expect("refused").to_string();
     assert!(
-        said.contains("is brought by vendor.acme.tools@1.2.0"),
-        "{said}"
+        error.contains("is brought by vendor.acme.tools@1.2.0"),
+        "{error}"
     );
     assert_eq!(packs.types().count(), 1);
 }
 
 #[test]
 fn the_conformance_packs_load() {
-    let mut packs = Packs::new(Limits::default());
+    let mut packs = Packs::new(PackLimits::default());
     conformance_packs(&mut packs);
     let types: Vec<_> = packs.types().map(|t| t.type_id).collect();
     assert_eq!(

@@ -1,12 +1,12 @@
 //! The modules in the repository are what their texts say.
 
-use crate::memory_section::without_bound;
-use crate::{Limits, Packs};
+use crate::memory_section::strip_memory_maximum;
+use crate::{PackLimits, Packs};
 use std::path::Path;
 
 /// Set `TANDEM_ASSEMBLE` to write the modules after changing a text.
 #[test]
-fn the_modules_are_assembled_from_the_texts_beside_them() {
+fn wasm_modules_match_their_wat_sources() {
     let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs");
     for pack in ["greet", "memory-bomb"] {
         let text = packs.join(pack).join("pack.wat");
@@ -29,9 +29,9 @@ fn a_damaged_module_is_refused_or_loads() {
     let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs/greet");
     let manifest = std::fs::read_to_string(packs.join("pack.json")).expect("readable");
     let sound = std::fs::read(packs.join("pack.wasm")).expect("readable");
-    let limits = Limits {
+    let limits = PackLimits {
         fuel: 10_000,
-        ..Limits::default()
+        ..PackLimits::default()
     };
     let loads = |module: Vec<u8>| {
         let mut packs = Packs::new(limits);
@@ -50,7 +50,7 @@ fn a_damaged_module_is_refused_or_loads() {
 }
 
 #[test]
-fn the_bound_of_a_memory_is_taken_out_and_nothing_else() {
+fn only_the_memory_maximum_is_stripped() {
     let assembled = |memory: &str| {
         let text = format!(r#"(module (memory {memory}) (global i32 (i32.const 7)))"#);
         wat::parse_str(text).expect("assembles")
@@ -60,9 +60,9 @@ fn the_bound_of_a_memory_is_taken_out_and_nothing_else() {
         ("200 65536", "200", Some(65536)),
         ("1", "1", None),
     ] {
-        let (module, found) = without_bound(&assembled(memory));
+        let (module, found) = strip_memory_maximum(&assembled(memory));
         assert_eq!((module, found), (assembled(without), bound), "{memory}");
     }
     let odd = b"\0asm\x01\0\0\0\x05\xff\xff\xff\xff\xff\xff".to_vec();
-    assert_eq!(without_bound(&odd), (odd.clone(), None));
+    assert_eq!(strip_memory_maximum(&odd), (odd.clone(), None));
 }

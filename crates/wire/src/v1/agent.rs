@@ -6,24 +6,26 @@ mod tests;
 use super::payload::{Fields, error as full};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tandem_record::{AgentFact, ErrorInfo, Event, HandoffStep, Judged, RunId, Said};
+use tandem_record::{
+    AgentEvent, AgentEventKind, ErrorInfo, Event, HandoffStep, RunId, VerificationSubject,
+};
 
-pub(super) fn type_name(said: &Said) -> &'static str {
-    match said {
-        Said::Reasoned { .. } => "agent.reasoned",
-        Said::ReasoningDelta { .. } => "agent.reasoning.delta",
-        Said::ToolCalled { .. } => "agent.toolCalled",
-        Said::ToolReturned { .. } => "agent.toolReturned",
-        Said::HandedOff { .. } => "agent.handoff",
-        Said::Decided { .. } => "agent.decided",
-        Said::Verified { .. } => "agent.verified",
+pub(super) fn type_name(kind: &AgentEventKind) -> &'static str {
+    match kind {
+        AgentEventKind::Reasoned { .. } => "agent.reasoned",
+        AgentEventKind::ReasoningDelta { .. } => "agent.reasoning.delta",
+        AgentEventKind::ToolCalled { .. } => "agent.toolCalled",
+        AgentEventKind::ToolReturned { .. } => "agent.toolReturned",
+        AgentEventKind::HandedOff { .. } => "agent.handoff",
+        AgentEventKind::Decided { .. } => "agent.decided",
+        AgentEventKind::Verified { .. } => "agent.verified",
     }
 }
 
 /// The facts whose payload names the host of a cause that is not here.
 pub(super) fn names_foreign_hosts(event: &Event) -> bool {
     match event {
-        Event::Agent(fact) => !matches!(fact.said, Said::ReasoningDelta { .. }),
+        Event::Agent(fact) => !matches!(fact.kind, AgentEventKind::ReasoningDelta { .. }),
         Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_) => true,
@@ -33,7 +35,7 @@ pub(super) fn names_foreign_hosts(event: &Event) -> bool {
 
 pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
     match event {
-        Event::Agent(fact) => said(run, fact, out),
+        Event::Agent(fact) => agent_event_payload(run, fact, out),
         Event::OrchestratorDecided {
             agent_id,
             decision,
@@ -78,9 +80,9 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
                 | HandoffStep::ChildCompleted { .. } => {}
             }
         }
-        Event::VerificationAsked(asked) => {
-            out.set("agentId", &asked.agent_id);
-            out.set("target", target(run, &asked.judged));
+        Event::VerificationRequested(request) => {
+            out.set("agentId", &request.agent_id);
+            out.set("target", target(run, &request.verification_subject));
         }
         Event::FanOut {
             children,
@@ -111,14 +113,14 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
     }
 }
 
-fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
-    let agent = match fact.said {
-        Said::HandedOff { .. } => "fromAgentId",
+fn agent_event_payload(run: &RunId, fact: &AgentEvent, out: &mut Fields) {
+    let agent = match fact.kind {
+        AgentEventKind::HandedOff { .. } => "fromAgentId",
         _ => "agentId",
     };
     out.set(agent, &fact.agent_id);
-    match &fact.said {
-        Said::Reasoned {
+    match &fact.kind {
+        AgentEventKind::Reasoned {
             reasoning,
             verbosity,
             token_count,
@@ -127,11 +129,11 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             out.set("verbosity", verbosity);
             out.opt("tokenCount", token_count.as_ref());
         }
-        Said::ReasoningDelta { delta, sequence } => {
+        AgentEventKind::ReasoningDelta { delta, sequence } => {
             out.set("delta", delta);
             out.set("sequence", sequence);
         }
-        Said::ToolCalled {
+        AgentEventKind::ToolCalled {
             tool,
             call,
             inputs,
@@ -150,7 +152,7 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
                 None => out.opt("inputs", inputs.as_ref()),
             }
         }
-        Said::ToolReturned {
+        AgentEventKind::ToolReturned {
             tool,
             call,
             outcome,
@@ -166,7 +168,7 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             out.opt("durationMs", duration_ms.as_ref());
             out.untrusted(*untrusted);
         }
-        Said::HandedOff {
+        AgentEventKind::HandedOff {
             to,
             reason,
             context,
@@ -175,7 +177,7 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             out.opt("reason", reason.as_ref());
             out.opt("context", context.as_ref());
         }
-        Said::Decided {
+        AgentEventKind::Decided {
             decision,
             confidence,
             reasoning,
@@ -185,14 +187,14 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
             out.opt("reasoning", reasoning.as_ref());
         }
         // Never what was checked or what should be better: only that, and how it came out.
-        Said::Verified {
-            judged,
+        AgentEventKind::Verified {
+            verification_subject,
             verdict,
             criteria,
             confidence,
             ..
         } => {
-            out.set("target", target(run, judged));
+            out.set("target", target(run, verification_subject));
             out.set("verdict", verdict);
             out.opt("criteria", (!criteria.is_empty()).then_some(criteria));
             out.opt("confidence", confidence.as_ref());
@@ -201,10 +203,10 @@ fn said(run: &RunId, fact: &AgentFact, out: &mut Fields) {
 }
 
 /// What a critic's verdict is about, by its public id.
-fn target(run: &RunId, judged: &Judged) -> String {
-    match judged {
-        Judged::Decision { decided } => run.event_id(*decided),
-        Judged::Output { child, .. } => child.to_string(),
+fn target(run: &RunId, verification_subject: &VerificationSubject) -> String {
+    match verification_subject {
+        VerificationSubject::Decision { decided } => run.event_id(*decided),
+        VerificationSubject::Output { child, .. } => child.to_string(),
     }
 }
 

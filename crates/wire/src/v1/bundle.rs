@@ -5,7 +5,7 @@ use super::spans;
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
-use tandem_record::{Object, Recorded, RunView, Sensitivity, Timestamp};
+use tandem_record::{Object, RecordedEvent, RunView, Sensitivity, Timestamp};
 
 /// Who made the bundle. No machine names, no addresses.
 #[derive(Debug, Clone)]
@@ -18,10 +18,10 @@ pub struct HostInfo {
 /// Serialized size a bundle's events may have.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 /// Shorter texts would blank out ordinary words.
-const MIN_ECHO_CHARS: usize = 4;
+const MIN_MATCH_CHARS: usize = 4;
 const MASK: &str = "[REDACTED]";
 /// Members whose values are the run's own data, of whatever shape.
-const OF_THE_RUN: [&str; 9] = [
+const RUN_DATA_KEYS: [&str; 9] = [
     "outputs",
     "value",
     "previous",
@@ -37,12 +37,12 @@ pub fn debug_bundle(
     host: &HostInfo,
     view: &RunView,
     sensitivity: &Sensitivity,
-    events: &[Recorded],
+    events: &[RecordedEvent],
     extras: &SnapshotExtras,
     now: Timestamp,
     max_events: Option<usize>,
 ) -> Value {
-    let echoes = Echoes::of(&view.inputs);
+    let matcher = InputMatcher::of(&view.inputs);
     let mut run = project::snapshot(view, sensitivity, extras);
     let mut hidden = vec!["/inputs", "/variables", "/channels", "/outputs"];
     if run.pointer("/interrupt/childRunId").is_some() {
@@ -57,7 +57,7 @@ pub fn debug_bundle(
     if run.get("error").is_none() {
         run["error"] = Value::Null;
     }
-    echoes.scrub(&mut run, false);
+    matcher.scrub(&mut run, false);
 
     let mut shown = Vec::new();
     let mut bytes = 0;
@@ -68,7 +68,7 @@ pub fn debug_bundle(
             break;
         }
         let mut event = project::event(&view.run_id, recorded, sensitivity);
-        echoes.scrub(&mut event, false);
+        matcher.scrub(&mut event, false);
         bytes += event.to_string().len();
         if bytes > MAX_EVENT_BYTES {
             truncated = Some("events_truncated_to_size_cap");
@@ -113,7 +113,11 @@ fn host_document(host: &HostInfo) -> Value {
 }
 
 /// Spans in the bundle's shape.
-fn span_documents(view: &RunView, sensitivity: &Sensitivity, events: &[Recorded]) -> Vec<Value> {
+fn span_documents(
+    view: &RunView,
+    sensitivity: &Sensitivity,
+    events: &[RecordedEvent],
+) -> Vec<Value> {
     let class = sensitivity.class.as_deref();
     spans::spans(&view.run_id, &view.workflow_id, class, events)
         .into_iter()
@@ -139,18 +143,18 @@ fn span_documents(view: &RunView, sensitivity: &Sensitivity, events: &[Recorded]
 
 /// What a caller sent, to be known again.
 #[derive(Default)]
-struct Echoes<'a> {
+struct InputMatcher<'a> {
     /// Texts long enough to be looked for within others.
     texts: BTreeSet<&'a str>,
     /// Every single value, at any depth.
     values: Vec<&'a Value>,
 }
 
-impl<'a> Echoes<'a> {
+impl<'a> InputMatcher<'a> {
     fn of(inputs: &'a Object) -> Self {
-        let mut echoes = Self::default();
-        inputs.values().for_each(|value| echoes.add(value));
-        echoes
+        let mut matcher = Self::default();
+        inputs.values().for_each(|value| matcher.add(value));
+        matcher
     }
 
     fn add(&mut self, value: &'a Value) {
@@ -160,7 +164,7 @@ impl<'a> Echoes<'a> {
             Value::Null => {}
             single => {
                 let long = single.as_str();
-                let long = long.filter(|text| text.chars().count() >= MIN_ECHO_CHARS);
+                let long = long.filter(|text| text.chars().count() >= MIN_MATCH_CHARS);
                 self.texts.extend(long);
                 self.values.push(single);
             }
@@ -168,7 +172,7 @@ impl<'a> Echoes<'a> {
     }
 
     /// Blanks out inputs wherever they come back, and whatever stands under `inputs`. Numbers and
-    /// short texts are echoes only where values of the run stand: elsewhere they are counts,
+    /// short texts are matcher only where values of the run stand: elsewhere they are counts,
     /// names and states of the host's own.
     fn scrub(&self, value: &mut Value, among_values: bool) {
         match value {
@@ -180,7 +184,7 @@ impl<'a> Echoes<'a> {
                             inputs.values_mut().for_each(|v| *v = Value::from(MASK));
                         }
                         (name, value) => {
-                            self.scrub(value, among_values || OF_THE_RUN.contains(&name));
+                            self.scrub(value, among_values || RUN_DATA_KEYS.contains(&name));
                         }
                     }
                 }
@@ -202,13 +206,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inputs_never_come_back() {
+    fn run_inputs_are_masked_everywhere_in_a_bundle() {
         let inputs = json!({"secret": {"deep": ["CANARY-1234"]}, "n": 7});
-        let echoes = Echoes::of(inputs.as_object().unwrap());
+        let matcher = InputMatcher::of(inputs.as_object().unwrap());
         let outputs = json!({"x": "say CANARY-1234!", "sum": [7, 8]});
         let mut event =
             json!({"payload": {"inputs": {"a": 1}, "outputs": outputs, "durationMs": 7}});
-        echoes.scrub(&mut event, false);
+        matcher.scrub(&mut event, false);
         assert_eq!(event["payload"]["outputs"]["sum"], json!(["[REDACTED]", 8]));
         assert_eq!(event["payload"]["durationMs"], 7);
         assert!(!event.to_string().contains("CANARY"));

@@ -7,20 +7,20 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agents::Agents;
+pub use agents::AgentCapabilities;
 pub use packs::WasmPacks;
-pub use testing::Testing;
+pub use testing::TestingCapabilities;
 
+use super::memory_and_lineage::COMPACTION_TRIGGER;
 use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
-use super::recorded::COMPACTION_TRIGGER;
 use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ForkMode, Object};
 
 /// What this process serves, as far as the reader may know.
 #[derive(Debug, Clone)]
-pub struct Wired<'a> {
+pub struct HostCapabilities<'a> {
     pub host_version: &'a str,
     pub host_id: &'a str,
     pub engine_version: u32,
@@ -54,7 +54,7 @@ pub struct Wired<'a> {
     pub test_seams: bool,
     /// The mock agent of conformance tests exists.
     pub mock_agent: bool,
-    pub testing: Testing<'a>,
+    pub testing: TestingCapabilities<'a>,
     /// Bytes of one memory entry; absent when there is no memory.
     pub memory_entry_bytes: Option<usize>,
     /// How notes are collapsed, where they are.
@@ -62,11 +62,11 @@ pub struct Wired<'a> {
     /// Ways a run can be forked; empty for a reader who may not fork any.
     pub fork_modes: &'a [ForkMode],
     /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
-    pub models: Option<Models<'a>>,
+    pub models: Option<ModelCapabilities<'a>>,
     /// Nodes can call tools of other servers.
     pub tools: bool,
     /// Supervisors and workers; absent where they are switched off.
-    pub agents: Option<Agents<'a>>,
+    pub agents: Option<AgentCapabilities<'a>>,
     /// Packs in WebAssembly; absent where none are taken, or for a reader who may not start runs.
     pub packs: Option<&'a WasmPacks>,
 }
@@ -88,7 +88,7 @@ pub struct Compaction {
 
 /// Models as nodes can ask them.
 #[derive(Debug, Clone)]
-pub struct Models<'a> {
+pub struct ModelCapabilities<'a> {
     /// The operator's names.
     pub providers: Vec<&'a str>,
     /// Attempts to get JSON of a wanted shape.
@@ -107,26 +107,26 @@ pub struct AuditLog {
 }
 
 /// The document for one reader.
-pub fn document(wired: &Wired<'_>) -> Value {
+pub fn document(host: &HostCapabilities<'_>) -> Value {
     let mut out = Fields::default();
     out.set("protocolVersion", "1.0");
     out.set("protocolVersions", ["1.0"]);
-    let vendor_kinds = wired
+    let vendor_kinds = host
         .agents
         .as_ref()
         .and_then(|a| a.vendor_kinds_url.as_ref());
     let mut implementation = Fields::default();
     implementation.set("name", "tandem");
-    implementation.set("version", wired.host_version);
+    implementation.set("version", host.host_version);
     implementation.set("vendor", "tandem");
     implementation.opt("vendorExtensionsUrl", vendor_kinds);
     out.set("implementation", implementation.0);
-    out.set("engineVersion", wired.engine_version);
+    out.set("engineVersion", host.engine_version);
     out.set("eventLogSchemaVersion", EVENT_LOG_SCHEMA_VERSION);
     out.set("minClientVersion", "1.0");
     out.set("supportedTransports", ["rest"]);
     // The envelopes are a property of the host, not of the reader.
-    let envelopes = envelopes(wired);
+    let envelopes = envelopes(host);
     out.set("supportedEnvelopes", &envelopes);
     let versions: Object = envelopes
         .iter()
@@ -134,25 +134,25 @@ pub fn document(wired: &Wired<'_>) -> Value {
         .collect();
     out.set("schemaVersions", versions);
     let mut limits = json!({
-        "clarificationRounds": wired.envelope_limits.clarification_rounds,
-        "schemaRounds": wired.envelope_limits.schema_rounds,
-        "envelopesPerTurn": wired.envelope_limits.per_turn,
-        "maxNodeExecutions": wired.max_node_executions,
-        "maxRunDurationMs": wired.max_run_duration_ms,
-        "maxRequestBodyBytes": wired.max_request_body_bytes,
+        "clarificationRounds": host.envelope_limits.clarification_rounds,
+        "schemaRounds": host.envelope_limits.schema_rounds,
+        "envelopesPerTurn": host.envelope_limits.per_turn,
+        "maxNodeExecutions": host.max_node_executions,
+        "maxRunDurationMs": host.max_run_duration_ms,
+        "maxRequestBodyBytes": host.max_request_body_bytes,
     });
-    if let Some(agents) = &wired.agents {
+    if let Some(agents) = &host.agents {
         limits["maxLoopIterations"] = json!(agents.max_loop_iterations);
     }
     out.set("limits", limits);
-    if !wired.drain_policies.is_empty() {
-        let policies = wired.drain_policies;
+    if !host.drain_policies.is_empty() {
+        let policies = host.drain_policies;
         out.set(
             "runs",
             json!({"pauseResume": {"supported": true, "drainPolicies": policies}}),
         );
     }
-    if wired.debug_bundle {
+    if host.debug_bundle {
         out.set("debugBundle", json!({"supported": true}));
     }
     out.set(
@@ -163,24 +163,24 @@ pub fn document(wired: &Wired<'_>) -> Value {
         "idempotency",
         json!({
             "supported": true,
-            "layer1RetentionSeconds": wired.idempotency_seconds,
+            "layer1RetentionSeconds": host.idempotency_seconds,
             "crossRegion": "single-region",
         }),
     );
-    if !wired.interrupt_kinds.is_empty() {
+    if !host.interrupt_kinds.is_empty() {
         out.set(
             "interrupts",
             json!({
-                "supportedKinds": wired.interrupt_kinds,
-                "approvalActions": wired.approval_actions,
+                "supportedKinds": host.interrupt_kinds,
+                "approvalActions": host.approval_actions,
             }),
         );
     }
-    if !wired.interrupt_kinds.is_empty() {
+    if !host.interrupt_kinds.is_empty() {
         let routing = json!({"supported": true, "refKinds": ["group", "role"]});
         out.set("interrupt", json!({"approverRouting": routing}));
     }
-    if wired.webhooks {
+    if host.webhooks {
         out.set(
             "webhooks",
             json!({
@@ -193,57 +193,57 @@ pub fn document(wired: &Wired<'_>) -> Value {
     }
     out.set(
         "subWorkflow",
-        json!({"inputMapping": wired.sub_workflow_input_mapping}),
+        json!({"inputMapping": host.sub_workflow_input_mapping}),
     );
-    if let Some(bytes) = wired.memory_entry_bytes {
-        out.set("memory", memory(bytes, wired.compaction));
+    if let Some(bytes) = host.memory_entry_bytes {
+        out.set("memory", memory(bytes, host.compaction));
     }
-    if !wired.fork_modes.is_empty() {
+    if !host.fork_modes.is_empty() {
         out.set(
             "replay",
             json!({
                 "supported": true,
-                "modes": wired.fork_modes,
+                "modes": host.fork_modes,
                 "sideEffectSuppression": "recorded-outcome",
             }),
         );
     }
-    let talks = wired.node_types.contains(&"core.conversationGate");
-    out.set("conversationPrimitive", talks);
-    if let Some(models) = &wired.models {
-        ask_models(models, &mut out);
+    let conversations = host.node_types.contains(&"core.conversationGate");
+    out.set("conversationPrimitive", conversations);
+    if let Some(models) = &host.models {
+        models_document(models, &mut out);
     }
-    if wired.tools {
+    if host.tools {
         // Calls tools of others; no MCP server of its own is mounted.
         let mounted: [&str; 0] = [];
         out.set("mcp", json!({"supported": true, "serverUrls": mounted}));
     }
-    match &wired.agents {
-        Some(agents) => agents::multi_agent(wired, agents, &mut out),
+    match &host.agents {
+        Some(agents) => agents::multi_agent(host, agents, &mut out),
         None => out.set("agents", json!({"supported": false})),
     }
-    out.set("conformance", json!({"mockAgent": wired.mock_agent}));
-    if let Some(packs) = wired.packs {
-        out.set("nodePackRuntimes", packs::told(packs));
+    out.set("conformance", json!({"mockAgent": host.mock_agent}));
+    if let Some(packs) = host.packs {
+        out.set("nodePackRuntimes", packs::document(packs));
     }
-    if wired.auth_scoped {
+    if host.auth_scoped {
         out.set(
             "discovery",
             json!({"authScoped": {"supported": true, "mode": "same-endpoint"}}),
         );
     }
-    out.opt("auth", auth(wired));
-    out.set("observability", observability(wired));
-    out.set("testing", testing::told(&wired.testing));
-    if !wired.fixtures.is_empty() {
-        out.set("fixtures", wired.fixtures);
+    out.opt("auth", auth(host));
+    out.set("observability", observability(host));
+    out.set("testing", testing::document(&host.testing));
+    if !host.fixtures.is_empty() {
+        out.set("fixtures", host.fixtures);
     }
     let mut extensions = json!({
-        "hostId": wired.host_id,
-        "streamModes": wired.stream_modes,
-        "nodeTypes": wired.node_types,
+        "hostId": host.host_id,
+        "streamModes": host.stream_modes,
+        "nodeTypes": host.node_types,
     });
-    if !wired.interrupt_kinds.is_empty() {
+    if !host.interrupt_kinds.is_empty() {
         extensions["interrupts"] = json!({
             "profiles": INTERRUPT_PROFILES,
             "signedCallbackTokens": true,
@@ -256,7 +256,7 @@ pub fn document(wired: &Wired<'_>) -> Value {
     Value::Object(out.0)
 }
 
-fn ask_models(models: &Models<'_>, out: &mut Fields) {
+fn models_document(models: &ModelCapabilities<'_>, out: &mut Fields) {
     if !models.providers.is_empty() {
         // Keys are the operator's; no caller brings one.
         let byok: [&str; 0] = [];
@@ -287,8 +287,8 @@ const ENVELOPE_EVENTS: [&str; 5] = [
     "envelope.recovery.applied",
 ];
 /// Envelope types the host understands: the questions it puts to people, and its own refusals.
-fn envelopes(wired: &Wired<'_>) -> Vec<&'static str> {
-    let asks = wired.interrupt_kinds.contains(&"clarification");
+fn envelopes(host: &HostCapabilities<'_>) -> Vec<&'static str> {
+    let asks = host.interrupt_kinds.contains(&"clarification");
     let asked = asks.then_some("clarification.request");
     asked.into_iter().chain(["error"]).collect()
 }
@@ -319,20 +319,20 @@ fn memory(max_entry_bytes: usize, compaction: Option<Compaction>) -> Value {
     memory
 }
 
-fn auth(wired: &Wired<'_>) -> Option<Value> {
-    let grace = wired.key_rotation_grace_seconds?;
+fn auth(host: &HostCapabilities<'_>) -> Option<Value> {
+    let grace = host.key_rotation_grace_seconds?;
     let mut profiles = vec!["openwop-auth-api-key-rotation"];
-    if !wired.interrupt_kinds.is_empty() {
+    if !host.interrupt_kinds.is_empty() {
         profiles.extend(INTERRUPT_PROFILES);
     }
-    if wired.audit_log.is_some() {
+    if host.audit_log.is_some() {
         profiles.push("openwop-audit-log-integrity");
     }
     let mut auth = json!({
         "profiles": profiles,
         "rotation": {"supported": true, "minGraceSeconds": grace},
     });
-    if let Some(log) = &wired.audit_log {
+    if let Some(log) = &host.audit_log {
         auth["auditLogIntegrity"] = json!({
             "hashChain": true,
             "checkpointSignatureAlgorithm": "ed25519",
@@ -344,7 +344,7 @@ fn auth(wired: &Wired<'_>) -> Option<Value> {
     Some(auth)
 }
 
-fn observability(wired: &Wired<'_>) -> Value {
+fn observability(host: &HostCapabilities<'_>) -> Value {
     let mut out = Fields::default();
     out.set("namespace", "openwop");
     out.set(
@@ -374,18 +374,15 @@ fn observability(wired: &Wired<'_>) -> Value {
             "openwop.pii_present",
         ],
     );
-    if let Some(protocol) = wired.otel {
+    if let Some(protocol) = host.otel {
         let protocols = ["http/protobuf", "http/json"];
         out.set(
             "otel",
             json!({"supported": true, "protocol": protocol, "exportProtocols": protocols}),
         );
     }
-    out.set(
-        "metrics",
-        json!({"supported": true, "names": wired.metrics}),
-    );
-    if wired.test_seams {
+    out.set("metrics", json!({"supported": true, "names": host.metrics}));
+    if host.test_seams {
         out.set(
             "testSeams",
             json!({"otelScrape": true, "debugBundleExport": false}),

@@ -7,32 +7,32 @@ use tandem_record::{ChunkPiece, OutputChunk, RunId, Sensitivity};
 
 pub(super) fn chunk_payload(
     run: &RunId,
-    told: &OutputChunk,
+    event: &OutputChunk,
     sensitivity: &Sensitivity,
     out: &mut Fields,
 ) {
     // Pieces of a port are as sensitive as what they come to.
-    let hidden = sensitivity.outputs.contains_key(&told.node);
+    let hidden = sensitivity.outputs.contains_key(&event.node);
     let shown = |text: &str| match hidden {
         true => masked(&json!(text), sensitivity.mode).unwrap_or_else(|| json!("")),
         false => json!(text),
     };
-    out.node(&told.node);
+    out.node(&event.node);
     out.set("runId", run);
-    out.set("chunk", shown(told.piece.text()));
-    out.set("isLast", told.end.is_some());
+    out.set("chunk", shown(event.piece.text()));
+    out.set("isLast", event.end.is_some());
     let mut meta = Fields::default();
-    meta.set("model", &told.model);
+    meta.set("model", &event.model);
     if let ChunkPiece::ToolCall {
         id,
         name,
         arguments,
-    } = &told.piece
+    } = &event.piece
     {
         let call = json!({"id": id, "name": name, "arguments": shown(arguments)});
         meta.set("toolCalls", [call]);
     }
-    if let Some(end) = told.end {
+    if let Some(end) = event.end {
         meta.set("finishReason", end.finish.as_str());
         meta.set(
             "usage",

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Differences listed at most; the rest is cut off and said to be.
 const MAX_DIFFERENCES: usize = 1000;
 /// Members that tell time.
-const TIMES: [&str; 10] = [
+const TIME_KEYS: [&str; 10] = [
     "durationMs",
     "waitedMs",
     "requestedAt",
@@ -23,7 +23,7 @@ const TIMES: [&str; 10] = [
     "completedAt",
 ];
 /// Members of a run's state that are compared one by one.
-const STATE: [&str; 2] = ["variables", "channels"];
+const STATE_KEYS: [&str; 2] = ["variables", "channels"];
 
 /// One side: the run's log and its state, both as clients see them.
 pub struct Side<'a> {
@@ -36,11 +36,13 @@ pub struct Side<'a> {
 pub fn diff(a: &Side<'_>, b: &Side<'_>) -> Value {
     let mut differences = Vec::new();
     let mut cut_off = false;
-    let (mut names_a, mut names_b) = (Names::of(a), Names::of(b));
+    let (mut names_a, mut names_b) = (RunNormalizer::of(a), RunNormalizer::of(b));
     for seq in 0..a.events.len().max(b.events.len()) {
         let (left, right) = (a.events.get(seq), b.events.get(seq));
         let op = match (left, right) {
-            (Some(left), Some(right)) if names_a.essence(left) == names_b.essence(right) => {
+            (Some(left), Some(right))
+                if names_a.comparable_parts(left) == names_b.comparable_parts(right) =>
+            {
                 continue;
             }
             (Some(_), Some(_)) => "changed",
@@ -80,15 +82,15 @@ fn state_diff(a: &Side<'_>, b: &Side<'_>) -> Value {
         let sides = json!({"a": a.snapshot["status"], "b": b.snapshot["status"]});
         out.insert("status".to_owned(), sides);
     }
-    let (mut names_a, mut names_b) = (Names::of(a), Names::of(b));
-    for part in STATE {
+    let (mut names_a, mut names_b) = (RunNormalizer::of(a), RunNormalizer::of(b));
+    for part in STATE_KEYS {
         let empty = Map::new();
         let left = a.snapshot[part].as_object().unwrap_or(&empty);
         let right = b.snapshot[part].as_object().unwrap_or(&empty);
         let mut changed = Map::new();
         for name in left.keys().chain(right.keys()) {
             let (l, r) = (left.get(name), right.get(name));
-            if l.map(|v| names_a.still(v)) == r.map(|v| names_b.still(v)) {
+            if l.map(|v| names_a.normalize(v)) == r.map(|v| names_b.normalize(v)) {
                 continue;
             }
             let mut sides = Map::new();
@@ -107,13 +109,13 @@ fn state_diff(a: &Side<'_>, b: &Side<'_>) -> Value {
 }
 
 /// A run's own names, replaced by names any run could have.
-struct Names<'a> {
+struct RunNormalizer<'a> {
     run: &'a str,
     /// Questions by the order they are named in.
     interrupts: BTreeMap<String, usize>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> RunNormalizer<'a> {
     fn of(side: &Side<'a>) -> Self {
         Self {
             run: side.run_id,
@@ -122,25 +124,25 @@ impl<'a> Names<'a> {
     }
 
     /// What of an event is compared.
-    fn essence(&mut self, event: &Value) -> (Value, Value, Value) {
-        let payload = self.still(&event["payload"]);
+    fn comparable_parts(&mut self, event: &Value) -> (Value, Value, Value) {
+        let payload = self.normalize(&event["payload"]);
         (event["type"].clone(), event["nodeId"].clone(), payload)
     }
 
-    fn still(&mut self, value: &Value) -> Value {
+    fn normalize(&mut self, value: &Value) -> Value {
         match value {
             Value::Object(fields) => fields
                 .iter()
-                .filter(|(name, _)| !TIMES.contains(&name.as_str()))
+                .filter(|(name, _)| !TIME_KEYS.contains(&name.as_str()))
                 .map(|(name, value)| {
-                    let still = match value.as_str() {
+                    let normalized = match value.as_str() {
                         Some(id) if name == "interruptId" => json!(self.ordinal(id)),
-                        _ => self.still(value),
+                        _ => self.normalize(value),
                     };
-                    (name.clone(), still)
+                    (name.clone(), normalized)
                 })
                 .collect(),
-            Value::Array(items) => items.iter().map(|item| self.still(item)).collect(),
+            Value::Array(items) => items.iter().map(|item| self.normalize(item)).collect(),
             Value::String(text) if text.contains(self.run) => {
                 json!(text.replace(self.run, "<run>"))
             }
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_times_of_a_run_are_no_difference() {
+    fn run_ids_and_times_do_not_count_as_differences() {
         let of = |run: &str, ms: u64, question: &str| {
             vec![
                 event(0, "run.started", json!({"inputs": {"v": 1}})),
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn each_difference_is_told_once_with_its_sides() {
+    fn each_difference_is_listed_once_with_both_sides() {
         let left = [
             event(0, "run.started", json!({})),
             event(1, "node.completed", json!({"v": 1})),

@@ -1,18 +1,18 @@
 //! OpenWOP v1.
 
 mod agent;
-pub mod announcement;
 pub mod bundle;
+pub mod callback;
 pub mod capabilities;
 mod chunk;
 pub mod diff;
 pub mod error;
+pub mod interrupt;
 mod mask;
+mod memory_and_lineage;
 mod model;
 mod payload;
 pub mod project;
-pub mod question;
-mod recorded;
 pub mod spans;
 pub mod stream;
 pub mod time;

@@ -3,32 +3,32 @@
 
 use super::payload::Fields;
 use serde_json::{Value, json};
-use tandem_record::{EnvelopeFact, EnvelopeStep, Event, ModelAnswered, Object};
+use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object};
 
-pub(super) fn answer_name(told: &ModelAnswered) -> &'static str {
-    match told.answer.usage {
+pub(super) fn answer_name(event: &ModelAnswered) -> &'static str {
+    match event.answer.usage {
         Some(_) => "provider.usage",
         // Numbers are not invented for a provider that does not count.
         None => "tandem.model.answered",
     }
 }
 
-pub(super) fn envelope_name(fact: &EnvelopeFact) -> &'static str {
-    match fact.what {
-        EnvelopeStep::Refused(_) => "envelope.refusal",
-        EnvelopeStep::Truncated { .. } => "envelope.truncated",
-        EnvelopeStep::Recovered { .. } => "envelope.recovery.applied",
-        EnvelopeStep::Exhausted { .. } => "envelope.retry.exhausted",
+pub(super) fn envelope_name(fact: &EnvelopeEvent) -> &'static str {
+    match fact.kind {
+        EnvelopeEventKind::Refused(_) => "envelope.refusal",
+        EnvelopeEventKind::Truncated { .. } => "envelope.truncated",
+        EnvelopeEventKind::Recovered { .. } => "envelope.recovery.applied",
+        EnvelopeEventKind::Exhausted { .. } => "envelope.retry.exhausted",
     }
 }
 
 pub(super) fn model_payload(event: &Event, out: &mut Fields) {
     match event {
-        Event::ModelAnswered(told) => {
-            out.node(&told.node);
-            out.set("provider", &told.provider);
-            out.set("model", &told.model);
-            if let Some(usage) = told.answer.usage {
+        Event::ModelAnswered(event) => {
+            out.node(&event.node);
+            out.set("provider", &event.provider);
+            out.set("model", &event.model);
+            if let Some(usage) = event.answer.usage {
                 let (input, output) = (usage.input_tokens, usage.output_tokens);
                 out.set("inputTokens", input);
                 out.set("outputTokens", output);
@@ -37,7 +37,7 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
                 out.opt("cacheWriteTokens", usage.cache_write_tokens);
             }
         }
-        Event::ModelAskedAgain(retry) => {
+        Event::ModelRetried(retry) => {
             out.node(&retry.node);
             out.set("attempt", retry.attempt);
             out.set("reason", retry.reason.as_str());
@@ -47,32 +47,32 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.node(&fact.node);
             envelope(fact, out);
         }
-        Event::ReplayDivergedAtRefusal(told) => {
-            let (original, replayed) = told.kinds();
-            out.set("sourceRunId", &told.source);
-            out.set("atSequence", told.sequence);
-            out.set("originalEventId", told.source.event_id(told.sequence));
-            out.node(&told.node);
+        Event::ReplayDivergedAtRefusal(event) => {
+            let (original, replayed) = event.kinds();
+            out.set("sourceRunId", &event.source);
+            out.set("atSequence", event.sequence);
+            out.set("originalEventId", event.source.event_id(event.sequence));
+            out.node(&event.node);
             out.set("originalEnvelopeKind", original);
             out.set("replayEnvelopeKind", replayed);
-            out.opt("refusalReason", told.reason.as_ref());
+            out.opt("refusalReason", event.reason.as_ref());
         }
         _ => unreachable!("only facts about models come here"),
     }
 }
 
-fn envelope(fact: &EnvelopeFact, out: &mut Fields) {
+fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
     let mut who = || {
         out.set("provider", &fact.provider);
         out.set("model", &fact.model);
     };
-    match &fact.what {
-        EnvelopeStep::Refused(refusal) => {
+    match &fact.kind {
+        EnvelopeEventKind::Refused(refusal) => {
             who();
             out.opt("refusalText", refusal.text.as_ref());
             out.opt("safetyCategory", refusal.category.as_ref());
         }
-        EnvelopeStep::Truncated {
+        EnvelopeEventKind::Truncated {
             stop,
             output_tokens,
         } => {
@@ -82,11 +82,11 @@ fn envelope(fact: &EnvelopeFact, out: &mut Fields) {
             out.set("partialPayloadAvailable", false);
             out.opt("outputTokenCount", output_tokens.as_ref());
         }
-        EnvelopeStep::Recovered { path, byte_offset } => {
+        EnvelopeEventKind::Recovered { path, byte_offset } => {
             out.set("path", path.as_str());
             out.set("byteOffset", byte_offset);
         }
-        EnvelopeStep::Exhausted {
+        EnvelopeEventKind::Exhausted {
             attempts,
             reason,
             error,
@@ -99,8 +99,8 @@ fn envelope(fact: &EnvelopeFact, out: &mut Fields) {
 }
 
 /// Adds what an answer used to the attributes of a span.
-pub(super) fn add_usage(told: &ModelAnswered, attributes: &mut Object) {
-    let Some(usage) = told.answer.usage else {
+pub(super) fn add_usage(event: &ModelAnswered, attributes: &mut Object) {
+    let Some(usage) = event.answer.usage else {
         return;
     };
     let (input, output) = (usage.input_tokens, usage.output_tokens);
@@ -113,6 +113,6 @@ pub(super) fn add_usage(told: &ModelAnswered, attributes: &mut Object) {
         let before = attributes.get(&name).and_then(Value::as_u64).unwrap_or(0);
         attributes.insert(name, json!(before.saturating_add(tokens)));
     }
-    attributes.insert("openwop.cost.provider".to_owned(), json!(told.provider));
-    attributes.insert("openwop.cost.model".to_owned(), json!(told.model));
+    attributes.insert("openwop.cost.provider".to_owned(), json!(event.provider));
+    attributes.insert("openwop.cost.model".to_owned(), json!(event.model));
 }

@@ -2,10 +2,10 @@
 
 use super::agent;
 use super::chunk::chunk_payload;
+use super::interrupt::{decider_fields, interrupt_payload, public_data};
 use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
+use super::memory_and_lineage::{memory_payload, owner};
 use super::model::{answer_name, envelope_name, model_payload};
-use super::question::{asked, question_payload, standing};
-use super::recorded::{memory_payload, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
@@ -51,20 +51,20 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::ModelCapabilityInsufficient { .. } => "model.capability.insufficient",
         Event::LoopbackLimitReached { .. } => "workflow.loopback-limit",
         Event::MemoryWritten { .. } => "memory.written",
-        Event::MemoryForgotten { .. } => "tandem.memory.deleted",
+        Event::MemoryDeleted { .. } => "tandem.memory.deleted",
         Event::MemoryCompacted { .. } => "memory.compacted",
         Event::ReplayDiverged { .. } => "replay.diverged",
         Event::ReplayDivergedAtRefusal(_) => "replay.divergedAtRefusal",
         Event::OutputChunk(_) => "output.chunk",
-        Event::ModelAnswered(told) => answer_name(told),
-        Event::ModelAskedAgain(_) => "envelope.retry.attempted",
+        Event::ModelAnswered(event) => answer_name(event),
+        Event::ModelRetried(_) => "envelope.retry.attempted",
         Event::Envelope(fact) => envelope_name(fact),
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
-        Event::Agent(fact) => agent::type_name(&fact.said),
+        Event::Agent(fact) => agent::type_name(&fact.kind),
         Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
         Event::ConfidenceEscalated { .. } => "core.workflowChain.confidence-escalated",
         Event::Handoff(_) => "core.workflowChain.event",
-        Event::VerificationAsked(_) => "tandem.verification.asked",
+        Event::VerificationRequested(_) => "tandem.verification.asked",
         Event::FanOut { .. } => "core.dispatch.fanOut",
         Event::FanIn { .. } => "core.dispatch.join",
         Event::LogAppended { .. } => "log.appended",
@@ -189,7 +189,7 @@ fn node_payload(
             out.set("error", error(failure));
             out.set("attempts", attempts);
         }
-        Event::OutputChunk(told) => chunk_payload(run, told, sensitivity, out),
+        Event::OutputChunk(event) => chunk_payload(run, event, sensitivity, out),
         Event::NodeRetried {
             node,
             attempt,
@@ -217,7 +217,7 @@ fn node_payload(
             out.set("interruptId", &interrupt.id);
             out.set("kind", &interrupt.kind);
             out.set("key", &interrupt.key);
-            out.set("data", asked(&interrupt.kind, &interrupt.data));
+            out.set("data", public_data(&interrupt.kind, &interrupt.data));
             out.opt("resumeSchema", interrupt.resume_schema.as_ref());
             out.opt("timeoutMs", interrupt.timeout_ms);
             out.set("requestedAt", rfc3339(interrupt.requested_at));
@@ -228,7 +228,7 @@ fn node_payload(
             kind,
             key,
             reason,
-            doubt,
+            low_confidence,
             ..
         } => {
             out.node(node);
@@ -236,10 +236,10 @@ fn node_payload(
             out.set("kind", kind);
             out.set("key", key);
             out.opt("reason", reason.as_ref());
-            if let Some(doubt) = doubt {
-                out.set("agentId", &doubt.agent_id);
-                out.set("threshold", doubt.threshold);
-                out.set("observed", doubt.observed);
+            if let Some(low_confidence) = low_confidence {
+                out.set("agentId", &low_confidence.agent_id);
+                out.set("threshold", low_confidence.threshold);
+                out.set("observed", low_confidence.observed);
             }
         }
         Event::InterruptResolved { node, resolution } => {
@@ -250,7 +250,7 @@ fn node_payload(
             out.set("resumeValue", &resolution.value);
             out.set("resolvedAt", rfc3339(at));
             out.opt("resolvedBy", resolution.by.as_ref());
-            standing(&resolution.standing, out);
+            decider_fields(&resolution.decider, out);
             out.opt("eventId", resolution.event_id.as_ref());
             out.opt("outcome", resolution.outcome.as_ref());
             out.opt("reason", resolution.reason.as_ref());
@@ -268,15 +268,20 @@ fn node_payload(
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_)
-        | Event::VerificationAsked(_)
+        | Event::VerificationRequested(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. } => agent::payload(run, event, out),
-        other => people_payload(other, at, sensitivity, out),
+        other => interrupt_or_data_payload(other, at, sensitivity, out),
     }
 }
 
 /// What people were asked and said.
-fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &mut Fields) {
+fn interrupt_or_data_payload(
+    event: &Event,
+    at: Timestamp,
+    sensitivity: &Sensitivity,
+    out: &mut Fields,
+) {
     match event {
         Event::ApprovalRequested { .. }
         | Event::ClarificationRequested { .. }
@@ -289,7 +294,7 @@ fn people_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: 
         | Event::ConversationOpened { .. }
         | Event::ConversationExchanged { .. }
         | Event::ConversationClosed { .. }
-        | Event::ExternalEventReceived { .. } => question_payload(event, at, out),
+        | Event::ExternalEventReceived { .. } => interrupt_payload(event, at, out),
         other => data_payload(other, at, sensitivity, out),
     }
 }
@@ -376,12 +381,12 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
             out.set("limit", limit);
         }
         Event::MemoryWritten { .. }
-        | Event::MemoryForgotten { .. }
+        | Event::MemoryDeleted { .. }
         | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. } => memory_payload(event, out),
         Event::ReplayDivergedAtRefusal(_)
         | Event::ModelAnswered(_)
-        | Event::ModelAskedAgain(_)
+        | Event::ModelRetried(_)
         | Event::Envelope(_) => model_payload(event, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);
@@ -418,7 +423,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_)
-        | Event::VerificationAsked(_)
+        | Event::VerificationRequested(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. }
         | Event::InterruptRequested { .. }

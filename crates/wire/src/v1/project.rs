@@ -1,14 +1,14 @@
 //! The one projection: stored facts and folded runs to what a reader may see.
 
 use super::agent;
+use super::interrupt::public_data;
 use super::mask::{masked_entries, masked_run_outputs};
+use super::memory_and_lineage::{forked_from, owner};
 use super::payload::{Fields, payload, type_name};
-use super::question::asked;
-use super::recorded::{forked_from, owner};
 use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{
-    Cause, Event, InterruptView, Object, ParentCause, Recorded, RunId, RunStatus, RunView,
+    Cause, Event, InterruptView, Object, ParentCause, RecordedEvent, RunId, RunStatus, RunView,
     Sensitivity, Timestamp,
 };
 
@@ -24,13 +24,13 @@ pub struct SnapshotExtras {
     pub children: Vec<(RunId, RunStatus)>,
     pub outputs: Option<Object>,
     /// A signed link to the question the run waits for.
-    pub link: Option<Link>,
+    pub link: Option<SignedLink>,
 }
 
 /// A signed link that shows and answers one question. Only ever part of an authenticated answer, or of
 /// what is told to the callback of the run.
 #[derive(Clone)]
-pub struct Link {
+pub struct SignedLink {
     pub token: String,
     pub expires_at: Timestamp,
 }
@@ -65,7 +65,7 @@ pub fn event_type(event: &Event) -> &'static str {
 }
 
 /// One event as clients see it.
-pub fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Value {
+pub fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
     let mut out = Fields::default();
     out.set("eventId", run.event_id(recorded.seq));
     out.set("runId", run);
@@ -91,7 +91,7 @@ pub fn event(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Val
 }
 
 /// What one event says, without its envelope.
-pub fn message(run: &RunId, recorded: &Recorded, sensitivity: &Sensitivity) -> Value {
+pub fn message(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
     Value::Object(payload(run, &recorded.event, recorded.at, sensitivity))
 }
 
@@ -196,13 +196,16 @@ fn children(view: &RunView, extras: &SnapshotExtras) -> Vec<Value> {
 }
 
 /// An open question. The link's address begins with `base`: where this host is reached, or nothing.
-pub(super) fn interrupt(open: &InterruptView, link: Option<&Link>, base: &str) -> Value {
+pub(super) fn interrupt(open: &InterruptView, link: Option<&SignedLink>, base: &str) -> Value {
     let mut out = Fields::default();
     out.set("interruptId", &open.interrupt.id);
     out.set("kind", &open.interrupt.kind);
     out.set("nodeId", &open.node);
     out.set("key", &open.interrupt.key);
-    out.set("data", asked(&open.interrupt.kind, &open.interrupt.data));
+    out.set(
+        "data",
+        public_data(&open.interrupt.kind, &open.interrupt.data),
+    );
     out.opt("resumeSchema", open.interrupt.resume_schema.as_ref());
     out.opt("deadline", open.deadline.map(rfc3339));
     out.opt("priority", open.interrupt.priority);

@@ -7,7 +7,7 @@ use super::payload::Fields;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tandem_record::{
-    Event, Interrupt, NodeId, Object, ParentLink, Recorded, RunId, RunRequest, Seq, Timestamp,
+    Event, Interrupt, NodeId, Object, ParentLink, RecordedEvent, RunId, RunRequest, Seq, Timestamp,
     Work, WorkflowId,
 };
 
@@ -46,7 +46,7 @@ impl SpanStatus {
 }
 
 /// The class of data that needs no care.
-const ANYTHING: &str = "public";
+const PUBLIC_CLASS: &str = "public";
 
 /// Spans of a run: the run, each node, each attempt, each call to the outside, each question.
 /// `class` is what its workflow says its data is about.
@@ -54,7 +54,7 @@ pub fn spans(
     run: &RunId,
     workflow: &WorkflowId,
     class: Option<&str>,
-    events: &[Recorded],
+    events: &[RecordedEvent],
 ) -> Vec<Span> {
     let Some(first) = events.first() else {
         return Vec::new();
@@ -73,7 +73,7 @@ pub fn spans(
     };
     let mut root = tracer.root(first.at, request);
     for recorded in events {
-        tracer.follow(recorded, &mut root);
+        tracer.apply(recorded, &mut root);
     }
     let mut spans = vec![root];
     spans.append(&mut tracer.finished);
@@ -132,7 +132,7 @@ impl Tracer<'_> {
         let mut attributes = Fields(std::mem::take(&mut span.attributes));
         attributes.set("openwop.tenant_id", &request.owner.tenant);
         attributes.opt("openwop.scope_id", request.scope_id.as_ref());
-        if self.class.is_some_and(|class| class != ANYTHING) {
+        if self.class.is_some_and(|class| class != PUBLIC_CLASS) {
             attributes.set("openwop.pii_present", true);
         }
         for (i, tag) in request.options.tags.iter().flatten().enumerate() {
@@ -156,7 +156,7 @@ impl Tracer<'_> {
         span
     }
 
-    fn follow(&mut self, recorded: &Recorded, root: &mut Span) {
+    fn apply(&mut self, recorded: &RecordedEvent, root: &mut Span) {
         let at = recorded.at;
         match &recorded.event {
             Event::NodeStarted {
@@ -169,24 +169,24 @@ impl Tracer<'_> {
                 self.start(node, type_id, *attempt, recorded.seq, at);
                 self.call(node, work.as_ref(), recorded.seq, at);
             }
-            Event::ModelAskedAgain(again) => {
+            Event::ModelRetried(again) => {
                 self.call(&again.node, Some(&again.work), recorded.seq, at);
             }
             Event::InterruptRequested { node, interrupt } => {
-                self.ask(node, interrupt, recorded.seq, at);
+                self.open_interrupt(node, interrupt, recorded.seq, at);
             }
             Event::InterruptResolved { node, resolution } => {
-                self.answer(node, resolution.outcome.clone(), at);
+                self.close_interrupt(node, resolution.outcome.clone(), at);
             }
             Event::NodeCompleted { node, cost, .. } => {
                 let cost = cost.clone().unwrap_or_default();
                 self.end(node, at, SpanStatus::Ok, None, cost);
             }
-            Event::ModelAnswered(told) => {
-                if let Some(open) = self.nodes.get_mut(&told.node) {
-                    add_usage(told, &mut open.node.attributes);
+            Event::ModelAnswered(event) => {
+                if let Some(open) = self.nodes.get_mut(&event.node) {
+                    add_usage(event, &mut open.node.attributes);
                     if let Some(mut activity) = open.activity.take() {
-                        add_usage(told, &mut activity.attributes);
+                        add_usage(event, &mut activity.attributes);
                         close(&mut activity, at, SpanStatus::Ok, None);
                         self.finished.push(activity);
                     }
@@ -292,7 +292,7 @@ impl Tracer<'_> {
     }
 
     /// A question, open until it is answered or its node ends.
-    fn ask(&mut self, node: &NodeId, interrupt: &Interrupt, seq: Seq, at: Timestamp) {
+    fn open_interrupt(&mut self, node: &NodeId, interrupt: &Interrupt, seq: Seq, at: Timestamp) {
         self.questions += 1;
         let mut span = self.span("openwop.interrupt".to_owned(), seq, "interrupt", at);
         let mut attributes = Fields(std::mem::take(&mut span.attributes));
@@ -307,7 +307,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn answer(&mut self, node: &NodeId, outcome: Option<String>, at: Timestamp) {
+    fn close_interrupt(&mut self, node: &NodeId, outcome: Option<String>, at: Timestamp) {
         let open = self.nodes.get_mut(node);
         if let Some(mut question) = open.and_then(|open| open.question.take()) {
             close(&mut question, at, SpanStatus::Ok, outcome);

@@ -116,20 +116,20 @@ fn is_update(event: &Event) -> bool {
         | Event::ModelCapabilityInsufficient { .. }
         | Event::LoopbackLimitReached { .. }
         | Event::MemoryWritten { .. }
-        | Event::MemoryForgotten { .. }
+        | Event::MemoryDeleted { .. }
         | Event::MemoryCompacted { .. }
         | Event::ReplayDiverged { .. }
         | Event::ReplayDivergedAtRefusal(_)
         | Event::OutputChunk(_)
         | Event::ModelAnswered(_)
-        | Event::ModelAskedAgain(_)
+        | Event::ModelRetried(_)
         | Event::Envelope(_)
         | Event::TriggerArmed { .. }
         | Event::Agent(_)
         | Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_)
-        | Event::VerificationAsked(_)
+        | Event::VerificationRequested(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. }
         | Event::LogAppended { .. } => false,

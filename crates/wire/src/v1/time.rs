@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn milliseconds_and_zulu() {
+    fn timestamps_have_milliseconds_and_utc_suffix() {
         assert_eq!(
             rfc3339(Timestamp(1_767_225_600_120)),
             "2026-01-01T00:00:00.120Z"

@@ -3,11 +3,16 @@
 use super::payload::type_name;
 use super::project;
 use serde_json::{Value, json};
-use tandem_record::{Recorded, RunId, Sensitivity};
+use tandem_record::{RecordedEvent, RunId, Sensitivity};
 
 /// One event as it is posted. `type` is repeated outside, where receivers route by it.
 /// `workspace` is the narrowest place the run belongs to: its workspace, else its tenant.
-pub fn body(run: &RunId, workspace: &str, recorded: &Recorded, sensitivity: &Sensitivity) -> Value {
+pub fn body(
+    run: &RunId,
+    workspace: &str,
+    recorded: &RecordedEvent,
+    sensitivity: &Sensitivity,
+) -> Value {
     json!({
         "runId": run,
         "workspaceId": workspace,
@@ -17,7 +22,7 @@ pub fn body(run: &RunId, workspace: &str, recorded: &Recorded, sensitivity: &Sen
 }
 
 /// How a delivery is named and signed.
-pub struct Stamp<'a> {
+pub struct DeliveryHeaders<'a> {
     pub webhook: &'a str,
     pub event_type: &'a str,
     pub timestamp: &'a str,
@@ -25,7 +30,7 @@ pub struct Stamp<'a> {
 }
 
 /// Every header under its name of today and under the one to come, with the same value.
-pub fn headers(stamp: &Stamp<'_>) -> Vec<(&'static str, String)> {
+pub fn headers(stamp: &DeliveryHeaders<'_>) -> Vec<(&'static str, String)> {
     [
         ("X-openwop-Webhook-Id", stamp.webhook),
         ("X-openwop-Event-Type", stamp.event_type),
@@ -66,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_events_are_words_joined_by_dots() {
+    fn event_names_are_segments_joined_by_dots() {
         for name in ["run.completed", "node.retry.scheduled", "x.my-host.thing_1"] {
             assert!(is_event_name(name), "{name}");
         }

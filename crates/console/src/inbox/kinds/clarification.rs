@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::super::card;
-use super::{CardView, Complaints, button, entered, form, rendering};
-use crate::schema_form::{Posted, Shape, below, read as read_form};
+use super::{CardView, FieldErrors, button, entered, form, form_renderer};
+use crate::schema_form::{PostedFields, Shape, child_pointer, read as read_form};
 
-pub(super) fn shown(card: &CardView) -> Markup {
+pub(super) fn question_part(card: &CardView) -> Markup {
     html! {
         @if let Some(context) = card.data["contextType"].as_str() {
             p.pad.hint { "About: " (context) }
@@ -31,36 +31,36 @@ fn questions(card: &CardView) -> impl Iterator<Item = (&str, &str, Shape)> {
     })
 }
 
-pub(super) fn asked(card: &CardView) -> Markup {
+pub(super) fn answer_form(card: &CardView) -> Markup {
     let posted = entered(card);
-    let rendering = rendering(card, posted.as_ref());
+    let form_renderer = form_renderer(card, posted.as_ref());
     let inside = html! {
         @for (id, text, shape) in questions(card) {
-            (rendering.field(&Shape { title: None, ..shape }, &below("/answers", id), text, None, true))
+            (form_renderer.field(&Shape { title: None, ..shape }, &child_pointer("/answers", id), text, None, true))
         }
         div.buttons { (button("answer", true)) }
     };
     form(card, "decide", &inside)
 }
 
-pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Complaints> {
-    let mut complaints = Complaints::new();
+pub(super) fn read(card: &CardView, posted: &PostedFields<'_>) -> Result<Value, FieldErrors> {
+    let mut field_errors = FieldErrors::new();
     let mut answers = Map::new();
     for (id, _, shape) in questions(card) {
-        let path = below("/answers", id);
-        let answer = read_form(&shape, &path, posted, None, true, &mut complaints);
+        let path = child_pointer("/answers", id);
+        let answer = read_form(&shape, &path, posted, None, true, &mut field_errors);
         let blank = answer.as_ref().is_some_and(|a| *a == "");
         match answer.filter(|_| !blank) {
             Some(answer) => {
                 answers.insert(id.to_owned(), answer);
             }
             // A field that could not be read has said so already.
-            None if complaints.iter().any(|(place, _)| *place == path) => {}
-            None => complaints.push((path, "an answer is missing".to_owned())),
+            None if field_errors.iter().any(|(place, _)| *place == path) => {}
+            None => field_errors.push((path, "an answer is missing".to_owned())),
         }
     }
-    match complaints.is_empty() {
+    match field_errors.is_empty() {
         true => Ok(json!({"answers": answers})),
-        false => Err(complaints),
+        false => Err(field_errors),
     }
 }

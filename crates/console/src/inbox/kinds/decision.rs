@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::super::card;
-use super::{CardView, Complaints, button, entered, form, rendering};
-use crate::schema_form::{Posted, Shape, below, read as read_form, untouched};
+use super::{CardView, FieldErrors, button, entered, form, form_renderer};
+use crate::schema_form::{PostedFields, Shape, child_pointer, initial_fields, read as read_form};
 use crate::{changes as compared, links};
 
 /// Where the engine or we complain about the comment.
@@ -18,14 +18,14 @@ const COMMENT: [&str; 4] = [
 ];
 
 /// Where the proposal stands in what is asked, and its changed version in the answer.
-fn places(card: &CardView) -> (&'static str, &'static str) {
+fn proposal_fields(card: &CardView) -> (&'static str, &'static str) {
     match card.data["decision"].is_null() {
         true => ("artifactData", "editedArtifactData"),
         false => ("decision", "decision"),
     }
 }
 
-pub(super) fn shown(card: &CardView) -> Markup {
+pub(super) fn question_part(card: &CardView) -> Markup {
     let number = |key: &str| card.data[key].as_f64();
     html! {
         @if let (Some(observed), Some(threshold)) = (number("observed"), number("threshold")) {
@@ -48,13 +48,13 @@ fn shape(card: &CardView) -> Shape {
 }
 
 fn artifact(card: &CardView) -> Option<&Value> {
-    let proposed = card.data.get(places(card).0);
+    let proposed = card.data.get(proposal_fields(card).0);
     proposed.filter(|data| !data.is_null())
 }
 
 /// One form for everything, so that what was changed travels with whatever is decided: an approval
 /// sent with changes cannot be taken for one without.
-pub(super) fn asked(card: &CardView) -> Markup {
+pub(super) fn answer_form(card: &CardView) -> Markup {
     let posted = entered(card);
     let edited = posted.as_ref().is_some_and(|posted| changes(card, posted));
     let inside = html! {
@@ -70,10 +70,10 @@ fn offers(card: &CardView, action: &str) -> bool {
     card.actions.iter().any(|offered| offered == action)
 }
 
-fn decision(card: &CardView, posted: Option<&Posted<'_>>) -> Markup {
+fn decision(card: &CardView, posted: Option<&PostedFields<'_>>) -> Markup {
     let comment = posted.and_then(|p| p.get("comment"));
     let wrong = card
-        .complaints
+        .field_errors
         .iter()
         .filter(|(place, _)| COMMENT.contains(&&**place));
     let wrong: Vec<&str> = wrong.map(|(_, why)| why.as_str()).collect();
@@ -91,10 +91,10 @@ fn decision(card: &CardView, posted: Option<&Posted<'_>>) -> Markup {
     }
 }
 
-fn edit(card: &CardView, posted: Option<&Posted<'_>>, edited: bool) -> Markup {
-    let fields = rendering(card, posted).field(
+fn edit(card: &CardView, posted: Option<&PostedFields<'_>>, edited: bool) -> Markup {
+    let fields = form_renderer(card, posted).field(
         &shape(card),
-        &below("", places(card).1),
+        &child_pointer("", proposal_fields(card).1),
         "Proposed",
         artifact(card),
         true,
@@ -112,22 +112,22 @@ fn edit(card: &CardView, posted: Option<&Posted<'_>>, edited: bool) -> Markup {
 }
 
 /// Whether a form came back with something else than what is proposed.
-fn changes(card: &CardView, posted: &Posted<'_>) -> bool {
+fn changes(card: &CardView, posted: &PostedFields<'_>) -> bool {
     if !posted.has_values() {
         return false;
     }
     let (shape, before) = (shape(card), artifact(card));
-    let path = below("", places(card).1);
-    let untouched = untouched(&shape, &path, before);
-    let value = |posted: &Posted<'_>| {
-        let mut complaints = Complaints::new();
-        let read = read_form(&shape, &path, posted, before, true, &mut complaints);
-        complaints.is_empty().then_some(read)
+    let path = child_pointer("", proposal_fields(card).1);
+    let initial_fields = initial_fields(&shape, &path, before);
+    let value = |posted: &PostedFields<'_>| {
+        let mut field_errors = FieldErrors::new();
+        let read = read_form(&shape, &path, posted, before, true, &mut field_errors);
+        field_errors.is_empty().then_some(read)
     };
-    value(posted) != value(&Posted::new(&untouched))
+    value(posted) != value(&PostedFields::new(&initial_fields))
 }
 
-pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Complaints> {
+pub(super) fn read(card: &CardView, posted: &PostedFields<'_>) -> Result<Value, FieldErrors> {
     let action = posted.get("action").unwrap_or_default();
     let comment = posted
         .get("comment")
@@ -154,13 +154,13 @@ pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Compla
         }
         "ask" => answer["question"] = json!(demanded("/question", "what do you want to know?")?),
         "edit-accept" => {
-            let mut complaints = Complaints::new();
+            let mut field_errors = FieldErrors::new();
             let (shape, before) = (shape(card), artifact(card));
-            let place = places(card).1;
-            let path = below("", place);
-            let edited = read_form(&shape, &path, posted, before, true, &mut complaints);
-            if !complaints.is_empty() {
-                return Err(complaints);
+            let place = proposal_fields(card).1;
+            let path = child_pointer("", place);
+            let edited = read_form(&shape, &path, posted, before, true, &mut field_errors);
+            if !field_errors.is_empty() {
+                return Err(field_errors);
             }
             answer[place] = edited.unwrap_or_default();
         }

@@ -13,19 +13,19 @@ use serde_json::Value;
 
 use super::CardView;
 use crate::links;
-use crate::schema_form::{Posted, Rendering};
+use crate::schema_form::{FormRenderer, PostedFields};
 
 /// A place in the answer, as a JSON pointer, and what is wrong there.
-type Complaints = Vec<(String, String)>;
+type FieldErrors = Vec<(String, String)>;
 
 /// How a question is answered.
-enum Way {
+enum AnswerMode {
     Decision,
     Questions,
     Open,
 }
 
-impl Way {
+impl AnswerMode {
     fn of(card: &CardView) -> Self {
         match card.kind.as_str() {
             "approval" => Self::Decision,
@@ -38,35 +38,35 @@ impl Way {
 }
 
 /// What the question is about.
-pub(super) fn shown(card: &CardView) -> Markup {
-    match Way::of(card) {
-        Way::Decision => decision::shown(card),
-        Way::Questions => clarification::shown(card),
-        Way::Open => open::shown(card),
+pub(super) fn question_part(card: &CardView) -> Markup {
+    match AnswerMode::of(card) {
+        AnswerMode::Decision => decision::question_part(card),
+        AnswerMode::Questions => clarification::question_part(card),
+        AnswerMode::Open => open::question_part(card),
     }
 }
 
 /// The forms that answer it.
-pub(super) fn asked(card: &CardView) -> Markup {
-    match Way::of(card) {
-        Way::Decision => decision::asked(card),
-        Way::Questions => clarification::asked(card),
-        Way::Open => open::asked(card),
+pub(super) fn answer_form(card: &CardView) -> Markup {
+    match AnswerMode::of(card) {
+        AnswerMode::Decision => decision::answer_form(card),
+        AnswerMode::Questions => clarification::answer_form(card),
+        AnswerMode::Open => open::answer_form(card),
     }
 }
 
 /// The answer a browser sent with one of those forms.
-pub fn read_answer(card: &CardView, fields: &[(String, String)]) -> Result<Value, Complaints> {
-    let posted = Posted::new(fields);
-    match Way::of(card) {
-        Way::Decision => decision::read(card, &posted),
-        Way::Questions => clarification::read(card, &posted),
-        Way::Open => open::read(card, &posted),
+pub fn read_answer(card: &CardView, fields: &[(String, String)]) -> Result<Value, FieldErrors> {
+    let posted = PostedFields::new(fields);
+    match AnswerMode::of(card) {
+        AnswerMode::Decision => decision::read(card, &posted),
+        AnswerMode::Questions => clarification::read(card, &posted),
+        AnswerMode::Open => open::read(card, &posted),
     }
 }
 
 /// The key and the words for an action of an approval.
-pub(super) fn action_words(action: &str) -> (&'static str, &str) {
+pub(super) fn action_label(action: &str) -> (&'static str, &str) {
     match action {
         "accept" => ("a", "Approve"),
         "reject" => ("r", "Reject"),
@@ -79,7 +79,7 @@ pub(super) fn action_words(action: &str) -> (&'static str, &str) {
 }
 
 /// What somebody did, after their name.
-pub(crate) fn vote_words(action: &str) -> &str {
+pub(crate) fn vote_label(action: &str) -> &str {
     match action {
         "accept" => "approved",
         "edit-accept" => "approved with changes",
@@ -101,7 +101,7 @@ fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
 }
 
 fn button(action: &str, primary: bool) -> Markup {
-    let (key, words) = action_words(action);
+    let (key, label) = action_label(action);
     // The key of an edit opens its form. The script gives this button the key of an approval while
     // there are changes.
     let key = Some(key).filter(|key| !key.is_empty() && *key != "e");
@@ -110,17 +110,17 @@ fn button(action: &str, primary: bool) -> Markup {
     html! {
         button type="submit" name="action" value=(action) data-key=[key] .primary[primary]
             .danger[action == "reject"] formnovalidate[unchecked] {
-            (words)
+            (label)
             @if let Some(key) = key { " " kbd aria-hidden="true" { (key) } }
         }
     }
 }
 
-fn rendering<'a>(card: &'a CardView, posted: Option<&'a Posted<'a>>) -> Rendering<'a> {
-    Rendering::new(posted, &card.complaints)
+fn form_renderer<'a>(card: &'a CardView, posted: Option<&'a PostedFields<'a>>) -> FormRenderer<'a> {
+    FormRenderer::new(posted, &card.field_errors)
 }
 
 /// What was typed, if the form came back.
-fn entered(card: &CardView) -> Option<Posted<'_>> {
-    (!card.entered.is_empty()).then(|| Posted::new(&card.entered))
+fn entered(card: &CardView) -> Option<PostedFields<'_>> {
+    (!card.entered.is_empty()).then(|| PostedFields::new(&card.entered))
 }

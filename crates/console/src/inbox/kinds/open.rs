@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::super::card;
-use super::{CardView, Complaints, button, entered, form, rendering};
-use crate::schema_form::{Field, Posted, Shape, read as read_form};
+use super::{CardView, FieldErrors, button, entered, form, form_renderer};
+use crate::schema_form::{Field, PostedFields, Shape, read as read_form};
 
-pub(super) fn shown(card: &CardView) -> Markup {
+pub(super) fn question_part(card: &CardView) -> Markup {
     match card.kind.as_str() {
         "external-event" => html! {
             p.pad.hint {
@@ -46,7 +46,7 @@ fn shape(card: &CardView, proposed: Option<&Value>) -> Shape {
     }
 }
 
-pub(super) fn asked(card: &CardView) -> Markup {
+pub(super) fn answer_form(card: &CardView) -> Markup {
     let proposed = proposed(card);
     let posted = entered(card);
     let shape = shape(card, proposed.as_ref());
@@ -54,19 +54,26 @@ pub(super) fn asked(card: &CardView) -> Markup {
     let free = proposed.is_none() && shape.field == Field::Json;
     let value = proposed.as_ref().or(free.then_some(&empty));
     let inside = html! {
-        (rendering(card, posted.as_ref()).field(&shape, "", "Answer", value, true))
+        (form_renderer(card, posted.as_ref()).field(&shape, "", "Answer", value, true))
         div.buttons { (button("resolve", true)) }
     };
     form(card, "decide", &inside)
 }
 
-pub(super) fn read(card: &CardView, posted: &Posted<'_>) -> Result<Value, Complaints> {
+pub(super) fn read(card: &CardView, posted: &PostedFields<'_>) -> Result<Value, FieldErrors> {
     let proposed = proposed(card);
     let shape = shape(card, proposed.as_ref());
-    let mut complaints = Complaints::new();
-    let value = read_form(&shape, "", posted, proposed.as_ref(), true, &mut complaints);
-    match complaints.is_empty() {
+    let mut field_errors = FieldErrors::new();
+    let value = read_form(
+        &shape,
+        "",
+        posted,
+        proposed.as_ref(),
+        true,
+        &mut field_errors,
+    );
+    match field_errors.is_empty() {
         true => Ok(value.unwrap_or_default()),
-        false => Err(complaints),
+        false => Err(field_errors),
     }
 }

@@ -44,7 +44,7 @@ fn refused(document: &Value, permissions: Permissions<'_>) -> Vec<Problem> {
 }
 
 #[test]
-fn an_unknown_setting_is_refused_or_warned_about_and_never_stops_a_stored_document() {
+fn unknown_setting_is_refused_or_warned_and_stored_documents_still_compile() {
     let flow = document(
         vec![node(
             "gate",
@@ -70,7 +70,7 @@ fn an_unknown_setting_is_refused_or_warned_about_and_never_stops_a_stored_docume
 }
 
 #[test]
-fn what_a_published_schema_closes_stays_closed() {
+fn unknown_keys_stay_refused_where_a_published_schema_forbids_them() {
     let lead = node(
         "lead",
         "core.orchestrator.supervisor",
@@ -86,7 +86,7 @@ fn what_a_published_schema_closes_stays_closed() {
 }
 
 #[test]
-fn variables_nobody_declares_or_sets_are_told_wherever_they_are_read() {
+fn undefined_names_are_warned_about_wherever_they_are_read() {
     let mut reads = node("reads", "core.noop", json!({}));
     reads["inputs"] = json!({
         "a": {"type": "variable", "variableName": "custmer"},
@@ -143,7 +143,7 @@ fn variables_nobody_declares_or_sets_are_told_wherever_they_are_read() {
 }
 
 #[test]
-fn nodes_no_run_gets_to_are_told() {
+fn unreachable_nodes_are_warned_about() {
     let mut off = node("off", "core.noop", json!({}));
     off["disabled"] = json!(true);
     let mut tolerated = node("tolerated", "core.fail", json!({}));
@@ -180,7 +180,7 @@ fn nodes_no_run_gets_to_are_told() {
 }
 
 #[test]
-fn a_text_that_reads_nothing_is_refused_with_its_place() {
+fn template_with_undefined_names_is_refused_with_its_path() {
     let table = [
         ("{{ variables.custmer }}", "did you mean `customer`?"),
         ("{{ secrets.key }}", "nothing a text can read"),
@@ -231,7 +231,7 @@ fn a_text_that_reads_nothing_is_refused_with_its_place() {
 }
 
 #[test]
-fn every_kind_of_problem_is_told_in_one_answer() {
+fn all_kinds_of_problems_are_reported_together() {
     let mut flow = document(
         vec![
             node(
@@ -268,7 +268,7 @@ fn every_kind_of_problem_is_told_in_one_answer() {
 }
 
 #[test]
-fn the_children_of_a_document_are_found_though_it_is_not_sound() {
+fn child_references_are_found_in_invalid_documents() {
     let critic = json!({"verifier": {"workflowId": "critic"}});
     let flow = json!({"id": "self", "nodes": [
         node("a", "core.subWorkflow", json!({"workflowId": "child"})),

@@ -18,7 +18,7 @@ fn folded(reducer: &str, max: Option<usize>, writes: &[Value]) -> Value {
 }
 
 #[test]
-fn every_reducer_folds_as_named() {
+fn each_reducer_folds_writes() {
     assert_eq!(folded("replace", None, &[json!(1), json!("x")]), json!("x"));
     assert_eq!(
         folded("append", Some(2), &[json!(1), json!(2), json!(3)]),
@@ -63,7 +63,7 @@ fn every_reducer_folds_as_named() {
 }
 
 #[test]
-fn old_entries_go_when_the_next_is_written() {
+fn expired_entries_are_dropped_on_the_next_write() {
     let write = |text: &str, at: i64| stored_value(json!(text), "append", Some(200), Timestamp(at));
     let mut state = None;
     for (text, at) in [("a", 1000), ("b", 1100), ("c", 1250)] {
@@ -93,7 +93,14 @@ fn access_lists_match_ids_types_and_wildcards() {
         serde_json::from_value(json!({"reducer": "append", "access": access})).unwrap()
     };
     let may = |access: Value| {
-        check_access("c", &channel(access), Side::Writers, "n1", "core.ai.call").is_ok()
+        check_access(
+            "c",
+            &channel(access),
+            AccessSide::Writers,
+            "n1",
+            "core.ai.call",
+        )
+        .is_ok()
     };
     assert!(may(json!("public")));
     assert!(!may(json!("private")));

@@ -2,9 +2,9 @@
 //! then. The node ends only when none of them runs any more.
 
 use crate::node::{Dispatch, FanOut, JoinMode, Kind, OnWorkerFailure, Parallel};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::state::{Dispatching, WorkerState, WorkerStep};
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{EffectKind, Event, JoinOutcome, Object, RunId, Seq, WorkflowId};
@@ -12,7 +12,7 @@ use tandem_record::{EffectKind, Event, JoinOutcome, Object, RunId, Seq, Workflow
 /// Workers that run together when the author says nothing.
 const DEFAULT_CONCURRENCY: u32 = 16;
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     pub(super) fn fan_out(
         &mut self,
         ix: usize,
@@ -30,7 +30,7 @@ impl Turn<'_> {
     }
 
     /// Starts workers up to the bound; joins when nobody runs and nothing more will.
-    pub(super) fn go_on_in_parallel(
+    pub(super) fn continue_fan_out(
         &mut self,
         ix: usize,
         parallel: &Parallel,
@@ -43,10 +43,11 @@ impl Turn<'_> {
             }
             let def = Arc::clone(&self.run.def);
             if let Kind::Dispatch(config) = &def.nodes[ix].kind
-                && let Some((judged, completed)) = self.run.unjudged(ix, config, dispatching)
+                && let Some((verification_subject, completed)) =
+                    self.run.next_unverified_output(ix, config, dispatching)
             {
-                self.ask_critic(ix, judged, completed);
-                self.go_on_dispatching(ix);
+                self.request_verification(ix, verification_subject, completed);
+                self.continue_dispatch(ix);
                 return;
             }
             self.fan_in(ix, dispatching, outcome);
@@ -57,10 +58,10 @@ impl Turn<'_> {
         let pending = pending.filter(|(_, w)| w.step == WorkerStep::Pending);
         for (index, worker) in pending.take(bound.saturating_sub(live)) {
             if self.is_full() {
-                self.go_on_later();
+                self.schedule_continue();
                 return;
             }
-            self.hand_over(ix, index, &worker.workflow, dispatching.decided);
+            self.start_worker(ix, index, &worker.workflow, dispatching.decided);
             let node = &self.run.state.nodes[ix];
             if self.needs.is_some() || node.status.is_settled() {
                 return;
@@ -69,7 +70,7 @@ impl Turn<'_> {
     }
 
     /// Whether the join is decided already.
-    pub(super) fn join_so_far(&self, ix: usize, config: &Dispatch) -> Option<JoinOutcome> {
+    pub(super) fn join_outcome(&self, ix: usize, config: &Dispatch) -> Option<JoinOutcome> {
         let FanOut::Parallel(parallel) = &config.fan_out else {
             return None;
         };
@@ -78,20 +79,20 @@ impl Turn<'_> {
     }
 
     /// The moment the join is decided, the workers nobody needs any more are told to stop.
-    pub(super) fn call_back_losers(
+    pub(super) fn cancel_unneeded_workers(
         &mut self,
         ix: usize,
         config: &Dispatch,
         before: Option<JoinOutcome>,
     ) {
-        if before.is_some() || self.join_so_far(ix, config).is_none() {
+        if before.is_some() || self.join_outcome(ix, config).is_none() {
             return;
         }
         let dispatching = self.run.state.nodes[ix].dispatching.iter();
         let live = dispatching.flat_map(|d| d.workers.iter());
         let live = live.filter(|w| w.is_live()).filter_map(|w| w.child.clone());
         for child in live.collect::<Vec<RunId>>() {
-            self.once(format!("cancel:{child}"), EffectKind::CancelChild { child });
+            self.add_one_shot_effect(format!("cancel:{child}"), EffectKind::CancelChild { child });
         }
     }
 

@@ -3,28 +3,28 @@
 use crate::node::{Kind, OrchestratorDecision, Route};
 use crate::run::state::{Dispatching, NodeState, Run, Verifying, WorkerState, WorkerStep};
 use tandem_record::{
-    AgentFact, Handoff, HandoffStep, InterruptId, Judged, NodeId, NodeStatus, Object, RunStatus,
-    Said, Seq, Verification, Work,
+    AgentEvent, AgentEventKind, Handoff, HandoffStep, InterruptId, NodeId, NodeStatus, Object,
+    RunStatus, Seq, VerificationRequest, VerificationSubject, Work,
 };
 
 impl Run {
     /// A supervisor's reasons are kept until its next turn, for whoever has to judge its decision.
-    pub(in crate::run) fn listen(&mut self, fact: &AgentFact) {
+    pub(in crate::run) fn apply_agent_event(&mut self, fact: &AgentEvent) {
         let ix = self.def.index(&fact.node);
         let kind = ix.map(|ix| &self.def.nodes[ix].kind);
-        match (&fact.said, kind) {
-            (Said::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) => {
+        match (&fact.kind, kind) {
+            (AgentEventKind::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) => {
                 self.state.agents.reasoning = Some(reasoning.clone());
             }
-            (Said::Verified { .. }, _) => self.hear_verdict(fact),
+            (AgentEventKind::Verified { .. }, _) => self.apply_verdict(fact),
             _ => {}
         }
     }
 
     /// A critic is asked; until it answers, the node waits for it.
-    pub(in crate::run) fn await_verdict(&mut self, asked: &Verification) {
+    pub(in crate::run) fn apply_verification_request(&mut self, asked: &VerificationRequest) {
         let verifying = Verifying {
-            judged: asked.judged.clone(),
+            verification_subject: asked.verification_subject.clone(),
             supervisor: Some(asked.supervisor.clone()),
             verdict: None,
             feedback: None,
@@ -37,13 +37,13 @@ impl Run {
         });
     }
 
-    fn hear_verdict(&mut self, fact: &AgentFact) {
-        let Said::Verified {
-            judged,
+    fn apply_verdict(&mut self, fact: &AgentEvent) {
+        let AgentEventKind::Verified {
+            verification_subject,
             verdict,
             feedback,
             ..
-        } = &fact.said
+        } = &fact.kind
         else {
             return;
         };
@@ -55,20 +55,21 @@ impl Run {
             if let Some(Work::Child { child, .. }) = n.work.take() {
                 critic = Some(child);
             }
-            if let (Judged::Output { index, .. }, Some(d)) = (judged, &mut n.dispatching)
+            if let (VerificationSubject::Output { index, .. }, Some(d)) =
+                (verification_subject, &mut n.dispatching)
                 && let Some(worker) = d.workers.get_mut(*index as usize)
             {
                 worker.verdict = Some(*verdict);
             }
             n.verifying = Some(Box::new(Verifying {
-                judged: judged.clone(),
+                verification_subject: verification_subject.clone(),
                 supervisor: None,
                 verdict: Some(*verdict),
                 feedback: feedback.clone(),
             }));
         });
         if let Some(critic) = critic {
-            self.note_child_run(&critic, RunStatus::Completed);
+            self.set_child_status(&critic, RunStatus::Completed);
         }
     }
 
@@ -100,7 +101,7 @@ impl Run {
     }
 
     pub(in crate::run) fn hand_off(&mut self, handoff: &Handoff, seq: Seq) {
-        self.take_back(handoff.returned);
+        self.return_descendants(handoff.returned);
         let node = self.def.index(&handoff.node);
         if node.is_some_and(|ix| self.state.nodes[ix].dispatching.is_none()) {
             self.begin_dispatching(&handoff.node);
@@ -124,7 +125,7 @@ impl Run {
             HandoffStep::Harvested { .. } => (WorkerStep::Harvested, None),
         };
         if let (Some(child), Some(status)) = (handoff.step.child(), status) {
-            self.note_child_run(child, status);
+            self.set_child_status(child, status);
         }
         self.with_node(&handoff.node, |n| {
             let workers = n.dispatching.as_mut().map(|d| &mut d.workers);
@@ -167,8 +168,8 @@ impl Run {
             None => promote(state),
         };
         match child {
-            Some(child) => self.note_child_run(&child, RunStatus::Running),
-            None => self.note_child(node, Some(RunStatus::Running)),
+            Some(child) => self.set_child_status(&child, RunStatus::Running),
+            None => self.set_newest_child_status(node, Some(RunStatus::Running)),
         }
     }
 }

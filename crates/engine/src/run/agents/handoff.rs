@@ -3,18 +3,18 @@
 
 use crate::ids::child_run_id;
 use crate::node::{Dispatch, FanOut, Kind, MAX_FAN_OUT};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
-use crate::run::spawn::NewChild;
+use crate::run::spawn::ChildRunSpec;
 use crate::run::state::{Dispatching, Phase, Run, WorkerState, WorkerStep};
-use crate::run::turn::Turn;
 use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{
-    Cause, ErrorInfo, Event, Handoff, HandoffStep, Judgement, NodeStatus, Object, ParentCause,
-    Recorded, RunId, RunStatus, Seq, WorkflowId,
+    Cause, ErrorInfo, Event, Handoff, HandoffStep, NodeStatus, Object, ParentCause, RecordedEvent,
+    RunId, RunStatus, Seq, VerifierVerdict, WorkflowId,
 };
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     pub(super) fn begin_handoffs(
         &mut self,
         ix: usize,
@@ -25,13 +25,13 @@ impl Turn<'_> {
         if let FanOut::Parallel(parallel) = &config.fan_out {
             self.fan_out(ix, parallel, workers, decided);
         } else {
-            self.hand_over(ix, 0, &workers[0], decided);
+            self.start_worker(ix, 0, &workers[0], decided);
         }
-        self.go_on_dispatching(ix);
+        self.continue_dispatch(ix);
     }
 
     /// Everything a dispatch node can do by now: the next worker, the join, its own end.
-    pub(in crate::run) fn go_on_dispatching(&mut self, ix: usize) {
+    pub(in crate::run) fn continue_dispatch(&mut self, ix: usize) {
         let def = Arc::clone(&self.run.def);
         let Kind::Dispatch(config) = &def.nodes[ix].kind else {
             return;
@@ -40,7 +40,7 @@ impl Turn<'_> {
             let node = &self.run.state.nodes[ix];
             let open = matches!(node.status, NodeStatus::Running | NodeStatus::Suspended);
             let held = self.run.state.phase != Phase::Running || self.needs.is_some() || !open;
-            if node.verifying.is_some() && !held && !self.go_on_verifying(ix) {
+            if node.verifying.is_some() && !held && !self.continue_verification(ix) {
                 return;
             }
             let node = &self.run.state.nodes[ix];
@@ -49,15 +49,17 @@ impl Turn<'_> {
             };
             if let FanOut::Parallel(parallel) = &config.fan_out {
                 let dispatching = dispatching.clone();
-                self.go_on_in_parallel(ix, parallel, &dispatching);
+                self.continue_fan_out(ix, parallel, &dispatching);
                 return;
             }
             if dispatching.workers.iter().any(WorkerState::is_live) {
                 return;
             }
             let decided = dispatching.decided;
-            if let Some((judged, completed)) = self.run.unjudged(ix, config, dispatching) {
-                self.ask_critic(ix, judged, completed);
+            if let Some((verification_subject, completed)) =
+                self.run.next_unverified_output(ix, config, dispatching)
+            {
+                self.request_verification(ix, verification_subject, completed);
                 continue;
             }
             if let Some(refused) = dispatching.workers.iter().find(|w| w.is_refused()) {
@@ -68,7 +70,7 @@ impl Turn<'_> {
             // Nobody has to see it first, or who had to did.
             let passed = |w: &WorkerState| {
                 w.step == WorkerStep::Completed
-                    && (w.verdict == Some(Judgement::Pass)
+                    && (w.verdict == Some(VerifierVerdict::Pass)
                         || !self.run.checks_output(ix, config, &w.workflow))
                     && !config.outputs(&w.workflow).is_empty()
             };
@@ -81,7 +83,7 @@ impl Turn<'_> {
             match dispatching.workers.iter().position(pending) {
                 Some(next) => {
                     let worker = dispatching.workers[next].workflow.clone();
-                    self.hand_over(ix, next, &worker, decided);
+                    self.start_worker(ix, next, &worker, decided);
                 }
                 None => {
                     let outputs = last_child(dispatching);
@@ -93,7 +95,13 @@ impl Turn<'_> {
     }
 
     /// One worker from pending to running, or to failed before there is a child.
-    pub(super) fn hand_over(&mut self, ix: usize, index: usize, worker: &WorkflowId, decided: Seq) {
+    pub(super) fn start_worker(
+        &mut self,
+        ix: usize,
+        index: usize,
+        worker: &WorkflowId,
+        decided: Seq,
+    ) {
         let def = Arc::clone(&self.run.def);
         let Kind::Dispatch(config) = &def.nodes[ix].kind else {
             unreachable!("only dispatch nodes hand over");
@@ -102,31 +110,32 @@ impl Turn<'_> {
         if self.needs.is_some() {
             return;
         }
-        let told = self.run.state.nodes[ix].dispatching.as_ref();
-        let told = told.and_then(|d| d.workers.get(index));
-        let began = match told.filter(|w| w.step == WorkerStep::Began && w.child.is_none()) {
-            Some(worker) => worker.last,
-            None => self.step(ix, index, worker, HandoffStep::Began, decided),
-        };
+        let recorded_worker = self.run.state.nodes[ix].dispatching.as_ref();
+        let recorded_worker = recorded_worker.and_then(|d| d.workers.get(index));
+        let began =
+            match recorded_worker.filter(|w| w.step == WorkerStep::Began && w.child.is_none()) {
+                Some(worker) => worker.last,
+                None => self.emit_handoff_step(ix, index, worker, HandoffStep::Began, decided),
+            };
         let child_def = match admitted {
             Ok(child_def) => child_def,
             Err(error) => {
                 let failed = HandoffStep::Failed {
                     error: error.clone(),
                 };
-                self.step(ix, index, worker, failed, began);
+                self.emit_handoff_step(ix, index, worker, failed, began);
                 self.give_up_child(ix);
                 self.fail_node(ix, error, Some(decided), None);
                 return;
             }
         };
         let agent = Run::only_agent(&child_def);
-        self.cross_workers(ix, agent.clone(), decided);
+        self.emit_worker_handoff(ix, agent.clone(), decided);
         let node = &self.run.state.nodes[ix];
         let place = node.attempt * MAX_FAN_OUT + u32::try_from(index).unwrap_or(u32::MAX);
         let node_id = &def.nodes[ix].id;
         let child = child_run_id(self.run.id(), node_id, node.execution - 1, place);
-        let granted = self.grant(&child_def);
+        let granted = self.descendants_to_grant(&child_def);
         let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node_id.clone(),
@@ -140,8 +149,8 @@ impl Turn<'_> {
             child: child.clone(),
             agent,
         };
-        self.step(ix, index, worker, succeeded, began);
-        self.start_child(NewChild {
+        self.emit_handoff_step(ix, index, worker, succeeded, began);
+        self.start_child(ChildRunSpec {
             ix,
             child,
             definition: child_def,
@@ -156,7 +165,7 @@ impl Turn<'_> {
     }
 
     /// A fork's own workers in place of those its source waited for.
-    pub(in crate::run) fn hand_over_again(
+    pub(in crate::run) fn restart_workers(
         &mut self,
         ix: usize,
         workers: &[(usize, WorkerState)],
@@ -169,12 +178,12 @@ impl Turn<'_> {
             if self.needs.is_some() || self.run.state.nodes[ix].status != NodeStatus::Running {
                 return;
             }
-            self.hand_over(ix, *index, &worker.workflow, decided);
+            self.start_worker(ix, *index, &worker.workflow, decided);
         }
-        self.go_on_dispatching(ix);
+        self.continue_dispatch(ix);
     }
 
-    pub(super) fn step(
+    pub(super) fn emit_handoff_step(
         &mut self,
         ix: usize,
         index: usize,
@@ -233,10 +242,10 @@ impl Turn<'_> {
                 child: child.clone(),
             },
         };
-        let before = self.join_so_far(ix, config);
-        let ended = self.step(ix, index, &worker.workflow, step, worker.last);
+        let before = self.join_outcome(ix, config);
+        let ended = self.emit_handoff_step(ix, index, &worker.workflow, step, worker.last);
         if parallel {
-            self.call_back_losers(ix, config, before);
+            self.cancel_unneeded_workers(ix, config, before);
         } else if status == RunStatus::Completed && self.run.state.phase != Phase::Cancelling {
             // What a critic has to see first is harvested after it.
             if !self.run.checks_output(ix, config, &worker.workflow) {
@@ -287,7 +296,7 @@ impl Turn<'_> {
         let node = self.run.def.nodes[ix].id.clone();
         // A fork may begin in the middle: what its source had merged is told already.
         let by_this = Some(Cause::Event(completed));
-        let merged = |r: &Recorded| match &r.event {
+        let merged = |r: &RecordedEvent| match &r.event {
             Event::VariableChanged { name, .. } if r.cause == by_this => Some(name.clone()),
             _ => None,
         };
@@ -298,7 +307,13 @@ impl Turn<'_> {
             if let Some(value) = variables.get(theirs) {
                 let marked = untrusted.contains(theirs);
                 if !merged.contains(ours) {
-                    self.set_marked(ours, Some(value.clone()), &node, marked, completed);
+                    self.set_variable_with_trust(
+                        ours,
+                        Some(value.clone()),
+                        &node,
+                        marked,
+                        completed,
+                    );
                 }
                 keys.push(ours.clone());
             }
@@ -308,7 +323,7 @@ impl Turn<'_> {
                 child: child.clone(),
                 keys,
             };
-            self.step(ix, index, worker, harvested, completed);
+            self.emit_handoff_step(ix, index, worker, harvested, completed);
         }
     }
 }

@@ -1,38 +1,41 @@
 //! The protocol's mock agent: says its lines in the order the contract fixes.
 
-use super::voice::Voice;
+use super::emitter::AgentEmitter;
 use crate::ids::tool_call_id;
 use crate::node::MockAgent;
-use crate::run::start::Step;
-use crate::run::turn::Turn;
-use tandem_record::{Cause, Object, Said, Seq};
+use crate::run::draft::DecisionDraft;
+use crate::run::start::NodeOutcome;
+use tandem_record::{AgentEventKind, Cause, Object, Seq};
 
-impl Turn<'_> {
-    pub(in crate::run) fn perform_mock(
+impl DecisionDraft<'_> {
+    pub(in crate::run) fn perform_mock_agent(
         &mut self,
         ix: usize,
         config: &MockAgent,
         started: Seq,
-    ) -> Step {
-        let voice = self.run.voice(ix).expect("a mock agent has a voice");
+    ) -> NodeOutcome {
+        let emitter = self
+            .run
+            .agent_emitter(ix)
+            .expect("a mock agent has an agent emitter");
         if let Some(reasoning) = &config.reasoning {
             let (text, chunks) = (reasoning.text.clone(), &reasoning.chunks);
             let cause = Cause::Event(started);
-            self.reason(&voice, text, chunks, reasoning.token_count, cause);
+            self.emit_reasoning(&emitter, text, chunks, reasoning.token_count, cause);
         }
         for (i, call) in config.tools.iter().enumerate() {
             let execution = self.run.state.nodes[ix].execution;
             let node = &self.run.def.nodes[ix].id;
             let id = tool_call_id(self.run.id(), node, execution, i);
-            let called = Said::ToolCalled {
+            let called = AgentEventKind::ToolCalled {
                 tool: call.tool.clone(),
                 call: id.clone(),
                 inputs: call.inputs.clone(),
                 transport: None,
                 principal: None,
             };
-            let called = self.say(&voice, called, started);
-            let returned = Said::ToolReturned {
+            let called = self.emit_agent_event(&emitter, called, started);
+            let returned = AgentEventKind::ToolReturned {
                 tool: call.tool.clone(),
                 call: id,
                 outcome: call.outcome.clone(),
@@ -40,37 +43,37 @@ impl Turn<'_> {
                 duration_ms: call.duration_ms,
                 untrusted: false,
             };
-            self.say(&voice, returned, called);
+            self.emit_agent_event(&emitter, returned, called);
         }
         if let Some(handover) = &config.handoff {
-            let said = Said::HandedOff {
+            let event = AgentEventKind::HandedOff {
                 to: handover.to.clone(),
                 reason: handover.reason.clone(),
                 context: handover.context.clone(),
             };
-            let voice = self.run.as_pinned(ix, &voice);
-            self.say(&voice, said, started);
+            let emitter = self.run.as_pinned(ix, &emitter);
+            self.emit_agent_event(&emitter, event, started);
         }
         let Some(decision) = &config.decision else {
-            return Step::Complete(Object::new());
+            return NodeOutcome::Complete(Object::new());
         };
-        let (_, question) = self.agent_decided(
-            &voice,
+        let (_, question) = self.emit_agent_decision(
+            &emitter,
             &decision.decision,
             decision.confidence,
             decision.reasoning.clone(),
             Cause::Event(started),
         );
         match question {
-            Some(question) => Step::Ask(question),
-            None => Step::Complete(Object::new()),
+            Some(question) => NodeOutcome::Ask(question),
+            None => NodeOutcome::Complete(Object::new()),
         }
     }
 
     /// A reasoning, piece by piece where it came in pieces, then as a whole.
-    pub(super) fn reason(
+    pub(super) fn emit_reasoning(
         &mut self,
-        voice: &Voice,
+        emitter: &AgentEmitter,
         text: String,
         chunks: &[String],
         token_count: Option<u64>,
@@ -81,23 +84,23 @@ impl Turn<'_> {
             return;
         }
         for (sequence, delta) in (0..).zip(chunks) {
-            let said = Said::ReasoningDelta {
+            let event = AgentEventKind::ReasoningDelta {
                 delta: delta.clone(),
                 sequence,
             };
-            self.say_caused(voice, said, cause.clone());
+            self.emit_agent_event_with_cause(emitter, event, cause.clone());
         }
-        let said = Said::Reasoned {
+        let event = AgentEventKind::Reasoned {
             // What was streamed is closed by the whole of it.
             reasoning: if verbosity == "summary" && chunks.is_empty() {
-                shortened(text)
+                truncate_summary(text)
             } else {
                 text
             },
             verbosity,
             token_count,
         };
-        self.say_caused(voice, said, cause);
+        self.emit_agent_event_with_cause(emitter, event, cause);
     }
 }
 
@@ -105,7 +108,7 @@ impl Turn<'_> {
 pub const REASONING_TOKEN_LIMIT: usize = 512;
 const CHARS_PER_TOKEN: usize = 4;
 
-fn shortened(text: String) -> String {
+fn truncate_summary(text: String) -> String {
     match text
         .char_indices()
         .nth(REASONING_TOKEN_LIMIT * CHARS_PER_TOKEN)

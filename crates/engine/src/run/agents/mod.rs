@@ -1,7 +1,7 @@
 //! Agents: who may speak in a run, the supervisor's turn, and handing work to its workers.
 //!
 //! Invariants, checked by the tables in `run/tests/`:
-//! - `Event::Agent` is drafted in one place, [`Turn::say`], and only with a [`Voice`], which only
+//! - `Event::Agent` is drafted in one place, [`DecisionDraft::emit_agent_event`], and only with a [`AgentEmitter`], which only
 //!   the node types the protocol authorizes have.
 //! - A decision is recorded before anything that follows from it.
 //! - Each worker's handoff is a chain: every step names the one before as its cause, and the first
@@ -9,20 +9,20 @@
 //! - A decision below the floor is announced and asked about before anything of it happens.
 //! - What a critic has to check is not merged, and does not end the run, before it passed.
 
-mod confidence;
+mod carry_out;
+mod emitter;
 mod fan_out;
-mod floor;
 mod fold;
 mod handoff;
+mod low_confidence;
 mod mock;
 mod policy;
 mod supervise;
 mod verdict;
 mod verify;
-mod voice;
 
-pub(in crate::run) use floor::{ANSWER, PROCEED};
+pub(in crate::run) use carry_out::{ANSWER, PROCEED};
 pub use mock::REASONING_TOKEN_LIMIT;
 pub use policy::{AgentPolicy, Escalation};
 pub use supervise::MAX_EVENT_ID_CHARS;
-pub(in crate::run) use supervise::Statement;
+pub(in crate::run) use supervise::SupervisorAnswer;

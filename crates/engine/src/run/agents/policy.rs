@@ -11,12 +11,12 @@ const SPEC_FLOOR: f64 = 0.5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPolicy {
-    floor: f64,
+    confidence_floor: f64,
     /// The operator chose the floor, so it is advertised.
-    stated: bool,
+    floor_is_configured: bool,
     escalation: Escalation,
     /// The kind of question is advertised.
-    announced: bool,
+    advertises_kind: bool,
     /// The version of the execution model above which nothing is advertised or done.
     model_cap: Option<u32>,
     /// There are agents at all.
@@ -43,10 +43,10 @@ pub struct Escalation {
 impl Default for AgentPolicy {
     fn default() -> Self {
         Self {
-            floor: SPEC_FLOOR,
-            stated: false,
+            confidence_floor: SPEC_FLOOR,
+            floor_is_configured: false,
             escalation: Escalation::approval("approval"),
-            announced: true,
+            advertises_kind: true,
             model_cap: None,
             supported: true,
             host_id: None,
@@ -74,12 +74,12 @@ impl AgentPolicy {
                     "the confidence floor must be from {SPEC_FLOOR} to 1, not {floor}"
                 ));
             }
-            policy.floor = floor;
-            policy.stated = true;
+            policy.confidence_floor = floor;
+            policy.floor_is_configured = true;
         }
         match kind {
             None | Some("approval") => {}
-            Some("none") => policy.announced = false,
+            Some("none") => policy.advertises_kind = false,
             Some("clarification") => {
                 policy.escalation = Escalation {
                     kind: "clarification".to_owned(),
@@ -101,7 +101,7 @@ impl AgentPolicy {
     }
 
     /// Keeps to this version of the execution model, in what is advertised and in what is done.
-    pub fn capped(self, rung: Option<u64>) -> Result<Self, String> {
+    pub fn with_model_cap(self, rung: Option<u64>) -> Result<Self, String> {
         let Some(rung) = rung else {
             return Ok(self);
         };
@@ -120,12 +120,12 @@ impl AgentPolicy {
     }
 
     /// Without agents: supervisors and their workers are refused, and nobody speaks as an agent.
-    pub fn switched(self, supported: bool) -> Self {
+    pub fn with_agents_supported(self, supported: bool) -> Self {
         Self { supported, ..self }
     }
 
     /// How other hosts know this one, to tell their events from ours.
-    pub fn on_host(self, host_id: &str) -> Self {
+    pub fn with_host_id(self, host_id: &str) -> Self {
         Self {
             host_id: Some(host_id.to_owned()),
             ..self
@@ -140,18 +140,18 @@ impl AgentPolicy {
         self.model_cap
     }
 
-    fn reaches(&self, version: u32) -> bool {
+    fn supports_version(&self, version: u32) -> bool {
         self.supported && self.model_cap.is_none_or(|cap| cap >= version)
     }
 
     /// Decisions below the floor are put to a person.
     pub fn escalates(&self) -> bool {
-        self.reaches(ESCALATES_SINCE)
+        self.supports_version(ESCALATES_SINCE)
     }
 
     /// Runs know causes on other hosts, and say so.
     pub fn crosses_hosts(&self) -> bool {
-        self.reaches(CROSSES_HOSTS_SINCE)
+        self.supports_version(CROSSES_HOSTS_SINCE)
     }
 
     pub(crate) fn is_this_host(&self, host_id: &str) -> bool {
@@ -159,20 +159,20 @@ impl AgentPolicy {
     }
 
     /// The version a run keeps to that was asked for under this one.
-    pub(crate) fn capped_version(&self, asked: Option<u32>) -> Option<u32> {
-        match (self.model_cap, asked) {
-            (Some(cap), Some(asked)) => Some(cap.min(asked)),
-            (cap, asked) => cap.or(asked),
+    pub(crate) fn capped_version(&self, requested: Option<u32>) -> Option<u32> {
+        match (self.model_cap, requested) {
+            (Some(cap), Some(requested)) => Some(cap.min(requested)),
+            (cap, requested) => cap.or(requested),
         }
     }
 
     /// What a node would need of agents that this host does not serve.
-    pub(crate) fn lacks(&self, kind: &Kind) -> Option<&'static str> {
+    pub(crate) fn missing_capability(&self, kind: &Kind) -> Option<&'static str> {
         match kind {
             Kind::Supervisor(_) if !self.supported => Some("agents.orchestrator"),
             Kind::Dispatch(_) if !self.supported => Some("agents.dispatch"),
             Kind::Supervisor(config)
-                if config.verifier.is_some() && !self.reaches(VERIFIES_SINCE) =>
+                if config.verifier.is_some() && !self.supports_version(VERIFIES_SINCE) =>
             {
                 Some("multiAgent.executionModel.verifier")
             }
@@ -181,16 +181,19 @@ impl AgentPolicy {
     }
 
     /// The first node that needs something of agents this host does not serve.
-    pub fn lacking<'d>(&self, def: &'d Definition) -> Option<(&'d NodeId, &'d str, &'static str)> {
+    pub fn first_missing_capability<'d>(
+        &self,
+        def: &'d Definition,
+    ) -> Option<(&'d NodeId, &'d str, &'static str)> {
         def.nodes.iter().find_map(|node| {
-            let capability = self.lacks(&node.kind)?;
+            let capability = self.missing_capability(&node.kind)?;
             Some((&node.id, node.type_id.as_str(), capability))
         })
     }
 
     /// The same as a fault of the document, for whoever wants to register it.
-    pub fn complaint(&self, def: &Definition) -> Option<Problem> {
-        let (node, type_id, capability) = self.lacking(def)?;
+    pub fn registration_problem(&self, def: &Definition) -> Option<Problem> {
+        let (node, type_id, capability) = self.first_missing_capability(def)?;
         let ix = def.index(node)?;
         let path = format!("/nodes/{}/typeId", def.nodes[ix].doc);
         let message = format!("{type_id:?} needs {capability}, which this host does not serve");
@@ -202,13 +205,13 @@ impl AgentPolicy {
         })
     }
 
-    pub fn floor(&self) -> f64 {
-        self.floor
+    pub fn confidence_floor(&self) -> f64 {
+        self.confidence_floor
     }
 
     /// The floor, if it is to be advertised.
     pub fn advertised_floor(&self) -> Option<f64> {
-        (self.stated && self.escalates()).then_some(self.floor)
+        (self.floor_is_configured && self.escalates()).then_some(self.confidence_floor)
     }
 
     pub fn escalation(&self) -> &Escalation {
@@ -217,7 +220,7 @@ impl AgentPolicy {
 
     /// The kind of question, if it is to be advertised.
     pub fn advertised_kind(&self) -> Option<&str> {
-        let told = self.announced && self.escalates();
+        let told = self.advertises_kind && self.escalates();
         told.then_some(self.escalation.kind.as_str())
     }
 
@@ -247,10 +250,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_floor_is_only_raised() {
+    fn confidence_floor_can_only_be_raised() {
         // R-0039-6 (half: the floor is 0.5 then), R-0039-7
         // R-0039-8 (half: no setting of the operator lowers it)
-        assert_eq!(AgentPolicy::default().floor(), 0.5);
+        assert_eq!(AgentPolicy::default().confidence_floor(), 0.5);
         assert_eq!(AgentPolicy::default().advertised_floor(), None);
         let raised = AgentPolicy::new(Some(0.7), None).unwrap();
         assert_eq!(raised.advertised_floor(), Some(0.7));
@@ -260,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_the_two_known_ones_or_a_well_formed_own() {
+    fn escalation_kind_is_standard_or_a_valid_vendor_kind() {
         // R-0044-1, R-0044-2
         let advertised = |kind| {
             AgentPolicy::new(None, Some(kind)).map(|p| p.advertised_kind().map(str::to_owned))

@@ -1,24 +1,24 @@
 //! The supervisor's turn: one decision, stated, perhaps held, then published.
 
-use crate::node::{Kind, OrchestratorDecision, Source, Supervisor};
+use crate::node::{DecisionSource, Kind, OrchestratorDecision, Supervisor};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
-use crate::run::start::Step;
+use crate::run::start::NodeOutcome;
 use crate::run::state::Run;
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use tandem_record::{CapKind, Cause, ErrorInfo, Event, HttpRequest, Object, Seq};
 
 /// A decision with what its author said about it.
-pub(crate) struct Statement {
+pub(crate) struct SupervisorAnswer {
     decision: Result<OrchestratorDecision, ErrorInfo>,
     confidence: Option<f64>,
     reasoning: Option<String>,
     /// The event on another host that led to it, by the agent's own account.
-    elsewhere: Option<Elsewhere>,
+    foreign_cause: Option<ForeignCause>,
 }
 
 /// An event of some host.
-struct Elsewhere {
+struct ForeignCause {
     host_id: String,
     event_id: String,
 }
@@ -27,7 +27,7 @@ struct Elsewhere {
 pub const MAX_EVENT_ID_CHARS: usize = 128;
 const MAX_HOST_ID_CHARS: usize = 256;
 
-impl Elsewhere {
+impl ForeignCause {
     /// Reads `{hostId, eventId}`; one that cannot be told of is left out.
     fn read(value: &Value) -> Option<Self> {
         let text = |key: &str, longest: usize| {
@@ -42,13 +42,13 @@ impl Elsewhere {
     }
 }
 
-impl Statement {
+impl SupervisorAnswer {
     fn of(decision: OrchestratorDecision) -> Self {
         Self {
             decision: Ok(decision),
             confidence: None,
             reasoning: None,
-            elsewhere: None,
+            foreign_cause: None,
         }
     }
 
@@ -62,10 +62,10 @@ impl Statement {
             ErrorInfo::new("validation_error", message)
         };
         Self {
-            decision: OrchestratorDecision::read_new(inner.unwrap_or(value)).map_err(invalid),
+            decision: OrchestratorDecision::read_strict(inner.unwrap_or(value)).map_err(invalid),
             confidence: confidence.filter(|_| inner.is_some()),
             reasoning: reasoning.filter(|_| inner.is_some()).map(str::to_owned),
-            elsewhere: inner.and_then(|_| Elsewhere::read(value.get("causation")?)),
+            foreign_cause: inner.and_then(|_| ForeignCause::read(value.get("causation")?)),
         }
     }
 }
@@ -77,7 +77,7 @@ impl Run {
         ix: usize,
     ) -> Option<(OrchestratorDecision, Seq)> {
         let node = &self.def.nodes[ix].id;
-        let begun = self.state.agents.turns.get(node)?;
+        let begun = self.state.agents.iteration_starts.get(node)?;
         let decided = self.state.agents.decided.as_ref();
         let decided = decided.filter(|d| d.node == *node && d.seq > *begun)?;
         let decision = OrchestratorDecision::read(&decided.decision).ok()?;
@@ -85,12 +85,12 @@ impl Run {
     }
 
     /// Turns the supervisors of the run have taken or begun.
-    pub(super) fn supervisor_turns(&self) -> u32 {
+    pub(super) fn supervisor_iterations(&self) -> u32 {
         self.executions_of(|kind| matches!(kind, Kind::Supervisor(_)))
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// What a supervisor behind an endpoint is told.
     pub(in crate::run) fn supervisor_request(
         &self,
@@ -98,30 +98,34 @@ impl Turn<'_> {
         config: &Supervisor,
         attempt: u32,
     ) -> Option<HttpRequest> {
-        let Source::Endpoint(endpoint) = &config.source else {
+        let DecisionSource::Endpoint(endpoint) = &config.source else {
             return None;
         };
         let state = &self.run.state;
         let node = &self.run.def.nodes[ix].id;
         // A turn that is tried again is the turn it was.
-        let begun = state.agents.turns.get(node).filter(|_| attempt > 0);
+        let begun = state
+            .agents
+            .iteration_starts
+            .get(node)
+            .filter(|_| attempt > 0);
         let begins = begun.copied().unwrap_or_else(|| self.run.next_seq());
         let last: Vec<Value> = state
             .children
             .iter()
             .rev()
-            .take(TOLD_WORKERS)
+            .take(MAX_LISTED_WORKERS)
             .map(|c| json!({"runId": c.run_id, "workflowId": c.workflow_id, "status": c.status}))
             .collect();
         let body = json!({
             "runId": self.run.id(),
             "nodeId": node,
-            "iteration": self.run.supervisor_turns() + u32::from(begun.is_none()),
+            "iteration": self.run.supervisor_iterations() + u32::from(begun.is_none()),
             "atSequence": begins,
             "prompt": config.prompt,
             "variables": self.run.view().variables,
             "lastDecision": state.agents.decided.as_ref().map(|d| &d.decision),
-            "lastVerdict": self.run.told_verdict(),
+            "lastVerdict": self.run.latest_verdict_json(),
             "workers": last,
         });
         let inputs = Object::from_iter([("body".to_owned(), body)]);
@@ -135,30 +139,30 @@ impl Turn<'_> {
         config: &Supervisor,
         inputs: &Object,
         started: Seq,
-    ) -> Step {
-        let statement = match &config.source {
-            Source::Pending(decision) => Statement::of(decision.clone()),
-            Source::Plan(plan) => {
+    ) -> NodeOutcome {
+        let answer = match &config.source {
+            DecisionSource::Pending(decision) => SupervisorAnswer::of(decision.clone()),
+            DecisionSource::Plan(plan) => {
                 let made = self.run.state.agents.decisions as usize;
                 let exhausted = || OrchestratorDecision::terminate("plan-exhausted");
-                Statement::of(plan.get(made).cloned().unwrap_or_else(exhausted))
+                SupervisorAnswer::of(plan.get(made).cloned().unwrap_or_else(exhausted))
             }
-            Source::Port => match inputs.get("decision") {
-                Some(value) => Statement::read(value),
+            DecisionSource::Port => match inputs.get("decision") {
+                Some(value) => SupervisorAnswer::read(value),
                 None => {
                     let message = "nothing arrived at the port \"decision\"";
-                    return Step::Fail(ErrorInfo::new("validation_error", message));
+                    return NodeOutcome::Fail(ErrorInfo::new("validation_error", message));
                 }
             },
-            Source::Endpoint(_) => unreachable!("an endpoint is asked, not performed"),
+            DecisionSource::Endpoint(_) => unreachable!("an endpoint is asked, not performed"),
         };
-        self.deliberate(ix, statement, started)
+        self.process_supervisor_answer(ix, answer, started)
     }
 
     /// The event that led to what an agent stated: its own host's where it names one, else ours.
-    fn cause_of(&self, statement: &Statement, ours: Seq) -> Cause {
+    fn cause_of(&self, answer: &SupervisorAnswer, ours: Seq) -> Cause {
         let policy = self.cx.agents;
-        match &statement.elsewhere {
+        match &answer.foreign_cause {
             Some(named) if policy.is_this_host(&named.host_id) => {
                 Cause::External(named.event_id.clone())
             }
@@ -172,40 +176,43 @@ impl Turn<'_> {
 
     /// States the decision, holds it when its author is too unsure, else publishes it. The
     /// confidence of a test hook counts instead of its author's, whoever that is.
-    pub(in crate::run) fn deliberate(
+    pub(in crate::run) fn process_supervisor_answer(
         &mut self,
         ix: usize,
-        statement: Statement,
+        answer: SupervisorAnswer,
         cause: Seq,
-    ) -> Step {
-        let voice = self.run.voice(ix).expect("a supervisor has a voice");
-        let mut cause = self.cause_of(&statement, cause);
+    ) -> NodeOutcome {
+        let emitter = self
+            .run
+            .agent_emitter(ix)
+            .expect("a supervisor has an agent emitter");
+        let mut cause = self.cause_of(&answer, cause);
         let hook = match &self.run.def.nodes[ix].kind {
             Kind::Supervisor(config) => config.mock_confidence,
             _ => None,
         };
-        let decision = match statement.decision {
+        let decision = match answer.decision {
             Ok(decision) => decision,
-            Err(error) => return Step::Fail(error),
+            Err(error) => return NodeOutcome::Fail(error),
         };
-        if let Some(reasoning) = statement.reasoning {
-            self.reason(&voice, reasoning, &[], None, cause.clone());
+        if let Some(reasoning) = answer.reasoning {
+            self.emit_reasoning(&emitter, reasoning, &[], None, cause.clone());
         }
-        if let Some(confidence) = hook.or(statement.confidence) {
+        if let Some(confidence) = hook.or(answer.confidence) {
             let document = &decision.document;
-            let (said, question) =
-                self.agent_decided(&voice, document, Some(confidence), None, cause.clone());
+            let (decided_seq, question) =
+                self.emit_agent_decision(&emitter, document, Some(confidence), None, cause.clone());
             if let Some(question) = question {
-                return Step::Ask(question);
+                return NodeOutcome::Ask(question);
             }
-            cause = said.map_or(cause, Cause::Event);
+            cause = decided_seq.map_or(cause, Cause::Event);
         }
         match self.publish(ix, &decision, cause) {
             Ok(decided) => {
                 self.complete_supervisor(ix, &decision, decided);
-                Step::Underway
+                NodeOutcome::AlreadyRecorded
             }
-            Err(error) => Step::Fail(error),
+            Err(error) => NodeOutcome::Fail(error),
         }
     }
 
@@ -226,27 +233,30 @@ impl Turn<'_> {
         decision: &OrchestratorDecision,
         cause: Cause,
     ) -> Result<Seq, ErrorInfo> {
-        let voice = self.run.voice(ix).expect("a supervisor has a voice");
+        let emitter = self
+            .run
+            .agent_emitter(ix)
+            .expect("a supervisor has an agent emitter");
         let before = self.run.state.agents.decided.as_ref();
-        if let Some(other) = before.filter(|d| d.agent_id != voice.agent_id) {
+        if let Some(other) = before.filter(|d| d.agent_id != emitter.agent_id) {
             let message = format!(
                 "{} decides for this run since its first turn, {} may not",
-                other.agent_id, voice.agent_id
+                other.agent_id, emitter.agent_id
             );
             return Err(ErrorInfo::new("validation_error", message));
         }
         let event = Event::OrchestratorDecided {
             node: self.run.def.nodes[ix].id.clone(),
-            agent_id: voice.agent_id,
+            agent_id: emitter.agent_id,
             decision: decision.document.clone(),
-            iteration: self.run.supervisor_turns(),
+            iteration: self.run.supervisor_iterations(),
         };
-        Ok(self.emit_caused(event, Some(cause)))
+        Ok(self.emit_with_cause(event, Some(cause)))
     }
 
     /// Whether a supervisor may take another turn; ends the run when not.
-    pub(in crate::run) fn within_turn_limits(&mut self, config: &Supervisor) -> bool {
-        let observed = u64::from(self.run.supervisor_turns()) + 1;
+    pub(in crate::run) fn within_iteration_limits(&mut self, config: &Supervisor) -> bool {
+        let observed = u64::from(self.run.supervisor_iterations()) + 1;
         let loops = self.run.loop_limit(self.cx.limits);
         let (kind, limit, code) = match config.iteration_cap {
             Some(cap) if cap < loops => (
@@ -256,12 +266,18 @@ impl Turn<'_> {
             ),
             _ => (CapKind::LoopIterations, loops, "loop_limit_exceeded"),
         };
-        self.within(kind, limit, observed, code)
+        self.within_cap(kind, limit, observed, code)
     }
 
     /// Ends the run when it would do something more often than it may. The counts are the run's, so
     /// no node is named.
-    pub(super) fn within(&mut self, kind: CapKind, limit: u64, observed: u64, code: &str) -> bool {
+    pub(super) fn within_cap(
+        &mut self,
+        kind: CapKind,
+        limit: u64,
+        observed: u64,
+        code: &str,
+    ) -> bool {
         if observed <= limit {
             return true;
         }
@@ -280,4 +296,4 @@ impl Turn<'_> {
 }
 
 /// How many of the newest workers a supervisor behind an endpoint is told about.
-const TOLD_WORKERS: usize = 64;
+const MAX_LISTED_WORKERS: usize = 64;

@@ -5,23 +5,23 @@
 //! everything a dispatch node does; so a pause or a crash between the two changes nothing.
 
 use crate::node::{Dispatch, Kind, OrchestratorDecision, Route};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
-use crate::run::start::Step;
+use crate::run::start::NodeOutcome;
 use crate::run::state::{Dispatching, Run, WorkerState, WorkerStep};
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{ErrorInfo, Judged, Judgement, Object, Seq, WorkflowId};
+use tandem_record::{ErrorInfo, Object, Seq, VerificationSubject, VerifierVerdict, WorkflowId};
 
 impl Run {
     /// Why the run may not end as completed although nothing is left to do: the newest decision
     /// was to end it, and it had to be let pass and was not.
-    pub(in crate::run) fn unconcluded(&self) -> Option<(usize, ErrorInfo)> {
+    pub(in crate::run) fn unverified_termination(&self) -> Option<(usize, ErrorInfo)> {
         let decided = self.state.agents.decided.as_ref()?;
         let (ix, config) = self.supervisor(&decided.node)?;
         let decision = OrchestratorDecision::read(&decided.decision).ok()?;
-        let critic = config.verifier.as_ref().is_some_and(|v| v.over_terminate);
-        let gated = critic || !config.success_criteria.is_empty();
+        let verifier = config.verifier.as_ref().is_some_and(|v| v.over_terminate);
+        let gated = verifier || !config.success_criteria.is_empty();
         (gated && decision.route == Route::Terminate).then(|| {
             let message = "the decision to end the run was not let pass, and no other followed";
             (ix, ErrorInfo::new("verification_failed", message))
@@ -32,17 +32,17 @@ impl Run {
     pub(super) fn checks_output(&self, ix: usize, config: &Dispatch, worker: &WorkflowId) -> bool {
         let dispatching = self.state.nodes[ix].dispatching.as_ref();
         let supervisor = dispatching.and_then(|d| d.supervisor.as_ref());
-        let critic = supervisor.and_then(|node| self.supervisor(node)?.1.verifier.as_ref());
-        critic.is_some_and(|v| v.over_output) && !config.outputs(worker).is_empty()
+        let verifier = supervisor.and_then(|node| self.supervisor(node)?.1.verifier.as_ref());
+        verifier.is_some_and(|v| v.over_output) && !config.outputs(worker).is_empty()
     }
 
     /// The first of the workers, in the order they ended, whose output waits to be checked.
-    pub(super) fn unjudged(
+    pub(super) fn next_unverified_output(
         &self,
         ix: usize,
         config: &Dispatch,
         dispatching: &Dispatching,
-    ) -> Option<(Judged, Seq)> {
+    ) -> Option<(VerificationSubject, Seq)> {
         let workers = dispatching.workers.iter().enumerate();
         let waiting = workers.filter(|(_, w)| {
             w.step == WorkerStep::Completed
@@ -50,22 +50,22 @@ impl Run {
                 && self.checks_output(ix, config, &w.workflow)
         });
         let (index, worker) = waiting.min_by_key(|(_, w)| w.last)?;
-        let judged = Judged::Output {
+        let verification_subject = VerificationSubject::Output {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             child: worker.child.clone()?,
         };
-        Some((judged, worker.last))
+        Some((verification_subject, worker.last))
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// A decision to end the run: accounted for, checked, then carried out.
-    pub(super) fn conclude(
+    pub(super) fn verify_and_terminate(
         &mut self,
         ix: usize,
         decision: &OrchestratorDecision,
         decided: Seq,
-    ) -> Step {
+    ) -> NodeOutcome {
         let def = Arc::clone(&self.run.def);
         let node = self.run.state.agents.decided.as_ref().map(|d| &d.node);
         let supervisor = node.and_then(|node| def.index(node));
@@ -80,16 +80,16 @@ impl Turn<'_> {
         if !open.is_empty() {
             let outputs = Object::from_iter([("unanswered".to_owned(), json!(open))]);
             self.complete_node(ix, Done::with(outputs), decided);
-            return Step::Underway;
+            return NodeOutcome::AlreadyRecorded;
         }
         match config.and_then(|c| c.verifier.as_ref()) {
             Some(verifier) if verifier.over_terminate => {
-                self.ask_critic(ix, Judged::Decision { decided }, decided);
-                self.go_on_dispatching(ix);
+                self.request_verification(ix, VerificationSubject::Decision { decided }, decided);
+                self.continue_dispatch(ix);
             }
             _ => self.end_by_decision(ix, decided),
         }
-        Step::Underway
+        NodeOutcome::AlreadyRecorded
     }
 
     /// Nothing stands against it: the run is over.
@@ -108,41 +108,47 @@ impl Turn<'_> {
 
     /// Heeds a verdict that was given, asks again where a pause cut the question off. Whether the
     /// node's workers may go on.
-    pub(super) fn go_on_verifying(&mut self, ix: usize) -> bool {
+    pub(super) fn continue_verification(&mut self, ix: usize) -> bool {
         let state = &self.run.state.nodes[ix];
         let Some(verifying) = state.verifying.clone() else {
             return true;
         };
-        match (&verifying.judged, verifying.verdict) {
+        match (&verifying.verification_subject, verifying.verdict) {
             (_, None) => {
                 let cut_off = state.work.is_none() && state.retry_at.is_none();
                 if let Some(cause) = state.last.filter(|_| cut_off) {
-                    self.ask_critic(ix, verifying.judged, cause);
+                    self.request_verification(ix, verifying.verification_subject, cause);
                 }
                 false
             }
-            (Judged::Decision { decided }, Some(verdict)) => {
+            (VerificationSubject::Decision { decided }, Some(verdict)) => {
                 let feedback = verifying.feedback.as_deref();
-                self.heed(ix, verdict, feedback, *decided);
+                self.act_on_verdict(ix, verdict, feedback, *decided);
                 false
             }
-            (Judged::Output { .. }, Some(_)) => true,
+            (VerificationSubject::Output { .. }, Some(_)) => true,
         }
     }
 
     /// What a verdict on the end of the run allows.
-    fn heed(&mut self, ix: usize, verdict: Judgement, feedback: Option<&str>, decided: Seq) {
+    fn act_on_verdict(
+        &mut self,
+        ix: usize,
+        verdict: VerifierVerdict,
+        feedback: Option<&str>,
+        decided: Seq,
+    ) {
         let cause = self.run.state.nodes[ix].last.unwrap_or(decided);
         match verdict {
-            Judgement::Pass => self.end_by_decision(ix, decided),
-            Judgement::Fail => {
+            VerifierVerdict::Pass => self.end_by_decision(ix, decided),
+            VerifierVerdict::Fail => {
                 let message = "the critic refused the decision to end the run";
                 let error = ErrorInfo::new("verification_failed", message);
                 self.fail_node(ix, error, Some(cause), None);
             }
             // The way back leads to the supervisor's next turn.
-            Judgement::Revise => {
-                let outputs = sent_back(Judgement::Revise, feedback);
+            VerifierVerdict::Revise => {
+                let outputs = verdict_outputs(VerifierVerdict::Revise, feedback);
                 self.complete_node(ix, Done::with(outputs), decided);
             }
         }
@@ -160,12 +166,12 @@ impl Turn<'_> {
         let verifying = self.run.state.nodes[ix].verifying.as_ref();
         let feedback = verifying.and_then(|v| v.feedback.clone());
         let verdict = worker.verdict.expect("a refused output has a verdict");
-        outputs.extend(sent_back(verdict, feedback.as_deref()));
+        outputs.extend(verdict_outputs(verdict, feedback.as_deref()));
         self.complete_node(ix, Done::with(outputs), decided);
     }
 }
 
-fn sent_back(verdict: Judgement, feedback: Option<&str>) -> Object {
+fn verdict_outputs(verdict: VerifierVerdict, feedback: Option<&str>) -> Object {
     let mut outputs = Object::from_iter([("verdict".to_owned(), json!(verdict))]);
     if let Some(feedback) = feedback {
         outputs.insert("feedback".to_owned(), json!(feedback));

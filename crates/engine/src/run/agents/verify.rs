@@ -1,15 +1,15 @@
 //! The critic's part: how it is asked, and how its answer becomes a verdict in the log.
 
 use crate::ids::{child_run_id, logical_invocation_id};
-use crate::node::{Critic, HttpConfig, Kind, Opinion, Supervisor, Verifier};
-use crate::run::spawn::NewChild;
+use crate::node::{HttpConfig, Kind, Supervisor, Verifier, VerifierReport, VerifierSource};
+use crate::run::draft::DecisionDraft;
+use crate::run::spawn::ChildRunSpec;
 use crate::run::state::Run;
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
-    EffectId, ErrorInfo, Event, Judged, NodeId, Object, ParentCause, RunId, RunStatus, Said, Seq,
-    Verification, Work,
+    AgentEventKind, EffectId, ErrorInfo, Event, NodeId, Object, ParentCause, RunId, RunStatus, Seq,
+    VerificationRequest, VerificationSubject, Work,
 };
 
 impl Run {
@@ -22,82 +22,99 @@ impl Run {
     }
 
     /// The endpoint of the critic a dispatch node waits for.
-    pub(in crate::run) fn critic_endpoint(&self, ix: usize) -> Option<&HttpConfig> {
-        let asked = self.state.nodes[ix].verifying.as_ref()?;
-        let (_, config) = self.supervisor(asked.supervisor.as_ref()?)?;
-        match &config.verifier.as_ref()?.critic {
-            Critic::Endpoint(http) => Some(http),
-            Critic::Workflow { .. } | Critic::Plan(_) => None,
+    pub(in crate::run) fn verifier_endpoint(&self, ix: usize) -> Option<&HttpConfig> {
+        let requested = self.state.nodes[ix].verifying.as_ref()?;
+        let (_, config) = self.supervisor(requested.supervisor.as_ref()?)?;
+        match &config.verifier.as_ref()?.source {
+            VerifierSource::Endpoint(http) => Some(http),
+            VerifierSource::Workflow { .. } | VerifierSource::Plan(_) => None,
         }
     }
 
     /// Whether a node waits for what its critic says.
     pub(in crate::run) fn awaits_verdict(&self, ix: usize) -> bool {
-        let asked = self.state.nodes[ix].verifying.as_ref();
-        asked.is_some_and(|v| v.verdict.is_none())
+        let requested = self.state.nodes[ix].verifying.as_ref();
+        requested.is_some_and(|v| v.verdict.is_none())
     }
 
     /// The identity of a call to a critic in this entry of the node.
-    pub(in crate::run) fn critic_effect(&self, ix: usize, judged: &Judged) -> EffectId {
+    pub(in crate::run) fn verifier_effect_id(
+        &self,
+        ix: usize,
+        verification_subject: &VerificationSubject,
+    ) -> EffectId {
         let (tenant, node) = (&self.request().owner.tenant, &self.def.nodes[ix].id);
         let execution = u64::from(self.state.nodes[ix].execution.saturating_sub(1));
-        let provider = format!("tandem:verifier:{}", place(judged));
+        let provider = format!(
+            "tandem:verifier:{}",
+            verification_index(verification_subject)
+        );
         logical_invocation_id(tenant, self.id(), node, execution, &provider)
     }
 
     /// The run a critic is, in this entry and attempt of the node.
-    pub(in crate::run) fn critic_run(&self, ix: usize, judged: &Judged) -> RunId {
+    pub(in crate::run) fn verifier_run_id(
+        &self,
+        ix: usize,
+        verification_subject: &VerificationSubject,
+    ) -> RunId {
         let state = &self.state.nodes[ix];
         // Counted from the other end than workers, of whom there are far fewer.
-        let from_end = state.attempt.wrapping_mul(1 << 10) + place(judged);
+        let from_end =
+            state.attempt.wrapping_mul(1 << 10) + verification_index(verification_subject);
         let node = &self.def.nodes[ix].id;
         let execution = state.execution.saturating_sub(1);
         child_run_id(self.id(), node, execution, u32::MAX - from_end)
     }
 
     /// The newest verdict as the supervisor's next turn is told of it.
-    pub(super) fn told_verdict(&self) -> Option<Value> {
+    pub(super) fn latest_verdict_json(&self) -> Option<Value> {
         let fact = self.state.agents.verdict.as_ref()?;
-        let Said::Verified {
-            judged,
+        let AgentEventKind::Verified {
+            verification_subject,
             verdict,
             criteria,
             feedback,
             ..
-        } = &fact.said
+        } = &fact.kind
         else {
             return None;
         };
         Some(json!({
             "agentId": fact.agent_id,
-            "target": self.target(judged),
+            "target": self.target(verification_subject),
             "verdict": verdict,
             "criteria": criteria,
             "feedback": feedback,
         }))
     }
 
-    fn target(&self, judged: &Judged) -> String {
-        match judged {
-            Judged::Decision { decided } => self.id().event_id(*decided),
-            Judged::Output { child, .. } => child.to_string(),
+    fn target(&self, verification_subject: &VerificationSubject) -> String {
+        match verification_subject {
+            VerificationSubject::Decision { decided } => self.id().event_id(*decided),
+            VerificationSubject::Output { child, .. } => child.to_string(),
         }
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Puts the question. The answer comes later, unless the plan of a test has it.
-    pub(in crate::run) fn ask_critic(&mut self, ix: usize, judged: Judged, cause: Seq) {
+    pub(in crate::run) fn request_verification(
+        &mut self,
+        ix: usize,
+        verification_subject: VerificationSubject,
+        cause: Seq,
+    ) {
         let def = Arc::clone(&self.run.def);
-        let Some((supervisor, verifier)) = self.critic(&def, ix) else {
+        let Some((supervisor, verifier)) = self.verifier_at(&def, ix) else {
             unreachable!("only a supervisor with a critic has results checked");
         };
-        match &verifier.critic {
-            Critic::Plan(plan) => match plan.get(self.run.state.agents.verdicts as usize) {
-                Some(opinion) => self.pronounce(ix, judged, opinion.clone(), cause),
+        match &verifier.source {
+            VerifierSource::Plan(plan) => match plan.get(self.run.state.agents.verdicts as usize) {
+                Some(report) => self.emit_verdict(ix, verification_subject, report.clone(), cause),
                 None => {
                     let message = "the plan has no further verdict";
-                    self.critic_failed(
+                    self.verifier_failed(
                         ix,
                         &ErrorInfo::new("validation_error", message),
                         None,
@@ -105,77 +122,87 @@ impl Turn<'_> {
                     );
                 }
             },
-            Critic::Endpoint(http) => {
-                let body = self.subject(ix, verifier, &judged);
+            VerifierSource::Endpoint(http) => {
+                let body = self.subject(ix, verifier, &verification_subject);
                 let request = http.request(&Object::from_iter([("body".to_owned(), body)]));
                 let work = Work::Http {
-                    effect: self.run.critic_effect(ix, &judged),
+                    effect: self.run.verifier_effect_id(ix, &verification_subject),
                     request: request.expect("an endpoint has a url"),
                     output: None,
                 };
-                self.await_critic(ix, supervisor, judged, work, cause);
+                self.record_verification_request(ix, supervisor, verification_subject, work, cause);
             }
-            Critic::Workflow { id, .. } => {
+            VerifierSource::Workflow { id, .. } => {
                 let admitted = self.admit_child(id);
                 if self.needs.is_some() {
                     return;
                 }
                 if let Err(error) = admitted {
-                    self.critic_failed(ix, &error, None, cause);
+                    self.verifier_failed(ix, &error, None, cause);
                     return;
                 }
                 let work = Work::Child {
-                    child: self.run.critic_run(ix, &judged),
+                    child: self.run.verifier_run_id(ix, &verification_subject),
                     workflow_id: id.clone(),
                     outputs: Vec::new(),
                     absorb_failure: false,
                     propagate_cancel: true,
                 };
-                let asked = self.await_critic(ix, supervisor, judged, work, cause);
-                self.start_critic(ix, asked);
+                let requested = self.record_verification_request(
+                    ix,
+                    supervisor,
+                    verification_subject,
+                    work,
+                    cause,
+                );
+                self.start_verifier_run(ix, requested);
             }
         }
     }
 
-    fn await_critic(
+    fn record_verification_request(
         &mut self,
         ix: usize,
         supervisor: usize,
-        judged: Judged,
+        verification_subject: VerificationSubject,
         work: Work,
         cause: Seq,
     ) -> Seq {
-        let voice = self.run.critic_voice(ix, supervisor);
-        let asked = Verification {
+        let emitter = self.run.verifier_emitter(ix, supervisor);
+        let requested = VerificationRequest {
             node: self.run.def.nodes[ix].id.clone(),
             supervisor: self.run.def.nodes[supervisor].id.clone(),
-            agent_id: voice.agent_id,
-            judged,
+            agent_id: emitter.agent_id,
+            verification_subject,
             work,
         };
-        self.emit(Event::VerificationAsked(Box::new(asked)), Some(cause))
+        self.emit(
+            Event::VerificationRequested(Box::new(requested)),
+            Some(cause),
+        )
     }
 
     /// Starts the child run a node waits for as its critic; a fork's own in place of its source's.
-    pub(in crate::run) fn start_critic(&mut self, ix: usize, cause: Seq) {
+    pub(in crate::run) fn start_verifier_run(&mut self, ix: usize, cause: Seq) {
         let def = Arc::clone(&self.run.def);
-        let Some((_, verifier)) = self.critic(&def, ix) else {
+        let Some((_, verifier)) = self.verifier_at(&def, ix) else {
             return;
         };
         let state = &self.run.state.nodes[ix];
-        let (Some(Work::Child { child, .. }), Some(asked)) = (&state.work, &state.verifying) else {
+        let (Some(Work::Child { child, .. }), Some(requested)) = (&state.work, &state.verifying)
+        else {
             return;
         };
-        let (child, judged) = (child.clone(), asked.judged.clone());
-        let Critic::Workflow { id, verdict } = &verifier.critic else {
+        let (child, verification_subject) = (child.clone(), requested.verification_subject.clone());
+        let VerifierSource::Workflow { id, verdict } = &verifier.source else {
             return;
         };
         let definition = match self.admit_child(id) {
             Ok(definition) => definition,
             Err(_) if self.needs.is_some() => return,
-            Err(error) => return self.critic_failed(ix, &error, None, cause),
+            Err(error) => return self.verifier_failed(ix, &error, None, cause),
         };
-        let granted = self.grant(&definition);
+        let granted = self.descendants_to_grant(&definition);
         let event = Event::NodeDispatched {
             node: def.nodes[ix].id.clone(),
             child: child.clone(),
@@ -183,8 +210,8 @@ impl Turn<'_> {
             granted,
         };
         let dispatched = self.emit(event, Some(cause));
-        let subject = self.subject(ix, verifier, &judged);
-        self.start_child(NewChild {
+        let subject = self.subject(ix, verifier, &verification_subject);
+        self.start_child(ChildRunSpec {
             ix,
             child,
             definition,
@@ -200,25 +227,30 @@ impl Turn<'_> {
 
     /// What a critic is told. What the author of this run marked as sensitive is not given to a critic
     /// that is a run; what is made of it is, and masked there.
-    fn subject(&self, ix: usize, verifier: &Verifier, judged: &Judged) -> Value {
+    fn subject(
+        &self,
+        ix: usize,
+        verifier: &Verifier,
+        verification_subject: &VerificationSubject,
+    ) -> Value {
         let run = &self.run;
         let decided = run.state.agents.decided.as_ref();
-        let in_a_run = matches!(verifier.critic, Critic::Workflow { .. });
-        let given = |name: &str| !(in_a_run && run.def.is_marked(name));
+        let in_a_run = matches!(verifier.source, VerifierSource::Workflow { .. });
+        let given = |name: &str| !(in_a_run && run.def.is_declared_sensitive(name));
         let mut variables = run.view().variables;
         variables.retain(|name, _| given(name));
         let mut subject = json!({
             "runId": run.id(),
             "nodeId": run.def.nodes[ix].id,
             "iteration": decided.map(|d| d.iteration),
-            "target": run.target(judged),
+            "target": run.target(verification_subject),
             "decision": decided.map(|d| &d.decision),
             "criteria": verifier.criteria,
             "variables": variables,
         });
-        match judged {
-            Judged::Decision { .. } => subject["over"] = json!("terminate"),
-            Judged::Output { index, .. } => {
+        match verification_subject {
+            VerificationSubject::Decision { .. } => subject["over"] = json!("terminate"),
+            VerificationSubject::Output { index, .. } => {
                 subject["over"] = json!("output");
                 let def = Arc::clone(&run.def);
                 let worker = run.state.nodes[ix].dispatching.as_ref();
@@ -238,15 +270,19 @@ impl Turn<'_> {
     }
 
     /// The supervisor whose critic has a say at a dispatch node, and that critic.
-    fn critic<'d>(&self, def: &'d crate::Definition, ix: usize) -> Option<(usize, &'d Verifier)> {
+    fn verifier_at<'d>(
+        &self,
+        def: &'d crate::Definition,
+        ix: usize,
+    ) -> Option<(usize, &'d Verifier)> {
         let state = &self.run.state.nodes[ix];
-        let asked = state.verifying.as_ref().and_then(|v| v.supervisor.as_ref());
+        let requested = state.verifying.as_ref().and_then(|v| v.supervisor.as_ref());
         let carried = state
             .dispatching
             .as_ref()
             .and_then(|d| d.supervisor.as_ref());
         let newest = self.run.state.agents.decided.as_ref().map(|d| &d.node);
-        let supervisor = def.index(asked.or(carried).or(newest)?)?;
+        let supervisor = def.index(requested.or(carried).or(newest)?)?;
         match &def.nodes[supervisor].kind {
             Kind::Supervisor(config) => Some((supervisor, config.verifier.as_ref()?)),
             _ => None,
@@ -254,7 +290,7 @@ impl Turn<'_> {
     }
 
     /// The critic's run is over.
-    pub(in crate::run) fn critic_ended(
+    pub(in crate::run) fn verifier_run_ended(
         &mut self,
         ix: usize,
         status: RunStatus,
@@ -263,44 +299,51 @@ impl Turn<'_> {
         cause: Seq,
     ) {
         let def = Arc::clone(&self.run.def);
-        let variable = self.critic(&def, ix).and_then(|(_, v)| match &v.critic {
-            Critic::Workflow { verdict, .. } => Some(verdict),
-            Critic::Endpoint(_) | Critic::Plan(_) => None,
-        });
+        let variable = self
+            .verifier_at(&def, ix)
+            .and_then(|(_, v)| match &v.source {
+                VerifierSource::Workflow { verdict, .. } => Some(verdict),
+                VerifierSource::Endpoint(_) | VerifierSource::Plan(_) => None,
+            });
         let failed = match status {
             RunStatus::Completed => {
-                let said = variable.and_then(|name| variables.get(name));
-                return self.critic_answered(ix, said.unwrap_or(&Value::Null), Some(status), cause);
+                let answer_value = variable.and_then(|name| variables.get(name));
+                return self.verifier_answered(
+                    ix,
+                    answer_value.unwrap_or(&Value::Null),
+                    Some(status),
+                    cause,
+                );
             }
             RunStatus::Failed => error,
             _ => Some(ErrorInfo::new("child_cancelled", "its run was cancelled")),
         };
         let failed = failed.unwrap_or_else(|| ErrorInfo::new("child_failed", "no reason given"));
-        self.critic_failed(ix, &failed, Some(status), cause);
+        self.verifier_failed(ix, &failed, Some(status), cause);
     }
 
     /// The critic answered; whether it makes sense is seen here.
-    pub(in crate::run) fn critic_answered(
+    pub(in crate::run) fn verifier_answered(
         &mut self,
         ix: usize,
         answer: &Value,
         child: Option<RunStatus>,
         cause: Seq,
     ) {
-        let Some(asked) = self.run.state.nodes[ix].verifying.clone() else {
+        let Some(requested) = self.run.state.nodes[ix].verifying.clone() else {
             return;
         };
-        match Opinion::read(answer) {
-            Ok(opinion) => self.pronounce(ix, asked.judged, opinion, cause),
+        match VerifierReport::read(answer) {
+            Ok(report) => self.emit_verdict(ix, requested.verification_subject, report, cause),
             Err(message) => {
                 let error = ErrorInfo::new("validation_error", message);
-                self.critic_failed(ix, &error, child, cause);
+                self.verifier_failed(ix, &error, child, cause);
             }
         }
     }
 
     /// There is no verdict. Asked again while its budget lasts, then the node fails.
-    pub(in crate::run) fn critic_failed(
+    pub(in crate::run) fn verifier_failed(
         &mut self,
         ix: usize,
         why: &ErrorInfo,
@@ -319,34 +362,40 @@ impl Turn<'_> {
 
     /// A verdict becomes a fact. Of the criteria only names the author declared are kept: nothing
     /// of what was checked gets into the log this way.
-    fn pronounce(&mut self, ix: usize, judged: Judged, opinion: Opinion, cause: Seq) {
+    fn emit_verdict(
+        &mut self,
+        ix: usize,
+        verification_subject: VerificationSubject,
+        report: VerifierReport,
+        cause: Seq,
+    ) {
         let def = Arc::clone(&self.run.def);
-        let Some((supervisor, verifier)) = self.critic(&def, ix) else {
+        let Some((supervisor, verifier)) = self.verifier_at(&def, ix) else {
             unreachable!("a verdict is given by a supervisor's critic");
         };
         if !self.cx.agents.is_supported() {
             // A run from before agents were switched off.
             let error = ErrorInfo::new("capability_not_provided", "this host serves no agents");
-            return self.critic_failed(ix, &error, None, cause);
+            return self.verifier_failed(ix, &error, None, cause);
         }
         let declared = verifier.criteria.iter();
-        let criteria = declared.filter(|key| opinion.criteria.contains(key));
-        let said = Said::Verified {
-            judged,
-            verdict: opinion.verdict,
+        let criteria = declared.filter(|key| report.criteria.contains(key));
+        let event = AgentEventKind::Verified {
+            verification_subject,
+            verdict: report.verdict,
             criteria: criteria.cloned().collect(),
-            confidence: opinion.confidence,
-            feedback: opinion.feedback,
+            confidence: report.confidence,
+            feedback: report.feedback,
         };
-        let voice = self.run.critic_voice(ix, supervisor);
-        self.say(&voice, said, cause);
+        let emitter = self.run.verifier_emitter(ix, supervisor);
+        self.emit_agent_event(&emitter, event, cause);
     }
 }
 
 /// Which of the questions of one entry of a node it is.
-fn place(judged: &Judged) -> u32 {
-    match judged {
-        Judged::Decision { .. } => 0,
-        Judged::Output { index, .. } => index + 1,
+fn verification_index(verification_subject: &VerificationSubject) -> u32 {
+    match verification_subject {
+        VerificationSubject::Decision { .. } => 0,
+        VerificationSubject::Output { index, .. } => index + 1,
     }
 }

@@ -1,40 +1,43 @@
 //! Answers that are not approvals: clarifications, events from outside, custom questions.
 
-use super::resolve::{Answer, Closed, Closing, close, invalid};
+use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::definition::Problem;
 use crate::expression::equal;
-use crate::node::{ClarificationGate, OpenInterrupt, interrupt_kind};
+use crate::node::{ClarificationGate, GenericInterrupt, interrupt_kind};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use tandem_record::Object;
 
-pub(super) fn clarification(
-    turn: &mut Turn<'_>,
+pub(super) fn resolve_clarification(
+    draft: &mut DecisionDraft<'_>,
     ix: usize,
     gate: &ClarificationGate,
     answer: &Answer,
-) -> Result<Closed, Refusal> {
+) -> Result<AnswerOutcome, Refusal> {
     let answers = read_answers(&answer.value)?;
     let problems: Vec<Problem> = gate
-        .unfit(&answers, turn.cx.schema_work)
+        .answer_problems(&answers, draft.cx.schema_work)
         .into_iter()
         .map(|(below, why)| Problem::new(format!("/resumeValue/answers{below}"), why))
-        .chain(gate.asking.refuses(&answer.value, turn.cx.schema_work))
+        .chain(
+            gate.interrupt_settings
+                .resume_schema_problems(&answer.value, draft.cx.schema_work),
+        )
         .collect();
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
-    turn.tell_answers(ix, &answers, answer.by.as_ref());
+    draft.emit_clarification_resolved(ix, &answers, answer.by.as_ref());
     let closing = Closing {
         value: json!({"answers": answers}),
         ..answer.closing("answered")
     };
-    let resumed = close(turn, ix, closing);
+    let resumed = close(draft, ix, closing);
     let outputs = Object::from_iter([("answers".to_owned(), json!(answers))]);
-    turn.complete_node(ix, Done::with(outputs), resumed);
-    Ok(Closed {
+    draft.complete_node(ix, Done::with(outputs), resumed);
+    Ok(AnswerOutcome {
         outcome: Some("answered".to_owned()),
         votes: Vec::new(),
     })
@@ -58,29 +61,29 @@ pub(super) fn read_answers(value: &Value) -> Result<Object, Refusal> {
     }
 }
 
-pub(super) fn other(
-    turn: &mut Turn<'_>,
+pub(super) fn resolve_open_interrupt(
+    draft: &mut DecisionDraft<'_>,
     ix: usize,
-    open: &OpenInterrupt,
+    open: &GenericInterrupt,
     answer: &Answer,
-) -> Result<Closed, Refusal> {
-    let keys = mismatched(open, &answer.value);
+) -> Result<AnswerOutcome, Refusal> {
+    let keys = mismatched_keys(open, &answer.value);
     if !keys.is_empty() {
         return Err(Refusal::CorrelationMismatch { keys });
     }
-    let problems = open.complaints(&answer.value, "/resumeValue", turn.cx.schema_work);
+    let problems = open.check_value(&answer.value, "/resumeValue", draft.cx.schema_work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
-    let outcome = take(turn, ix, answer);
-    Ok(Closed {
+    let outcome = accept_answer(draft, ix, answer);
+    Ok(AnswerOutcome {
         outcome: Some(outcome.to_owned()),
         votes: Vec::new(),
     })
 }
 
 /// What a wait correlates by that this event does not have.
-pub(super) fn mismatched(open: &OpenInterrupt, value: &Value) -> Vec<String> {
+pub(super) fn mismatched_keys(open: &GenericInterrupt, value: &Value) -> Vec<String> {
     if open.kind != "external-event" {
         return Vec::new();
     }
@@ -98,15 +101,19 @@ pub(super) fn mismatched(open: &OpenInterrupt, value: &Value) -> Vec<String> {
 }
 
 /// Ends a question with an answer that fits it, and its node with it.
-pub(super) fn take(turn: &mut Turn<'_>, ix: usize, answer: &Answer) -> &'static str {
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+pub(super) fn accept_answer(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+) -> &'static str {
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     let kind = &open
         .expect("only open questions are answered")
         .interrupt
         .kind;
     let outcome = interrupt_kind::outcome(kind, &answer.value);
-    let resumed = close(turn, ix, answer.closing(outcome));
-    turn.complete_node(ix, Done::with(outputs_of(&answer.value)), resumed);
+    let resumed = close(draft, ix, answer.closing(outcome));
+    draft.complete_node(ix, Done::with(outputs_of(&answer.value)), resumed);
     outcome
 }
 

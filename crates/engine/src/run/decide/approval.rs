@@ -1,16 +1,16 @@
 //! Approvals: reading a decision, counting voices, and what follows from it.
 
-use super::resolve::{Answer, Closed, close, invalid};
+use super::resolve::{Answer, AnswerOutcome, close, invalid};
 use crate::definition::schema;
 use crate::graph::binding::RunScope;
 use crate::node::ApprovalGate;
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
-use crate::run::start::Entry;
+use crate::run::start::NodeEntry;
 use crate::run::state::Phase;
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
-use tandem_record::{Decision, ErrorInfo, Event, NodeStatus, Object, Seq};
+use tandem_record::{ApprovalDecision, ErrorInfo, Event, NodeStatus, Object, Seq};
 use tandem_schema::Meter;
 
 /// Characters of the name a client says decided.
@@ -22,7 +22,7 @@ fn read_decision(
     answer: &Answer,
     identity_bound: bool,
     meter: &Meter,
-) -> Result<Decision, Refusal> {
+) -> Result<ApprovalDecision, Refusal> {
     let Value::Object(fields) = &answer.value else {
         return invalid("", "must be an object with an action");
     };
@@ -72,49 +72,56 @@ fn read_decision(
         let message = format!("must have 1 to {MAX_NAME_CHARS} characters");
         return invalid("/decidedBy", message);
     }
-    Ok(Decision {
+    Ok(ApprovalDecision {
         refine: refine.filter(|_| action == "refine"),
         edited: edited.filter(|_| action == "edit-accept"),
         action,
         by: answer.by.clone(),
         // Where it matters who decides, the name in the body is only a claim.
         voter: text("voter").filter(|_| !identity_bound),
-        said_by: text("decidedBy").filter(|_| !identity_bound),
-        standing: answer.standing.clone(),
+        claimed_by: text("decidedBy").filter(|_| !identity_bound),
+        decider: answer.decider.clone(),
         feedback,
     })
 }
 
-pub(super) fn approval(
-    turn: &mut Turn<'_>,
+pub(super) fn resolve_approval(
+    draft: &mut DecisionDraft<'_>,
     ix: usize,
     gate: &ApprovalGate,
     answer: Answer,
-) -> Result<Closed, Refusal> {
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
-    let policy = turn.run.policy_at(ix, open.expect("the question is open"));
-    let decision = read_decision(gate, &answer, policy.binds_identity(), turn.cx.schema_work)?;
+) -> Result<AnswerOutcome, Refusal> {
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let policy = draft.run.policy_at(ix, open.expect("the question is open"));
+    let decision = read_decision(
+        gate,
+        &answer,
+        policy.requires_identity(),
+        draft.cx.schema_work,
+    )?;
     if decision.action == "ask" {
-        return question_back(turn, ix, &answer);
+        return question_back(draft, ix, &answer);
     }
-    let problems = gate.asking.refuses(&answer.value, turn.cx.schema_work);
+    let problems = gate
+        .interrupt_settings
+        .resume_schema_problems(&answer.value, draft.cx.schema_work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
     let redo = match decision.action.as_str() {
-        "refine" if turn.run.state.phase == Phase::Paused => {
+        "refine" if draft.run.state.phase == Phase::Paused => {
             return invalid(
                 "/action",
                 "the run is paused; resume it before asking for changes",
             );
         }
-        "refine" => Some(producer(turn, ix)?),
+        "refine" => Some(producer(draft, ix)?),
         _ => None,
     };
-    let node = turn.run.def.nodes[ix].id.clone();
-    let cause = turn.run.asked_by(ix);
-    let redo_id = redo.map(|r| turn.run.def.nodes[r].id.clone());
-    turn.emit(
+    let node = draft.run.def.nodes[ix].id.clone();
+    let cause = draft.run.question_seq(ix);
+    let redo_id = redo.map(|r| draft.run.def.nodes[r].id.clone());
+    draft.emit(
         Event::ApprovalReceived {
             node,
             decision: Box::new(decision.clone()),
@@ -122,7 +129,7 @@ pub(super) fn approval(
         },
         cause,
     );
-    let votes = turn.run.state.nodes[ix]
+    let votes = draft.run.state.nodes[ix]
         .suspended
         .as_ref()
         .map(|s| s.votes.clone())
@@ -142,7 +149,7 @@ pub(super) fn approval(
         _ => true,
     };
     if !decided {
-        return Ok(Closed {
+        return Ok(AnswerOutcome {
             outcome: None,
             votes,
         });
@@ -152,53 +159,57 @@ pub(super) fn approval(
         "refine" => "changes-requested",
         _ => "accepted",
     };
-    let outputs = outputs(&decision, edited(turn, ix));
-    let resumed = close(turn, ix, answer.closing(outcome));
+    let outputs = outputs(&decision, edited(draft, ix));
+    let resumed = close(draft, ix, answer.closing(outcome));
     match (decision.action.as_str(), redo) {
-        ("reject", _) => rejected(turn, ix, outputs, resumed),
-        (_, Some(producer)) => loop_back(turn, ix, producer, gate, resumed),
-        _ => turn.complete_node(ix, Done::with(outputs), resumed),
+        ("reject", _) => rejected(draft, ix, outputs, resumed),
+        (_, Some(producer)) => loop_back(draft, ix, producer, gate, resumed),
+        _ => draft.complete_node(ix, Done::with(outputs), resumed),
     }
-    Ok(Closed {
+    Ok(AnswerOutcome {
         outcome: Some(outcome.to_owned()),
         votes,
     })
 }
 
-fn question_back(turn: &mut Turn<'_>, ix: usize, answer: &Answer) -> Result<Closed, Refusal> {
+fn question_back(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+) -> Result<AnswerOutcome, Refusal> {
     let fields = answer.value.as_object();
     let keys = ["question", "text", "feedback"];
     let text = keys.iter().find_map(|k| fields?.get(*k)?.as_str());
     let Some(question) = text.filter(|t| !t.is_empty()) else {
         return invalid("/question", "what do you want to know?");
     };
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     let (interrupt, votes) = open
         .map(|s| (s.interrupt.id.clone(), s.votes.clone()))
         .expect("the question is open");
     let event = Event::ApprovalQuestioned {
-        node: turn.run.def.nodes[ix].id.clone(),
+        node: draft.run.def.nodes[ix].id.clone(),
         interrupt,
         question: question.to_owned(),
         by: answer.by.clone(),
     };
-    let cause = turn.run.state.nodes[ix].last;
-    turn.emit(event, cause);
-    Ok(Closed {
+    let cause = draft.run.state.nodes[ix].last;
+    draft.emit(event, cause);
+    Ok(AnswerOutcome {
         outcome: None,
         votes,
     })
 }
 
 /// The artifact as one of those who accepted it changed it.
-fn edited(turn: &Turn<'_>, ix: usize) -> Option<Value> {
-    let open = turn.run.state.nodes[ix].suspended.as_ref()?;
+fn edited(draft: &DecisionDraft<'_>, ix: usize) -> Option<Value> {
+    let open = draft.run.state.nodes[ix].suspended.as_ref()?;
     let changed = open.votes.iter().any(|vote| vote.action == "edit-accept");
     let shown = open.interrupt.data.get("artifactData");
     shown.filter(|_| changed).cloned()
 }
 
-fn outputs(decision: &Decision, edited: Option<Value>) -> Object {
+fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
     let mut outputs = Object::from_iter([("action".to_owned(), json!(decision.action))]);
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -206,7 +217,7 @@ fn outputs(decision: &Decision, edited: Option<Value>) -> Object {
         }
     };
     set("decidedBy", decision.by.as_ref().map(|by| json!(by)));
-    let acting_for = decision.standing.acting_for.as_ref();
+    let acting_for = decision.decider.acting_for.as_ref();
     set("actingFor", acting_for.map(|whom| json!(whom)));
     set(
         "feedback",
@@ -217,25 +228,25 @@ fn outputs(decision: &Decision, edited: Option<Value>) -> Object {
 }
 
 /// A rejection goes where its author drew an edge for it, or fails the node.
-pub(super) fn rejected(turn: &mut Turn<'_>, ix: usize, outputs: Object, cause: Seq) {
-    let drawn = turn.run.def.nodes[ix].outgoing.iter().any(|&e| {
-        let condition = turn.run.def.edges[e].condition.as_ref();
-        let scope = RunScope::with_output(&turn.run, &outputs);
-        condition.is_some_and(|c| c.holds(&outputs, &scope, turn.cx.schema_work))
+pub(super) fn rejected(draft: &mut DecisionDraft<'_>, ix: usize, outputs: Object, cause: Seq) {
+    let drawn = draft.run.def.nodes[ix].outgoing.iter().any(|&e| {
+        let condition = draft.run.def.edges[e].condition.as_ref();
+        let scope = RunScope::with_output(&draft.run, &outputs);
+        condition.is_some_and(|c| c.holds(&outputs, &scope, draft.cx.schema_work))
     });
     if drawn {
-        turn.complete_node(ix, Done::with(outputs), cause);
+        draft.complete_node(ix, Done::with(outputs), cause);
     } else {
         let error = ErrorInfo::new("interrupt_rejected", "the approval was refused");
-        turn.fail_node(ix, error, Some(cause), None);
+        draft.fail_node(ix, error, Some(cause), None);
     }
 }
 
 /// The node whose work is under review: what feeds the gate.
-fn producer(turn: &Turn<'_>, ix: usize) -> Result<usize, Refusal> {
-    let incoming = turn.run.def.nodes[ix].incoming.iter();
-    let mut sources = incoming.map(|e| turn.run.def.edges[*e].source);
-    let done = sources.find(|s| turn.run.state.nodes[*s].status == NodeStatus::Completed);
+fn producer(draft: &DecisionDraft<'_>, ix: usize) -> Result<usize, Refusal> {
+    let incoming = draft.run.def.nodes[ix].incoming.iter();
+    let mut sources = incoming.map(|e| draft.run.def.edges[*e].source);
+    let done = sources.find(|s| draft.run.state.nodes[*s].status == NodeStatus::Completed);
     match done {
         Some(source) => Ok(source),
         None => invalid("/action", "no node before this one could make the changes"),
@@ -244,31 +255,37 @@ fn producer(turn: &Turn<'_>, ix: usize) -> Result<usize, Refusal> {
 
 /// Changes were asked for: the producer works again and the gate asks again, a bounded number of
 /// times.
-fn loop_back(turn: &mut Turn<'_>, ix: usize, producer: usize, gate: &ApprovalGate, cause: Seq) {
-    let node = turn.run.def.nodes[ix].id.clone();
-    let closed = turn.run.state.closed.iter();
+fn loop_back(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    producer: usize,
+    gate: &ApprovalGate,
+    cause: Seq,
+) {
+    let node = draft.run.def.nodes[ix].id.clone();
+    let closed = draft.run.state.closed.iter();
     let rounds = closed
         .filter(|c| c.node == node && c.outcome == "changes-requested")
         .count();
     let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
     let limit = gate
         .max_loopbacks
-        .unwrap_or_else(|| turn.run.loopback_limit());
+        .unwrap_or_else(|| draft.run.loopback_limit());
     if rounds > limit {
         let event = Event::LoopbackLimitReached {
             node,
             iterations: rounds,
             limit,
         };
-        let cause = turn.emit(event, Some(cause));
+        let cause = draft.emit(event, Some(cause));
         let message = format!("changes were asked for more than {limit} times");
         let error = ErrorInfo::new("loopback_limit_exceeded", message);
-        turn.fail_node(ix, error, Some(cause), None);
+        draft.fail_node(ix, error, Some(cause), None);
         return;
     }
-    let entry = Entry {
+    let entry = NodeEntry {
         resets: vec![ix],
-        ..Entry::default()
+        ..NodeEntry::default()
     };
-    turn.start_node(producer, entry);
+    draft.start_node(producer, entry);
 }

@@ -1,20 +1,24 @@
 //! A child run reports to the node that started it.
 
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::{Done, RUN_CANCELLED};
 use crate::run::state::Phase;
-use crate::run::turn::Turn;
 use serde_json::json;
 use tandem_record::{
     ChildOutcome, ErrorInfo, Event, NodeId, NodeStatus, Object, Reply, RunId, RunStatus, Seq, Work,
 };
 
-pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome) -> Reply {
+pub(super) fn reported(
+    draft: &mut DecisionDraft<'_>,
+    node: &NodeId,
+    outcome: ChildOutcome,
+) -> Reply {
     let reporter = match &outcome {
         ChildOutcome::Waiting { child, .. }
         | ChildOutcome::Resumed { child }
         | ChildOutcome::Ended { child, .. } => child,
     };
-    let Some((ix, cause)) = awaiting(turn, node, reporter) else {
+    let Some((ix, cause)) = awaiting(draft, node, reporter) else {
         return Reply::Unchanged;
     };
     match outcome {
@@ -29,8 +33,8 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             child,
         } => {
             // The parent mirrors the wait; the question itself stays with the child.
-            let cause = resume_mirror(turn, ix, &child, cause);
-            turn.emit(
+            let cause = resume_mirror(draft, ix, &child, cause);
+            draft.emit(
                 Event::NodeSuspended {
                     node: node.clone(),
                     key: key.unwrap_or_else(|| format!("{asker}:{asking}")),
@@ -41,13 +45,13 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
                     reason: Some("child-waiting".to_owned()),
                     mirrors: Some((asker, asking)),
                     child: Some(child),
-                    doubt: None,
+                    low_confidence: None,
                 },
                 Some(cause),
             );
         }
         ChildOutcome::Resumed { child } => {
-            resume_mirror(turn, ix, &child, cause);
+            resume_mirror(draft, ix, &child, cause);
         }
         ChildOutcome::Ended {
             child,
@@ -57,52 +61,52 @@ pub(super) fn reported(turn: &mut Turn<'_>, node: &NodeId, outcome: ChildOutcome
             error,
             unused,
         } => {
-            turn.returned = unused;
-            let checks = turn.run.awaits_verdict(ix);
-            let dispatches = turn.run.state.nodes[ix].dispatching.is_some() && !checks;
-            if turn.run.state.phase == Phase::Cancelling && dispatches {
-                turn.worker_ended(ix, &child, status, (variables, untrusted), error);
-                if !turn.run.state.nodes[ix].holds_up_cancel() {
-                    turn.cancel_node(ix, RUN_CANCELLED, turn.run.state.nodes[ix].last, None);
+            draft.returned = unused;
+            let checks = draft.run.awaits_verdict(ix);
+            let dispatches = draft.run.state.nodes[ix].dispatching.is_some() && !checks;
+            if draft.run.state.phase == Phase::Cancelling && dispatches {
+                draft.worker_ended(ix, &child, status, (variables, untrusted), error);
+                if !draft.run.state.nodes[ix].holds_up_cancel() {
+                    draft.cancel_node(ix, RUN_CANCELLED, draft.run.state.nodes[ix].last, None);
                 }
-                turn.finish_cancel_if_alone();
+                draft.finish_cancel_if_no_children();
                 return Reply::Accepted;
             }
-            if turn.run.state.phase == Phase::Cancelling {
-                turn.cancel_node(ix, RUN_CANCELLED, Some(cause), Some(status));
-                turn.finish_cancel_if_alone();
+            if draft.run.state.phase == Phase::Cancelling {
+                draft.cancel_node(ix, RUN_CANCELLED, Some(cause), Some(status));
+                draft.finish_cancel_if_no_children();
                 return Reply::Accepted;
             }
-            let cause = resume_mirror(turn, ix, &child, cause);
+            let cause = resume_mirror(draft, ix, &child, cause);
             if checks {
-                turn.critic_ended(ix, status, &variables, error, cause);
+                draft.verifier_run_ended(ix, status, &variables, error, cause);
             } else if dispatches {
                 // What follows from it is found by advancing, also after a pause.
-                turn.worker_ended(ix, &child, status, (variables, untrusted), error);
+                draft.worker_ended(ix, &child, status, (variables, untrusted), error);
             } else {
-                ended(turn, ix, status, (variables, untrusted), error, cause);
+                ended(draft, ix, status, (variables, untrusted), error, cause);
             }
         }
     }
-    turn.advance();
+    draft.advance();
     Reply::Accepted
 }
 
 /// The node that waits for this child, and its newest event.
-fn awaiting(turn: &Turn<'_>, node: &NodeId, child: &RunId) -> Option<(usize, Seq)> {
-    if turn.run.state.phase.is_terminal() {
+fn awaiting(draft: &DecisionDraft<'_>, node: &NodeId, child: &RunId) -> Option<(usize, Seq)> {
+    if draft.run.state.phase.is_terminal() {
         return None;
     }
-    let ix = turn.run.def.index(node)?;
-    let state = &turn.run.state.nodes[ix];
+    let ix = draft.run.def.index(node)?;
+    let state = &draft.run.state.nodes[ix];
     let waits = state.awaits(child);
     let open = matches!(state.status, NodeStatus::Running | NodeStatus::Suspended);
     (waits && open).then_some((ix, state.last?))
 }
 
 /// Takes back the mirrored wait of a child before the node goes on.
-fn resume_mirror(turn: &mut Turn<'_>, ix: usize, child: &RunId, cause: Seq) -> Seq {
-    let state = &turn.run.state.nodes[ix];
+fn resume_mirror(draft: &mut DecisionDraft<'_>, ix: usize, child: &RunId, cause: Seq) -> Seq {
+    let state = &draft.run.state.nodes[ix];
     let waits = state.suspended.iter().chain(&state.also_waiting);
     let ours = waits.filter(|s| s.mirrors.is_some());
     let mut ours = ours.filter(|s| s.child.as_ref().is_none_or(|c| c == child));
@@ -112,8 +116,8 @@ fn resume_mirror(turn: &mut Turn<'_>, ix: usize, child: &RunId, cause: Seq) -> S
     // Which one of several is over has to be said.
     let several = !state.also_waiting.is_empty();
     let interrupt = several.then(|| over.interrupt.id.clone());
-    let node = turn.run.def.nodes[ix].id.clone();
-    turn.emit(
+    let node = draft.run.def.nodes[ix].id.clone();
+    draft.emit(
         Event::NodeResumed {
             node,
             interrupt,
@@ -124,7 +128,7 @@ fn resume_mirror(turn: &mut Turn<'_>, ix: usize, child: &RunId, cause: Seq) -> S
 }
 
 fn ended(
-    turn: &mut Turn<'_>,
+    draft: &mut DecisionDraft<'_>,
     ix: usize,
     status: RunStatus,
     (variables, untrusted): (Object, Vec<String>),
@@ -136,11 +140,11 @@ fn ended(
         outputs,
         absorb_failure,
         ..
-    }) = turn.run.state.nodes[ix].work.clone()
+    }) = draft.run.state.nodes[ix].work.clone()
     else {
         unreachable!("awaiting() saw this node wait for a child");
     };
-    let node = turn.run.def.nodes[ix].id.clone();
+    let node = draft.run.def.nodes[ix].id.clone();
     let done = |status: RunStatus| Done {
         outputs: Object::from_iter([
             ("childRunId".to_owned(), json!(child)),
@@ -151,8 +155,8 @@ fn ended(
     };
     match status {
         RunStatus::Completed => {
-            if let Err(error) = turn.admit_merge(&outputs, &variables) {
-                turn.fail_node(ix, error, Some(cause), Some(status));
+            if let Err(error) = draft.admit_merge(&outputs, &variables) {
+                draft.fail_node(ix, error, Some(cause), Some(status));
                 return;
             }
             let mut cause = cause;
@@ -160,12 +164,18 @@ fn ended(
                 // A variable the child never set leaves the parent's alone.
                 if let Some(value) = variables.get(theirs) {
                     let marked = untrusted.contains(theirs);
-                    cause = turn.set_marked(ours, Some(value.clone()), &node, marked, cause);
+                    cause = draft.set_variable_with_trust(
+                        ours,
+                        Some(value.clone()),
+                        &node,
+                        marked,
+                        cause,
+                    );
                 }
             }
-            turn.complete_node(ix, done(status), cause);
+            draft.complete_node(ix, done(status), cause);
         }
-        RunStatus::Failed if absorb_failure => turn.complete_node(ix, done(status), cause),
+        RunStatus::Failed if absorb_failure => draft.complete_node(ix, done(status), cause),
         RunStatus::Failed => {
             let inner = error.unwrap_or_else(|| ErrorInfo::new("child_failed", "no reason given"));
             let message = format!("child run {child} failed: {}", inner.message);
@@ -173,8 +183,8 @@ fn ended(
                 "childRunId": child,
                 "childError": {"code": inner.code, "message": inner.message},
             }));
-            turn.fail_node(ix, error, Some(cause), Some(status));
+            draft.fail_node(ix, error, Some(cause), Some(status));
         }
-        _ => turn.cancel_node(ix, "child-cancelled", Some(cause), Some(status)),
+        _ => draft.cancel_node(ix, "child-cancelled", Some(cause), Some(status)),
     }
 }

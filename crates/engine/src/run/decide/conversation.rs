@@ -1,12 +1,12 @@
 //! Talking a question over. Turns are facts of the run, numbered from 0 without gaps; exchanging
 //! leaves the question open, only closing ends it. Bounded in turns and in what one turn holds.
 
-use super::resolve::{Answer, Closed, Closing, close, invalid};
+use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::definition::Definition;
 use crate::node::{ConversationGate, Kind};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,31 +19,31 @@ const MAX_CONTENT_BYTES: usize = 16 * 1024;
 
 /// Somebody speaks, or ends it.
 pub(super) fn resume(
-    turn: &mut Turn<'_>,
+    draft: &mut DecisionDraft<'_>,
     ix: usize,
     gate: &ConversationGate,
     answer: &Answer,
-) -> Result<Closed, Refusal> {
+) -> Result<AnswerOutcome, Refusal> {
     let given = answer.value.get("turn").filter(|turn| !turn.is_null());
     match answer.value.get("operation").and_then(Value::as_str) {
         Some("exchange") => {
             let Some(given) = given else {
                 return invalid("/turn", "what is said is required");
             };
-            if turns(turn, ix).len() >= MAX_TURNS {
+            if turns(draft, ix).len() >= MAX_TURNS {
                 return invalid("/operation", "has gone on too long; close the conversation");
             }
-            let said = said(turn, ix, gate, given)?;
-            turn.exchange(ix, said);
-            Ok(Closed {
+            let message = read_turn(draft, ix, gate, given)?;
+            draft.exchange(ix, message);
+            Ok(AnswerOutcome {
                 outcome: None,
                 votes: Vec::new(),
             })
         }
         Some("close") => {
             let last = match given {
-                Some(given) => said(turn, ix, gate, given)?,
-                None => turn.next_turn(
+                Some(given) => read_turn(draft, ix, gate, given)?,
+                None => draft.next_turn(
                     ix,
                     "system",
                     "system",
@@ -51,8 +51,8 @@ pub(super) fn resume(
                 ),
             };
             let outcome = answer.value.get("outcome").cloned();
-            turn.end_conversation(ix, last, outcome, answer);
-            Ok(Closed {
+            draft.end_conversation(ix, last, outcome, answer);
+            Ok(AnswerOutcome {
                 outcome: Some("closed".to_owned()),
                 votes: Vec::new(),
             })
@@ -61,19 +61,19 @@ pub(super) fn resume(
     }
 }
 
-/// After the end nothing more is said; that is a fault of the request, not a lost race.
-pub(super) fn too_late(value: &Value) -> bool {
+/// After the end nothing more is message; that is a fault of the request, not a lost race.
+pub(super) fn is_exchange(value: &Value) -> bool {
     value.get("operation").and_then(Value::as_str) == Some("exchange")
 }
 
-fn turns<'t>(turn: &'t Turn<'_>, ix: usize) -> &'t [Value] {
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+fn turns<'t>(draft: &'t DecisionDraft<'_>, ix: usize) -> &'t [Value] {
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     open.map_or(&[], |open| &open.turns)
 }
 
 /// A turn as its sender gave it, with what the host adds.
-fn said(
-    turn: &Turn<'_>,
+fn read_turn(
+    draft: &DecisionDraft<'_>,
     ix: usize,
     gate: &ConversationGate,
     given: &Value,
@@ -92,17 +92,17 @@ fn said(
     let from = match role {
         "user" => "user",
         "agent" => match text("speakerId").or_else(|| text("from")) {
-            Some(speaker) if gate.seats(speaker) => speaker,
+            Some(speaker) if gate.is_participant(speaker) => speaker,
             Some(_) => return invalid("/turn/speakerId", "does not take part"),
             None => return invalid("/turn/speakerId", "is required of an agent"),
         },
         _ => return invalid("/turn/role", "must be user or agent"),
     };
-    let problems = gate.complaints(content, "/resumeValue/turn/content", turn.cx.schema_work);
+    let problems = gate.check_value(content, "/resumeValue/turn/content", draft.cx.schema_work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
-    Ok(turn.next_turn(ix, role, from, content.clone()))
+    Ok(draft.next_turn(ix, role, from, content.clone()))
 }
 
 /// What guards a conversation: the node's own rules, or none when a supervisor asks the user.
@@ -122,7 +122,7 @@ impl Deref for Gate<'_> {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// The gate of a node that is talking.
     pub(super) fn gate<'d>(&self, def: &'d Definition, ix: usize) -> Option<Gate<'d>> {
         let open = self.run.state.nodes[ix].suspended.as_ref()?;
@@ -145,7 +145,7 @@ impl Turn<'_> {
     fn next_turn(&self, ix: usize, role: &str, from: &str, content: Value) -> Value {
         let index = turns(self, ix).len();
         let conversation = self.conversation(ix);
-        let mut said = json!({
+        let mut message = json!({
             "messageId": format!("{conversation}:{index}:{role}"),
             "from": from,
             "content": content,
@@ -154,9 +154,9 @@ impl Turn<'_> {
             "turnIndex": index,
         });
         if role == "agent" {
-            said["speakerId"] = json!(from);
+            message["speakerId"] = json!(from);
         }
-        said
+        message
     }
 
     /// Opens the conversation of a node that has just been suspended; a test conversation is held
@@ -185,8 +185,8 @@ impl Turn<'_> {
         self.write_turn(ix, first, opened);
         if let Some(count) = gate.mock_turns {
             for n in 1..=count {
-                let said = self.next_turn(ix, "user", "user", json!(format!("turn {n}")));
-                self.exchange(ix, said);
+                let message = self.next_turn(ix, "user", "user", json!(format!("turn {n}")));
+                self.exchange(ix, message);
             }
             let last = self.next_turn(ix, "system", "system", json!("done"));
             let answer = Answer::of(json!({"operation": "close"}), None);
@@ -194,14 +194,14 @@ impl Turn<'_> {
         }
     }
 
-    fn exchange(&mut self, ix: usize, said: Value) {
+    fn exchange(&mut self, ix: usize, message: Value) {
         let event = Event::ConversationExchanged {
             node: self.run.def.nodes[ix].id.clone(),
             conversation: self.conversation(ix),
-            turn: said.clone(),
+            turn: message.clone(),
         };
         let cause = self.emit(event, self.run.state.nodes[ix].last);
-        self.write_turn(ix, said, cause);
+        self.write_turn(ix, message, cause);
     }
 
     /// Records the last turn. The question itself is closed by whoever calls.
@@ -261,7 +261,7 @@ impl Turn<'_> {
     }
 
     /// Folds a turn into the channel, under a name that a fork of the run gives it too.
-    fn write_turn(&mut self, ix: usize, mut said: Value, cause: Seq) {
+    fn write_turn(&mut self, ix: usize, mut message: Value, cause: Seq) {
         let def = Arc::clone(&self.run.def);
         let declared = def.channels.get(CHANNEL);
         if declared.is_none_or(|c| c.declared.reducer != "message") {
@@ -269,15 +269,15 @@ impl Turn<'_> {
         }
         let node = &def.nodes[ix];
         let round = self.run.state.nodes[ix].execution;
-        let (index, role) = (said["turnIndex"].clone(), said["role"].clone());
+        let (index, role) = (message["turnIndex"].clone(), message["role"].clone());
         let role = role.as_str().unwrap_or_default();
-        said["messageId"] = json!(format!("{}:{round}:{index}:{role}", node.id));
+        message["messageId"] = json!(format!("{}:{round}:{index}:{role}", node.id));
         let mock = matches!(&node.kind, Kind::ConversationGate(g) if g.mock_turns.is_some());
         if mock {
-            said["ts"] = index;
+            message["ts"] = index;
         }
         // A channel that refuses the turn (its schema, its writers) does not silence the people.
-        if let Err(error) = self.write_channel(ix, CHANNEL, said, None, cause) {
+        if let Err(error) = self.write_channel(ix, CHANNEL, message, None, cause) {
             let event = Event::LogAppended {
                 level: "warn".to_owned(),
                 message: format!("a turn did not fit its channel: {}", error.message),

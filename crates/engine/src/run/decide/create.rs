@@ -3,11 +3,11 @@
 
 use super::cancel::cancel;
 use crate::definition::{Definition, Problem};
-use crate::run::birth::Birth;
+use crate::run::draft::{Context, Decision, DecisionDraft};
+use crate::run::new_child_run::NewChildRun;
 use crate::run::options::check_options;
 use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
-use crate::run::turn::{Context, Decision, Turn};
 use std::sync::Arc;
 use tandem_record::{Cause, Event, Object, Reply, RunId, RunRequest};
 
@@ -18,37 +18,37 @@ pub fn create(
     cause: Option<Cause>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
-    cx.unless_put_off(|| {
+    cx.within_schema_budget(|| {
         let request = RunRequest {
             execution_model: cx.agents.capped_version(request.execution_model),
             ..request
         };
         check(def, &request, cx)?;
         let run = Run::new(run_id, Arc::clone(def));
-        let mut turn = Turn::new(&run, cx);
-        begin(&mut turn, request, cause);
-        turn.advance();
-        turn.decided(Reply::Accepted)
+        let mut draft = DecisionDraft::new(&run, cx);
+        start_run(&mut draft, request, cause);
+        draft.advance();
+        draft.into_decision(Reply::Accepted)
     })
 }
 
 /// The first event of a child, without a step of its own: the commit that names it must not wait
 /// for anything the child may want to know. One its parent gave up in the same breath ends at once.
-pub fn bear(birth: Birth, cx: &Context<'_>) -> Decision {
-    let parent = birth.request.parent.as_ref().map(|p| p.run_id.clone());
-    let run = Run::new(birth.child, birth.definition);
-    let mut turn = Turn::new(&run, cx);
-    begin(&mut turn, birth.request, Some(birth.cause));
-    if birth.given_up {
-        cancel(&mut turn, None, None, parent);
+pub fn create_child_run(new_child: NewChildRun, cx: &Context<'_>) -> Decision {
+    let parent = new_child.request.parent.as_ref().map(|p| p.run_id.clone());
+    let run = Run::new(new_child.child, new_child.definition);
+    let mut draft = DecisionDraft::new(&run, cx);
+    start_run(&mut draft, new_child.request, Some(new_child.cause));
+    if new_child.cancelled_at_creation {
+        cancel(&mut draft, None, None, parent);
     } else {
-        turn.go_on_later();
+        draft.schedule_continue();
     }
-    turn.finish(Reply::Accepted)
+    draft.finish(Reply::Accepted)
 }
 
-fn begin(turn: &mut Turn<'_>, request: RunRequest, cause: Option<Cause>) {
-    let def = &turn.run.def;
+fn start_run(draft: &mut DecisionDraft<'_>, request: RunRequest, cause: Option<Cause>) {
+    let def = &draft.run.def;
     let started = Event::RunStarted {
         workflow_id: def.id().clone(),
         definition: def.hash.clone(),
@@ -56,7 +56,7 @@ fn begin(turn: &mut Turn<'_>, request: RunRequest, cause: Option<Cause>) {
         request: Box::new(request),
         engine_version: crate::ENGINE_VERSION,
     };
-    turn.emit_caused(started, cause);
+    draft.emit_with_cause(started, cause);
 }
 
 /// Whether a run may begin like this.
@@ -101,14 +101,20 @@ pub(in crate::run) fn check_served(
     request: &RunRequest,
     cx: &Context<'_>,
 ) -> Result<(), Refusal> {
-    if let Some((node, type_id, capability)) = def.gated().or_else(|| cx.agents.lacking(def)) {
+    if let Some((node, type_id, capability)) = def
+        .gated()
+        .or_else(|| cx.agents.first_missing_capability(def))
+    {
         return Err(Refusal::CapabilityRequired {
             capability,
             type_id: type_id.to_owned(),
             node: node.clone(),
         });
     }
-    match def.test_only().filter(|_| !may_test(def, request, cx)) {
+    match def
+        .test_only()
+        .filter(|_| !may_use_test_types(def, request, cx))
+    {
         Some((node, type_id)) => Err(Refusal::TypeRefused {
             type_id: type_id.to_owned(),
             node: node.clone(),
@@ -118,7 +124,11 @@ pub(in crate::run) fn check_served(
 }
 
 /// Whether a run may use what exists for conformance tests only.
-pub(in crate::run) fn may_test(def: &Definition, request: &RunRequest, cx: &Context<'_>) -> bool {
+pub(in crate::run) fn may_use_test_types(
+    def: &Definition,
+    request: &RunRequest,
+    cx: &Context<'_>,
+) -> bool {
     cx.conformance && (def.is_conformance() || request.conformance_role)
 }
 
@@ -129,10 +139,10 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
     for variable in &def.document.variables {
         let given = inputs.get(&variable.name).filter(|value| !value.is_null());
         let fault = match given {
-            Some(value) if !variable.takes(value) => {
+            Some(value) if !variable.accepts(value) => {
                 format!(
                     "must be {}, as the workflow declares",
-                    variable.kind_in_words()
+                    variable.kind_label()
                 )
             }
             // The protocol's own test workflows are started without what they require.
@@ -142,7 +152,7 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
             {
                 format!(
                     "is required: the workflow declares {}",
-                    variable.kind_in_words()
+                    variable.kind_label()
                 )
             }
             _ => continue,

@@ -1,32 +1,32 @@
 //! Somebody who may not decide tried to. That is a fact about the question, which stays open.
 
 use super::resolve::open_question;
+use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
-use crate::run::turn::Turn;
 use tandem_record::{Denial, Event, InterruptId, NodeId, Principal, Reply};
 
 /// Denials recorded per question; whoever keeps knocking must not fill the log.
-const MAX_RECORDED: u32 = 32;
+const MAX_RECORDED_DENIALS: u32 = 32;
 
 pub(super) fn deny(
-    turn: &mut Turn<'_>,
+    draft: &mut DecisionDraft<'_>,
     node: &NodeId,
     interrupt: Option<&InterruptId>,
     by: Option<Principal>,
     why: Denial,
 ) -> Result<Reply, Refusal> {
-    let ix = open_question(turn, node, interrupt)?;
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let ix = open_question(draft, node, interrupt)?;
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     let open = open.expect("open_question found it");
-    if open.denials < MAX_RECORDED {
+    if open.denials < MAX_RECORDED_DENIALS {
         let event = Event::DecisionDenied {
             node: node.clone(),
             interrupt: open.interrupt.id.clone(),
             by: by.clone(),
             why,
         };
-        let cause = turn.run.state.nodes[ix].last;
-        turn.emit(event, cause);
+        let cause = draft.run.state.nodes[ix].last;
+        draft.emit(event, cause);
     }
     Ok(Reply::Denied { by, why })
 }

@@ -2,22 +2,26 @@
 //! nothing.
 
 use crate::node::{Kind, MemoryHook};
-use crate::run::agents::Statement;
+use crate::run::agents::SupervisorAnswer;
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::state::Phase;
-use crate::run::turn::Turn;
 use serde_json::Value;
 use tandem_record::{
     EffectId, EffectOutcome, ErrorInfo, ModelAnswer, NodeStatus, Object, Reply, Work,
 };
 
-pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOutcome) -> Reply {
+pub(super) fn finished(
+    draft: &mut DecisionDraft<'_>,
+    effect: &EffectId,
+    outcome: EffectOutcome,
+) -> Reply {
     if let EffectOutcome::Failed { error } = &outcome
-        && let Some(reply) = turn.unannounced(effect, error)
+        && let Some(reply) = draft.record_failed_announcement(effect, error)
     {
         return reply;
     }
-    let nodes = turn.run.state.nodes.iter();
+    let nodes = draft.run.state.nodes.iter();
     let waiting = nodes.enumerate().find_map(|(ix, node)| {
         let (id, output) = match node.work.as_ref()? {
             Work::Http { effect, output, .. } => (effect, output.clone()),
@@ -25,7 +29,7 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
                 (effect, None)
             }
             Work::SecretEcho { effect, .. } => {
-                (effect, Some(turn.run.def.nodes[ix].id.to_string()))
+                (effect, Some(draft.run.def.nodes[ix].id.to_string()))
             }
             Work::Sleep { .. } | Work::Child { .. } => return None,
         };
@@ -35,57 +39,61 @@ pub(super) fn finished(turn: &mut Turn<'_>, effect: &EffectId, outcome: EffectOu
     let Some((ix, output, Some(cause))) = waiting else {
         return Reply::Unchanged;
     };
-    if turn.run.state.phase != Phase::Running {
+    if draft.run.state.phase != Phase::Running {
         return Reply::Unchanged;
     }
-    if let Some(Work::Tool { .. }) = turn.run.state.nodes[ix].work {
-        turn.tool_answered(ix, outcome, cause);
-        turn.advance();
+    if let Some(Work::Tool { .. }) = draft.run.state.nodes[ix].work {
+        draft.tool_answered(ix, outcome, cause);
+        draft.advance();
         return Reply::Accepted;
     }
     match outcome {
-        EffectOutcome::Pack(answer) => turn.pack_answered(ix, *answer, cause),
-        EffectOutcome::Done { outputs } if turn.run.awaits_verdict(ix) => {
-            turn.critic_answered(ix, &answer(&outputs), None, cause);
+        EffectOutcome::Pack(answer) => draft.pack_answered(ix, *answer, cause),
+        EffectOutcome::Done { outputs } if draft.run.awaits_verdict(ix) => {
+            draft.verifier_answered(ix, &answer(&outputs), None, cause);
         }
-        EffectOutcome::Failed { error } if turn.run.awaits_verdict(ix) => {
-            turn.critic_failed(ix, &error, None, cause);
+        EffectOutcome::Failed { error } if draft.run.awaits_verdict(ix) => {
+            draft.verifier_failed(ix, &error, None, cause);
         }
-        EffectOutcome::Done { outputs } if turn.run.call_of(ix).is_some() => {
+        EffectOutcome::Done { outputs } if draft.run.call_of(ix).is_some() => {
             match serde_json::from_value::<ModelAnswer>(Value::Object(outputs)) {
-                Ok(answer) => turn.model_answered(ix, answer, cause),
+                Ok(answer) => draft.model_answered(ix, answer, cause),
                 Err(_) => {
                     let message = "the provider's answer is not one";
-                    turn.fail_or_retry(ix, ErrorInfo::new("internal_error", message), cause);
+                    draft.fail_or_retry(ix, ErrorInfo::new("internal_error", message), cause);
                 }
             }
         }
-        EffectOutcome::Done { outputs } if supervises(turn, ix) => {
-            let step = turn.deliberate(ix, Statement::read(&answer(&outputs)), cause);
-            turn.follow(ix, step, cause);
+        EffectOutcome::Done { outputs } if supervises(draft, ix) => {
+            let step = draft.process_supervisor_answer(
+                ix,
+                SupervisorAnswer::read(&answer(&outputs)),
+                cause,
+            );
+            draft.apply_outcome(ix, step, cause);
         }
         EffectOutcome::Done { outputs } => {
-            if let Kind::MemoryHook(MemoryHook::Redaction { .. }) = &turn.run.def.nodes[ix].kind {
-                turn.try_to_remember_secret(ix, &outputs, cause);
-                turn.advance();
+            if let Kind::MemoryHook(MemoryHook::Redaction { .. }) = &draft.run.def.nodes[ix].kind {
+                draft.write_secret_to_memory(ix, &outputs, cause);
+                draft.advance();
                 return Reply::Accepted;
             }
-            let node = turn.run.def.nodes[ix].id.clone();
+            let node = draft.run.def.nodes[ix].id.clone();
             let mut cause = cause;
             if let Some(name) = output {
                 let value = answer(&outputs);
-                cause = turn.set_variable(&name, Some(value), &node, cause);
+                cause = draft.set_variable(&name, Some(value), &node, cause);
             }
-            turn.complete_node(ix, Done::with(outputs), cause);
+            draft.complete_node(ix, Done::with(outputs), cause);
         }
-        EffectOutcome::Failed { error } => turn.fail_or_retry(ix, error, cause),
+        EffectOutcome::Failed { error } => draft.fail_or_retry(ix, error, cause),
     }
-    turn.advance();
+    draft.advance();
     Reply::Accepted
 }
 
-fn supervises(turn: &Turn<'_>, ix: usize) -> bool {
-    matches!(turn.run.def.nodes[ix].kind, Kind::Supervisor(_))
+fn supervises(draft: &DecisionDraft<'_>, ix: usize) -> bool {
+    matches!(draft.run.def.nodes[ix].kind, Kind::Supervisor(_))
 }
 
 /// What goes into the author's output variable: an HTTP answer's body, or everything.

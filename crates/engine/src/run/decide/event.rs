@@ -2,27 +2,27 @@
 //! bounded number of them, and taken by the first wait that fits. Each is used once, however often
 //! its sender repeats it.
 
-use super::answers::{mismatched, take};
-use super::overdue::lapsed;
+use super::answers::{accept_answer, mismatched_keys};
+use super::overdue::expired_question;
 use super::resolve::{Answer, open_question};
 use crate::definition::Problem;
-use crate::node::{Kind, OpenInterrupt};
+use crate::node::{GenericInterrupt, Kind};
+use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
 use crate::run::state::Phase;
-use crate::run::turn::Turn;
 use serde_json::Value;
 use std::sync::Arc;
-use tandem_record::{Event, EventFate, NodeStatus, Object, Principal, Reply};
+use tandem_record::{Event, ExternalEventOutcome, NodeStatus, Object, Principal, Reply};
 
 /// Events kept for later per run.
-const MAX_KEPT: usize = 64;
+const MAX_STORED_EVENTS: usize = 64;
 /// Events a run takes in its whole life; their ids are remembered.
-const MAX_TAKEN: usize = 1024;
-const MAX_BYTES: usize = 64 * 1024;
+const MAX_EVENTS_PER_RUN: usize = 1024;
+const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 const MAX_NAME_CHARS: usize = 256;
 
 pub(super) fn deliver(
-    turn: &mut Turn<'_>,
+    draft: &mut DecisionDraft<'_>,
     event_id: String,
     event_type: String,
     payload: Object,
@@ -35,26 +35,28 @@ pub(super) fn deliver(
         }
     }
     let payload = Value::Object(payload);
-    if payload.to_string().len() > MAX_BYTES {
-        let message = format!("is larger than {MAX_BYTES} bytes");
+    if payload.to_string().len() > MAX_PAYLOAD_BYTES {
+        let message = format!("is larger than {MAX_PAYLOAD_BYTES} bytes");
         return Err(Refusal::Invalid(vec![Problem::new("/payload", message)]));
     }
-    if turn.run.state.event_ids.contains(&event_id) {
-        return Ok(taken(turn, EventFate::Repeated));
+    if draft.run.state.event_ids.contains(&event_id) {
+        return Ok(event_reply(draft, ExternalEventOutcome::Duplicate));
     }
-    if !matches!(turn.run.state.phase, Phase::Running | Phase::Paused) {
-        let status = turn.run.status();
-        return Err(Refusal::RunOver { status });
+    if !matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
+        let status = draft.run.status();
+        return Err(Refusal::RunEnded { status });
     }
-    let waiting = waiting_for(turn, &event_type, &payload);
-    let full = turn.run.state.event_ids.len() >= MAX_TAKEN
-        || (waiting.is_none() && turn.run.state.early.len() >= MAX_KEPT);
+    let waiting = waiting_for(draft, &event_type, &payload);
+    let full = draft.run.state.event_ids.len() >= MAX_EVENTS_PER_RUN
+        || (waiting.is_none() && draft.run.state.early.len() >= MAX_STORED_EVENTS);
     if full {
-        return Err(Refusal::TooManyEvents { limit: MAX_KEPT });
+        return Err(Refusal::TooManyEvents {
+            limit: MAX_STORED_EVENTS,
+        });
     }
-    // Judged before it is recorded: an event that does not fit its wait is the sender's to mend.
+    // VerificationSubject before it is recorded: an event that does not fit its wait is the sender's to mend.
     if let Some(ix) = waiting {
-        judge(turn, ix, &payload)?;
+        check_payload(draft, ix, &payload)?;
     }
     let Value::Object(payload) = payload else {
         unreachable!("built from an object");
@@ -65,50 +67,53 @@ pub(super) fn deliver(
         payload,
         by,
     };
-    turn.emit(event, turn.run.state.head);
+    draft.emit(event, draft.run.state.head);
     let Some(ix) = waiting else {
-        return Ok(taken(turn, EventFate::Kept));
+        return Ok(event_reply(draft, ExternalEventOutcome::Retained));
     };
-    let node = turn.run.def.nodes[ix].id.clone();
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let node = draft.run.def.nodes[ix].id.clone();
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     let interrupt = open.expect("it waits").interrupt.id.clone();
-    turn.take_early(ix);
-    turn.advance();
-    Ok(taken(turn, EventFate::Matched { node, interrupt }))
+    draft.answer_from_early_event(ix);
+    draft.advance();
+    Ok(event_reply(
+        draft,
+        ExternalEventOutcome::Matched { node, interrupt },
+    ))
 }
 
-fn taken(turn: &Turn<'_>, fate: EventFate) -> Reply {
-    Reply::EventTaken {
-        fate,
-        status: turn.run.status(),
+fn event_reply(draft: &DecisionDraft<'_>, outcome: ExternalEventOutcome) -> Reply {
+    Reply::ExternalEventAccepted {
+        outcome,
+        status: draft.run.status(),
     }
 }
 
-fn awaits(open: &OpenInterrupt, event_type: &str, payload: &Value) -> bool {
+fn awaits(open: &GenericInterrupt, event_type: &str, payload: &Value) -> bool {
     open.kind == "external-event"
         && open.data.get("eventType").and_then(Value::as_str) == Some(event_type)
-        && mismatched(open, payload).is_empty()
+        && mismatched_keys(open, payload).is_empty()
 }
 
 /// The node that has waited longest for such an event.
-fn waiting_for(turn: &Turn<'_>, event_type: &str, payload: &Value) -> Option<usize> {
-    let nodes = turn.run.state.nodes.iter().enumerate();
+fn waiting_for(draft: &DecisionDraft<'_>, event_type: &str, payload: &Value) -> Option<usize> {
+    let nodes = draft.run.state.nodes.iter().enumerate();
     nodes
         .filter(|(_, state)| state.status == NodeStatus::Suspended)
-        .filter(|(ix, _)| match &turn.run.def.nodes[*ix].kind {
-            Kind::OpenInterrupt(open) => awaits(open, event_type, payload),
+        .filter(|(ix, _)| match &draft.run.def.nodes[*ix].kind {
+            Kind::GenericInterrupt(open) => awaits(open, event_type, payload),
             _ => false,
         })
-        .filter(|(ix, _)| lapsed(turn, *ix).is_none())
+        .filter(|(ix, _)| expired_question(draft, *ix).is_none())
         .min_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since))
         .map(|(ix, _)| ix)
 }
 
-fn judge(turn: &Turn<'_>, ix: usize, payload: &Value) -> Result<(), Refusal> {
-    let Kind::OpenInterrupt(open) = &turn.run.def.nodes[ix].kind else {
+fn check_payload(draft: &DecisionDraft<'_>, ix: usize, payload: &Value) -> Result<(), Refusal> {
+    let Kind::GenericInterrupt(open) = &draft.run.def.nodes[ix].kind else {
         return Ok(());
     };
-    let problems = open.complaints(payload, "/payload", turn.cx.schema_work);
+    let problems = open.check_value(payload, "/payload", draft.cx.schema_work);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -116,11 +121,11 @@ fn judge(turn: &Turn<'_>, ix: usize, payload: &Value) -> Result<(), Refusal> {
     }
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Answers the node's question with the oldest kept event that fits it, if there is one.
-    pub(in crate::run) fn take_early(&mut self, ix: usize) {
+    pub(in crate::run) fn answer_from_early_event(&mut self, ix: usize) {
         let def = Arc::clone(&self.run.def);
-        let Kind::OpenInterrupt(open) = &def.nodes[ix].kind else {
+        let Kind::GenericInterrupt(open) = &def.nodes[ix].kind else {
             return;
         };
         if open_question(self, &def.nodes[ix].id, None).is_err() {
@@ -131,7 +136,7 @@ impl Turn<'_> {
             let payload = Value::Object(event.payload.clone());
             let work = self.cx.schema_work;
             let fits = awaits(open, &event.kind, &payload)
-                && open.complaints(&payload, "", work).is_empty();
+                && open.check_value(&payload, "", work).is_empty();
             fits.then(|| (event.clone(), payload))
         });
         let Some((event, payload)) = fits.min_by_key(|(event, _)| event.received) else {
@@ -141,6 +146,6 @@ impl Turn<'_> {
             event_id: Some(event.id),
             ..Answer::of(payload, event.by)
         };
-        take(self, ix, &answer);
+        accept_answer(self, ix, &answer);
     }
 }

@@ -9,90 +9,90 @@ mod create;
 mod deny;
 mod effect;
 mod event;
-mod held;
+mod held_decision;
 mod overdue;
 mod pause;
 mod resolve;
 mod resume;
 mod timer;
 
+use super::draft::{Context, Decision, DecisionDraft};
 use super::refusal::Undecided;
 use super::state::{Phase, Run};
-use super::turn::{Context, Decision, Turn};
 use tandem_record::{Command, ErrorInfo, Reply};
 
-pub use create::{bear, create};
-pub(super) use create::{check, check_served, may_test};
+pub(super) use create::{check, check_served, may_use_test_types};
+pub use create::{create, create_child_run};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
-    cx.unless_put_off(|| decide_here(run, command, cx))
+    cx.within_schema_budget(|| decide_command(run, command, cx))
 }
 
-fn decide_here(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
-    let mut turn = Turn::new(run, cx);
+fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
+    let mut draft = DecisionDraft::new(run, cx);
     let reply = match command {
         Command::Cancel {
             reason,
             by,
             by_parent,
-        } => cancel::cancel(&mut turn, reason, by, by_parent),
-        Command::Pause { reason, policy } => pause::pause(&mut turn, reason, policy)?,
-        Command::Resume { reason } => resume::resume(&mut turn, reason)?,
-        Command::TimerFired(key) => timer::fired(&mut turn, &key),
-        Command::EffectFinished { effect, outcome } => {
-            effect::finished(&mut turn, &effect, outcome)
+        } => cancel::cancel(&mut draft, reason, by, by_parent),
+        Command::Pause { reason, policy } => pause::pause(&mut draft, reason, policy)?,
+        Command::Resume { reason } => resume::resume(&mut draft, reason)?,
+        Command::FireTimer(key) => timer::fired(&mut draft, &key),
+        Command::FinishEffect { effect, outcome } => effect::finished(&mut draft, &effect, outcome),
+        Command::ReportChildOutcome { node, outcome } => {
+            child::reported(&mut draft, &node, outcome)
         }
-        Command::ChildReported { node, outcome } => child::reported(&mut turn, &node, outcome),
         Command::ResolveInterrupt {
             node,
             interrupt,
             value,
             by,
             by_link: _,
-            standing,
+            decider,
         } => {
             let answer = resolve::Answer {
-                standing,
+                decider,
                 ..resolve::Answer::of(value, by)
             };
-            resolve::resolve(&mut turn, &node, interrupt.as_ref(), answer)?
+            resolve::resolve(&mut draft, &node, interrupt.as_ref(), answer)?
         }
         Command::DenyDecision {
             node,
             interrupt,
             by,
             why,
-        } => deny::deny(&mut turn, &node, interrupt.as_ref(), by, why)?,
+        } => deny::deny(&mut draft, &node, interrupt.as_ref(), by, why)?,
         Command::DeliverEvent {
             event_id,
             event_type,
             payload,
             by,
-        } => event::deliver(&mut turn, event_id, event_type, payload, by)?,
-        Command::Continue => go_on(&mut turn),
+        } => event::deliver(&mut draft, event_id, event_type, payload, by)?,
+        Command::Continue => continue_run(&mut draft),
     };
     // Not every command advances the run; what it brings is kept all the same.
-    if matches!(turn.run.state.phase, Phase::Running | Phase::Paused) {
-        turn.fail_if_too_large();
+    if matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
+        draft.fail_if_too_large();
     }
-    turn.decided(reply)
+    draft.into_decision(reply)
 }
 
 /// Ends a run that cannot go on for a reason of its host's.
 pub fn abandon(run: &Run, error: ErrorInfo, cx: &Context<'_>) -> Decision {
-    let mut turn = Turn::new(run, cx);
-    if !turn.run.state.phase.is_terminal() {
-        let cause = turn.run.state.head;
-        turn.fail_run(error, None, cause);
+    let mut draft = DecisionDraft::new(run, cx);
+    if !draft.run.state.phase.is_terminal() {
+        let cause = draft.run.state.head;
+        draft.fail_run(error, None, cause);
     }
-    turn.finish(Reply::Accepted)
+    draft.finish(Reply::Accepted)
 }
 
-fn go_on(turn: &mut Turn<'_>) -> Reply {
-    if turn.run.state.phase != Phase::Running {
+fn continue_run(draft: &mut DecisionDraft<'_>) -> Reply {
+    if draft.run.state.phase != Phase::Running {
         return Reply::Unchanged;
     }
-    turn.advance();
+    draft.advance();
     Reply::Accepted
 }

@@ -7,67 +7,69 @@
 use super::answers::outputs_of;
 use super::approval::rejected;
 use super::resolve::{Closing, close, open_question};
-use crate::node::{Kind, Level, OnTimeout};
+use crate::node::{EscalationLevel, Kind, OnTimeout};
+use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::state::Suspension;
-use crate::run::turn::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{ClosedInterrupt, Decision, ErrorInfo, Event, NodeId, Object, Seq, Standing};
+use tandem_record::{
+    ApprovalDecision, ClosedInterrupt, DeciderSnapshot, ErrorInfo, Event, NodeId, Object, Seq,
+};
 
-pub(super) fn deadline(turn: &mut Turn<'_>, node: &NodeId) -> bool {
-    let Ok(ix) = open_question(turn, node, None) else {
+pub(super) fn deadline_passed(draft: &mut DecisionDraft<'_>, node: &NodeId) -> bool {
+    let Ok(ix) = open_question(draft, node, None) else {
         return false;
     };
-    let state = &turn.run.state.nodes[ix];
+    let state = &draft.run.state.nodes[ix];
     let open = state.suspended.as_ref().expect("open_question found it");
-    if open.due.is_none_or(|due| turn.now < due) {
+    if open.due.is_none_or(|due| draft.now < due) {
         return false;
     }
     let (level, reminders) = (open.level, open.reminders);
     let interrupt = open.interrupt.id.clone();
     let cause = open.since;
-    let def = Arc::clone(&turn.run.def);
-    match next(&def.nodes[ix].kind, open) {
-        Next::Escalate(next) => {
+    let def = Arc::clone(&draft.run.def);
+    match timeout_action(&def.nodes[ix].kind, open) {
+        TimeoutAction::Escalate(next) => {
             let event = Event::InterruptEscalated {
                 node: node.clone(),
                 interrupt,
                 level: level + 1,
-                approvers: next.people.approvers.clone(),
-                groups: next.people.groups.clone(),
-                roles: next.people.roles.clone(),
-                deadline: turn.now.plus_ms(next.timeout_ms),
+                approvers: next.deciders.approvers.clone(),
+                groups: next.deciders.groups.clone(),
+                roles: next.deciders.roles.clone(),
+                deadline: draft.now.plus_ms(next.timeout_ms),
             };
-            turn.emit(event, Some(cause));
+            draft.emit(event, Some(cause));
         }
-        Next::Remind { again_in_ms } => {
+        TimeoutAction::Remind { again_in_ms } => {
             let event = Event::InterruptReminded {
                 node: node.clone(),
                 interrupt,
                 count: reminders + 1,
-                next: again_in_ms.map(|ms| turn.now.plus_ms(ms)),
+                next: again_in_ms.map(|ms| draft.now.plus_ms(ms)),
             };
-            turn.emit(event, Some(cause));
+            draft.emit(event, Some(cause));
         }
-        Next::Default(value) => default(turn, ix, value, cause),
-        Next::Reject => reject(turn, ix, cause),
+        TimeoutAction::Default(value) => default(draft, ix, value, cause),
+        TimeoutAction::Reject => reject(draft, ix, cause),
     }
     true
 }
 
 /// What a question's author wants to happen when its time is up.
-enum Next<'a> {
-    Escalate(&'a Level),
+enum TimeoutAction<'a> {
+    Escalate(&'a EscalationLevel),
     Remind { again_in_ms: Option<u64> },
     Default(&'a Value),
     Reject,
 }
 
-fn next<'a>(kind: &'a Kind, open: &Suspension) -> Next<'a> {
-    match kind.asking().map(|asking| &asking.on_timeout) {
+fn timeout_action<'a>(kind: &'a Kind, open: &Suspension) -> TimeoutAction<'a> {
+    match kind.interrupt_settings().map(|asking| &asking.on_timeout) {
         Some(OnTimeout::Escalate(levels)) if (open.level as usize) < levels.len() => {
-            Next::Escalate(&levels[open.level as usize])
+            TimeoutAction::Escalate(&levels[open.level as usize])
         }
         Some(OnTimeout::Remind {
             every_ms,
@@ -75,25 +77,25 @@ fn next<'a>(kind: &'a Kind, open: &Suspension) -> Next<'a> {
             then_reject,
         }) if open.reminders < *times => {
             let goes_on = open.reminders + 1 < *times || *then_reject;
-            Next::Remind {
+            TimeoutAction::Remind {
                 again_in_ms: goes_on.then_some(*every_ms),
             }
         }
-        Some(OnTimeout::Default(value)) if !is_approval(kind) => Next::Default(value),
-        _ => Next::Reject,
+        Some(OnTimeout::Default(value)) if !is_approval(kind) => TimeoutAction::Default(value),
+        _ => TimeoutAction::Reject,
     }
 }
 
 /// How a question ended that nobody can answer any more, although its timer did not fire yet: late,
 /// or kept waiting by a pause.
-pub(super) fn lapsed(turn: &Turn<'_>, ix: usize) -> Option<ClosedInterrupt> {
-    let open = turn.run.state.nodes[ix].suspended.as_ref()?;
-    let due = open.due.filter(|due| turn.now >= *due)?;
-    let node = &turn.run.def.nodes[ix];
-    let outcome = match next(&node.kind, open) {
-        Next::Escalate(_) | Next::Remind { .. } => return None,
-        Next::Default(_) => "defaulted",
-        Next::Reject => "rejected",
+pub(super) fn expired_question(draft: &DecisionDraft<'_>, ix: usize) -> Option<ClosedInterrupt> {
+    let open = draft.run.state.nodes[ix].suspended.as_ref()?;
+    let due = open.due.filter(|due| draft.now >= *due)?;
+    let node = &draft.run.def.nodes[ix];
+    let outcome = match timeout_action(&node.kind, open) {
+        TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => return None,
+        TimeoutAction::Default(_) => "defaulted",
+        TimeoutAction::Reject => "rejected",
     };
     Some(ClosedInterrupt {
         interrupt: open.interrupt.id.clone(),
@@ -111,60 +113,60 @@ fn is_approval(kind: &Kind) -> bool {
 }
 
 /// Goes on with the answer the author wrote down for this.
-fn default(turn: &mut Turn<'_>, ix: usize, value: &Value, cause: Seq) {
+fn default(draft: &mut DecisionDraft<'_>, ix: usize, value: &Value, cause: Seq) {
     let closing = Closing {
         reason: Some("timeout"),
         ..Closing::of("defaulted", value.clone())
     };
-    let clarifies = matches!(turn.run.def.nodes[ix].kind, Kind::ClarificationGate(_));
+    let clarifies = matches!(draft.run.def.nodes[ix].kind, Kind::ClarificationGate(_));
     let answers = value.get("answers").and_then(Value::as_object);
     if let Some(answers) = answers.filter(|_| clarifies) {
         let event = Event::ClarificationResolved {
-            node: turn.run.def.nodes[ix].id.clone(),
+            node: draft.run.def.nodes[ix].id.clone(),
             answers: answers.clone(),
             by: None,
         };
-        turn.emit(event, Some(cause));
+        draft.emit(event, Some(cause));
     }
-    let resumed = close(turn, ix, closing);
-    turn.complete_node(ix, Done::with(outputs_of(value)), resumed);
+    let resumed = close(draft, ix, closing);
+    draft.complete_node(ix, Done::with(outputs_of(value)), resumed);
 }
 
-fn reject(turn: &mut Turn<'_>, ix: usize, cause: Seq) {
-    let approval = is_approval(&turn.run.def.nodes[ix].kind);
+fn reject(draft: &mut DecisionDraft<'_>, ix: usize, cause: Seq) {
+    let approval = is_approval(&draft.run.def.nodes[ix].kind);
     if approval {
-        let decision = Decision {
+        let decision = ApprovalDecision {
             action: "timeout".to_owned(),
             by: None,
             voter: None,
-            said_by: None,
-            standing: Standing::default(),
+            claimed_by: None,
+            decider: DeciderSnapshot::default(),
             feedback: None,
             refine: None,
             edited: None,
         };
         let event = Event::ApprovalReceived {
-            node: turn.run.def.nodes[ix].id.clone(),
+            node: draft.run.def.nodes[ix].id.clone(),
             decision: Box::new(decision),
             redo: None,
         };
-        turn.emit(event, Some(cause));
-    } else if matches!(turn.run.def.nodes[ix].kind, Kind::ConversationGate(_)) {
-        turn.time_out_conversation(ix);
+        draft.emit(event, Some(cause));
+    } else if matches!(draft.run.def.nodes[ix].kind, Kind::ConversationGate(_)) {
+        draft.time_out_conversation(ix);
     }
     let closing = Closing {
         reason: Some("timeout"),
         ..Closing::of("rejected", Value::Null)
     };
-    let resumed = close(turn, ix, closing);
+    let resumed = close(draft, ix, closing);
     if approval {
         let outputs = Object::from_iter([
             ("action".to_owned(), json!("reject")),
             ("reason".to_owned(), json!("timeout")),
         ]);
-        rejected(turn, ix, outputs, resumed);
+        rejected(draft, ix, outputs, resumed);
     } else {
         let error = ErrorInfo::new("interrupt_timeout", "nobody answered in time");
-        turn.fail_node(ix, error, Some(resumed), None);
+        draft.fail_node(ix, error, Some(resumed), None);
     }
 }

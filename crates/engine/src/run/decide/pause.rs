@@ -1,17 +1,17 @@
 //! Pause. `immediate` cuts running nodes off, to be started afresh; otherwise they finish first.
 
+use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
-use crate::run::turn::Turn;
 use tandem_record::{DrainPolicy, Event, NodeStatus, Reply, RunStatus};
 
 pub(super) fn pause(
-    turn: &mut Turn<'_>,
+    draft: &mut DecisionDraft<'_>,
     reason: Option<String>,
     policy: DrainPolicy,
 ) -> Result<Reply, Refusal> {
-    let status = turn.run.status();
-    if status != RunStatus::Running || turn.run.state.draining.is_some() {
-        let paused_at = turn.run.state.paused_at;
+    let status = draft.run.status();
+    if status != RunStatus::Running || draft.run.state.draining.is_some() {
+        let paused_at = draft.run.state.paused_at;
         // A pause on its way counts as paused: asking twice is refused alike.
         let status = match status {
             RunStatus::Running => RunStatus::Paused,
@@ -22,13 +22,13 @@ pub(super) fn pause(
     match policy {
         DrainPolicy::Immediate => {
             // A question stays put: what was asked, and who has voted, outlives a pause.
-            let nodes = turn.open_nodes().into_iter();
+            let nodes = draft.open_nodes().into_iter();
             let interrupted = nodes
-                .filter(|ix| turn.run.state.nodes[*ix].status == NodeStatus::Running)
-                .filter(|ix| turn.may_cut_off(*ix))
-                .map(|ix| turn.run.def.nodes[ix].id.clone())
+                .filter(|ix| draft.run.state.nodes[*ix].status == NodeStatus::Running)
+                .filter(|ix| draft.may_cut_off(*ix))
+                .map(|ix| draft.run.def.nodes[ix].id.clone())
                 .collect();
-            turn.emit(
+            draft.emit(
                 Event::RunPaused {
                     reason,
                     policy,
@@ -38,9 +38,9 @@ pub(super) fn pause(
             );
         }
         DrainPolicy::DrainCurrentNode => {
-            turn.emit(Event::RunPauseRequested { reason }, None);
-            turn.advance();
+            draft.emit(Event::RunPauseRequested { reason }, None);
+            draft.advance();
         }
     }
-    Ok(Reply::Paused { at: turn.now })
+    Ok(Reply::Paused { at: draft.now })
 }

@@ -1,27 +1,28 @@
 //! Answering. One decision closes a question; every later one learns who made it. An answer that
 //! does not fit leaves the question open.
 
-use super::answers::{clarification, other};
-use super::approval::approval;
+use super::answers::{resolve_clarification, resolve_open_interrupt};
+use super::approval::resolve_approval;
 use super::conversation;
-use super::held;
-use super::overdue::lapsed;
+use super::held_decision;
+use super::overdue::expired_question;
 use crate::definition::Problem;
 use crate::node::Kind;
+use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
 use crate::run::state::Phase;
-use crate::run::turn::Turn;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{
-    Event, InterruptId, NodeId, NodeStatus, Principal, Reply, Resolution, Seq, Standing, Vote,
+    DeciderSnapshot, Event, InterruptId, NodeId, NodeStatus, Principal, Reply, Resolution, Seq,
+    Vote,
 };
 
 /// An answer and who gives it.
 pub(super) struct Answer {
     pub(super) value: Value,
     pub(super) by: Option<Principal>,
-    pub(super) standing: Standing,
+    pub(super) decider: DeciderSnapshot,
     /// The event from outside that answers, if one does.
     pub(super) event_id: Option<String>,
 }
@@ -31,7 +32,7 @@ impl Answer {
         Self {
             value,
             by,
-            standing: Standing::default(),
+            decider: DeciderSnapshot::default(),
             event_id: None,
         }
     }
@@ -40,7 +41,7 @@ impl Answer {
     pub(super) fn closing(&self, outcome: &'static str) -> Closing {
         Closing {
             by: self.by.clone(),
-            standing: self.standing.clone(),
+            decider: self.decider.clone(),
             event_id: self.event_id.clone(),
             ..Closing::of(outcome, self.value.clone())
         }
@@ -53,7 +54,7 @@ pub(super) struct Closing {
     pub(super) value: Value,
     pub(super) reason: Option<&'static str>,
     pub(super) by: Option<Principal>,
-    pub(super) standing: Standing,
+    pub(super) decider: DeciderSnapshot,
     pub(super) event_id: Option<String>,
 }
 
@@ -64,77 +65,79 @@ impl Closing {
             value,
             reason: None,
             by: None,
-            standing: Standing::default(),
+            decider: DeciderSnapshot::default(),
             event_id: None,
         }
     }
 }
 
 pub(super) fn resolve(
-    turn: &mut Turn<'_>,
+    draft: &mut DecisionDraft<'_>,
     node: &NodeId,
     interrupt: Option<&InterruptId>,
     answer: Answer,
 ) -> Result<Reply, Refusal> {
-    let ix = match open_question(turn, node, interrupt) {
-        Err(Refusal::AlreadyResolved(_)) if talked_over(turn, node, &answer.value) => {
+    let ix = match open_question(draft, node, interrupt) {
+        Err(Refusal::AlreadyResolved(_)) if is_late_exchange(draft, node, &answer.value) => {
             return invalid("/operation", "the conversation is closed");
         }
         found => found?,
     };
-    if let Some(closed) = lapsed(turn, ix) {
+    if let Some(closed) = expired_question(draft, ix) {
         return Err(Refusal::AlreadyResolved(closed));
     }
-    let def = Arc::clone(&turn.run.def);
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+    let def = Arc::clone(&draft.run.def);
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     let interrupt = &open.expect("open_question found it").interrupt;
     let (id, kind) = (interrupt.id.clone(), interrupt.kind.clone());
     let closed = match &def.nodes[ix].kind {
-        Kind::ApprovalGate(gate) => approval(turn, ix, gate, answer)?,
-        Kind::ClarificationGate(gate) => clarification(turn, ix, gate, &answer)?,
-        Kind::OpenInterrupt(open) => other(turn, ix, open, &answer)?,
-        Kind::ConversationGate(_) | Kind::Dispatch(_) => match turn.gate(&def, ix) {
-            Some(gate) => conversation::resume(turn, ix, &gate, &answer)?,
-            None => held::dispatch(turn, ix, answer)?,
+        Kind::ApprovalGate(gate) => resolve_approval(draft, ix, gate, answer)?,
+        Kind::ClarificationGate(gate) => resolve_clarification(draft, ix, gate, &answer)?,
+        Kind::GenericInterrupt(open) => resolve_open_interrupt(draft, ix, open, &answer)?,
+        Kind::ConversationGate(_) | Kind::Dispatch(_) => match draft.gate(&def, ix) {
+            Some(gate) => conversation::resume(draft, ix, &gate, &answer)?,
+            None => held_decision::resolve_at_dispatch(draft, ix, answer)?,
         },
-        Kind::Supervisor(_) | Kind::MockAgent(_) => held::unsure(turn, ix, answer)?,
+        Kind::Supervisor(_) | Kind::MockAgent(_) => {
+            held_decision::resolve_low_confidence(draft, ix, answer)?
+        }
         kind => unreachable!("{kind:?} never asks"),
     };
     let votes = closed.votes;
-    turn.advance();
+    draft.advance();
     Ok(Reply::Resolved {
         interrupt: id,
         node: node.clone(),
         kind,
         outcome: closed.outcome,
         votes,
-        status: turn.run.status(),
+        status: draft.run.status(),
     })
 }
 
-fn talked_over(turn: &Turn<'_>, node: &NodeId, value: &Value) -> bool {
-    let kind = turn
+fn is_late_exchange(draft: &DecisionDraft<'_>, node: &NodeId, value: &Value) -> bool {
+    let kind = draft
         .run
         .def
         .index(node)
-        .map(|ix| &turn.run.def.nodes[ix].kind);
-    matches!(kind, Some(Kind::ConversationGate(_))) && conversation::too_late(value)
+        .map(|ix| &draft.run.def.nodes[ix].kind);
+    matches!(kind, Some(Kind::ConversationGate(_))) && conversation::is_exchange(value)
 }
 
 /// What became of the question; no outcome while it stays open.
-pub(super) struct Closed {
+pub(super) struct AnswerOutcome {
     pub(super) outcome: Option<String>,
     pub(super) votes: Vec<Vote>,
 }
 
 /// The node whose own question is open, or why there is none.
 pub(super) fn open_question(
-    turn: &Turn<'_>,
+    draft: &DecisionDraft<'_>,
     node: &NodeId,
     interrupt: Option<&InterruptId>,
 ) -> Result<usize, Refusal> {
-    let state = &turn.run.state;
-    let ix = turn.run.def.index(node);
+    let state = &draft.run.state;
+    let ix = draft.run.def.index(node);
     let open = ix.filter(|ix| {
         let node = &state.nodes[*ix];
         let own = node.suspended.as_ref().filter(|s| s.mirrors.is_none());
@@ -158,9 +161,9 @@ pub(super) fn invalid<T>(path: &str, message: impl Into<String>) -> Result<T, Re
 }
 
 /// Records the end of a question, which the asking caused; the node runs again afterwards.
-pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing) -> Seq {
-    let node = turn.run.def.nodes[ix].id.clone();
-    let open = turn.run.state.nodes[ix].suspended.as_ref();
+pub(super) fn close(draft: &mut DecisionDraft<'_>, ix: usize, closing: Closing) -> Seq {
+    let node = draft.run.def.nodes[ix].id.clone();
+    let open = draft.run.state.nodes[ix].suspended.as_ref();
     let open = open.expect("only open questions are closed");
     let asked = open.since;
     let (id, kind) = (open.interrupt.id.clone(), open.interrupt.kind.clone());
@@ -169,7 +172,7 @@ pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing) -> Seq {
         kind,
         value: closing.value.clone(),
         by: closing.by,
-        standing: closing.standing,
+        decider: closing.decider,
         event_id: closing.event_id,
         outcome: Some(closing.outcome.to_owned()),
         reason: closing.reason.map(str::to_owned),
@@ -178,11 +181,11 @@ pub(super) fn close(turn: &mut Turn<'_>, ix: usize, closing: Closing) -> Seq {
         node: node.clone(),
         resolution: Box::new(resolution),
     };
-    let cause = turn.emit(event, Some(asked));
+    let cause = draft.emit(event, Some(asked));
     let event = Event::NodeResumed {
         node,
         interrupt: Some(id),
         value: Some(closing.value),
     };
-    turn.emit(event, Some(cause))
+    draft.emit(event, Some(cause))
 }

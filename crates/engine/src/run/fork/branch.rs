@@ -4,85 +4,91 @@
 //! identity, a sleep begins anew, a child is another child, a question is asked of the fork. What
 //! the copied events tell of such a node is not told twice.
 
-use super::place;
+use super::log_index;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
 use crate::node::Kind;
+use crate::run::draft::DecisionDraft;
 use crate::run::mock;
-use crate::run::start::{Entry, Step};
+use crate::run::start::{NodeEntry, NodeOutcome};
 use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
 use crate::run::tool::tool_effect;
-use crate::run::turn::Turn;
 use std::sync::Arc;
-use tandem_record::{Event, NodeId, NodeStatus, Recorded, Said, Seq, Timestamp, Work};
+use tandem_record::{
+    AgentEventKind, Event, NodeId, NodeStatus, RecordedEvent, Seq, Timestamp, Work,
+};
 
-pub(super) fn branch<'a>(mut turn: Turn<'a>, mut log: Vec<Recorded>, from: Seq) -> Turn<'a> {
-    let rest = log.split_off(place(from));
-    let mut then = Run::new(turn.run.id().clone(), Arc::clone(&turn.run.def));
+pub(super) fn branch<'a>(
+    mut draft: DecisionDraft<'a>,
+    mut log: Vec<RecordedEvent>,
+    from: Seq,
+) -> DecisionDraft<'a> {
+    let rest = log.split_off(log_index(from));
+    let mut then = Run::new(draft.run.id().clone(), Arc::clone(&draft.run.def));
     for recorded in &log {
         then.evolve(recorded);
     }
     let open = open_nodes(&then);
     for ix in &open {
-        renew(&mut log, &then, *ix, turn.now);
+        rebase_open_work(&mut log, &then, *ix, draft.now);
     }
-    let begun = open.iter().find_map(|ix| begun(&log, &then, *ix));
-    let kept = begun.as_ref().map_or(log.len(), |(_, seq)| place(*seq));
-    let done_again = log.split_off(kept);
+    let begun = open.iter().find_map(|ix| partly_executed(&log, &then, *ix));
+    let copied = begun.as_ref().map_or(log.len(), |(_, seq)| log_index(*seq));
+    let done_again = log.split_off(copied);
     for recorded in log {
-        turn.adopt(recorded);
+        draft.append_recorded(recorded);
     }
-    turn.forget_copied();
-    turn.floor = from;
-    turn.now = turn.now.max(turn.run.state.last_at);
-    if turn.run.state.phase == Phase::Cancelling {
+    draft.reset_draft_size();
+    draft.first_own_seq = from;
+    draft.now = draft.now.max(draft.run.state.last_at);
+    if draft.run.state.phase == Phase::Cancelling {
         // Whoever held the cancel up was the source's.
-        turn.cancelled_as_asked();
-        return turn;
+        draft.finish_requested_cancel();
+        return draft;
     }
     if let Some(end) = ending(&rest) {
-        end_likewise(&mut turn, end);
-        return turn;
+        end_like_source(&mut draft, end);
+        return draft;
     }
     if let Some((ix, _)) = begun {
-        let entry = entry(&turn.run, &done_again[0].event);
-        turn.already = done_again.into();
-        turn.start_node(ix, entry);
+        let entry = entry(&draft.run, &done_again[0].event);
+        draft.already_recorded = done_again.into();
+        draft.start_node(ix, entry);
         // A shorter course than the source's leaves facts that are told all the same.
-        while let Some(rest) = turn.already.pop_front() {
-            turn.adopt(rest);
+        while let Some(rest) = draft.already_recorded.pop_front() {
+            draft.append_recorded(rest);
         }
     }
     for ix in open {
         // What was started again does all it has to.
         if begun.is_none_or(|(again, _)| again != ix) {
-            go_on(&mut turn, ix);
+            restart_open_node(&mut draft, ix);
         }
     }
-    turn.advance();
-    turn
+    draft.advance();
+    draft
 }
 
 /// How the source ended, if nothing but that was left. Its nodes' own ends are not the run's: one
 /// that was called off may do its work in the fork, unless the run had completed without it.
-fn ending(rest: &[Recorded]) -> Option<&Event> {
+fn ending(rest: &[RecordedEvent]) -> Option<&Event> {
     let (end, before) = rest.split_last()?;
     let end = Some(&end.event).filter(|event| event.is_terminal())?;
     let completed = matches!(end, Event::RunCompleted { .. });
-    let called_off = |r: &Recorded| matches!(r.event, Event::NodeCancelled { .. });
+    let called_off = |r: &RecordedEvent| matches!(r.event, Event::NodeCancelled { .. });
     let alone = before.is_empty() || (completed && before.iter().all(called_off));
     alone.then_some(end)
 }
 
-fn end_likewise(turn: &mut Turn<'_>, end: &Event) {
+fn end_like_source(draft: &mut DecisionDraft<'_>, end: &Event) {
     match end.clone() {
-        Event::RunCompleted { .. } => turn.terminate_run(),
+        Event::RunCompleted { .. } => draft.terminate_run(),
         Event::RunFailed {
             error, failed_node, ..
         } => {
-            let failed = failed_node.and_then(|node| turn.run.def.index(&node));
-            turn.fail_run(error, failed, turn.run.state.head);
+            let failed = failed_node.and_then(|node| draft.run.def.index(&node));
+            draft.fail_run(error, failed, draft.run.state.head);
         }
-        Event::RunCancelled { reason, by, .. } => turn.end_cancelled(reason, by, None),
+        Event::RunCancelled { reason, by, .. } => draft.end_cancelled(reason, by, None),
         _ => unreachable!("a run has no other end"),
     }
 }
@@ -96,19 +102,19 @@ fn open_nodes(run: &Run) -> Vec<usize> {
         .collect()
 }
 
-fn last_start(log: &[Recorded], node: &NodeId) -> Option<usize> {
+fn last_start(log: &[RecordedEvent], node: &NodeId) -> Option<usize> {
     log.iter()
         .rposition(|r| matches!(&r.event, Event::NodeStarted { node: n, .. } if n == node))
 }
 
 /// Gives what an open node waits for the fork's identity, and its time from now.
-fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
+fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timestamp) {
     let node = &run.def.nodes[ix].id;
     let Some(start) = last_start(log, node) else {
         return;
     };
     let at = log[start].at;
-    let returned = log[start..].iter().any(|r| returns(&r.event, node));
+    let returned = log[start..].iter().any(|r| is_tool_return(&r.event, node));
     let from_now = |then: Timestamp| now.plus_ms(then.ms_since(at));
     // What cannot be read was refused with the fork's options.
     let mock = run.mock().ok().flatten();
@@ -129,7 +135,9 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
             Some(Work::Sleep { until, .. }) => *until = from_now(*until),
             Some(Work::Http { effect, .. }) => *effect = identity("tandem:http"),
             // Renamed when it was copied.
-            Some(work @ Work::Model { .. }) => mock::renew(work, mock.as_ref(), now, from_now),
+            Some(work @ Work::Model { .. }) => {
+                mock::rebase_call(work, mock.as_ref(), now, from_now)
+            }
             Some(Work::Tool { effect, call, .. }) => {
                 *effect = tool_effect(tenant, run.id(), node, *execution);
                 // Otherwise it keeps its name: what was told of it was copied.
@@ -146,17 +154,21 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
         }
     }
     for recorded in &mut log[start..] {
-        if let Event::ModelAskedAgain(retry) = &mut recorded.event
+        if let Event::ModelRetried(retry) = &mut recorded.event
             && retry.node == *node
         {
-            mock::renew(&mut retry.work, mock.as_ref(), now, from_now);
+            mock::rebase_call(&mut retry.work, mock.as_ref(), now, from_now);
         }
-        if let Event::VerificationAsked(asked) = &mut recorded.event
+        if let Event::VerificationRequested(asked) = &mut recorded.event
             && asked.node == *node
         {
             match &mut asked.work {
-                Work::Http { effect, .. } => *effect = run.critic_effect(ix, &asked.judged),
-                Work::Child { child, .. } => *child = run.critic_run(ix, &asked.judged),
+                Work::Http { effect, .. } => {
+                    *effect = run.verifier_effect_id(ix, &asked.verification_subject)
+                }
+                Work::Child { child, .. } => {
+                    *child = run.verifier_run_id(ix, &asked.verification_subject)
+                }
                 Work::Sleep { .. }
                 | Work::SecretEcho { .. }
                 | Work::Model { .. }
@@ -173,7 +185,7 @@ fn renew(log: &mut [Recorded], run: &Run, ix: usize, now: Timestamp) {
 }
 
 /// A node cut off in the middle of what it does at once, and where it started.
-fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
+fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize, Seq)> {
     let state = &run.state.nodes[ix];
     let workers = state.dispatching.iter().flat_map(|d| &d.workers);
     let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
@@ -189,7 +201,7 @@ fn begun(log: &[Recorded], run: &Run, ix: usize) -> Option<(usize, Seq)> {
 
 /// A conversation goes on at once after its node was suspended: it is opened, and the protocol's
 /// test workflows have it out alone.
-fn is_opening(log: &[Recorded], run: &Run, ix: usize) -> bool {
+fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix];
     let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
     let asked = run.state.nodes[ix].suspended.as_ref();
@@ -197,7 +209,7 @@ fn is_opening(log: &[Recorded], run: &Run, ix: usize) -> bool {
     let Some(start) = last_start(log, &node.id) else {
         return false;
     };
-    let at_once = |r: &Recorded| {
+    let at_once = |r: &RecordedEvent| {
         let own = r.event.node().is_none_or(|n| *n == node.id);
         own && r.at == log[start].at
     };
@@ -205,17 +217,17 @@ fn is_opening(log: &[Recorded], run: &Run, ix: usize) -> bool {
 }
 
 /// Whether the node's question had its answer already, though the node had not ended.
-fn was_answered(log: &[Recorded], run: &Run, ix: usize) -> bool {
+fn was_answered(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix].id;
     let since = last_start(log, node).unwrap_or(0);
-    let answered = |r: &Recorded| match &r.event {
+    let answered = |r: &RecordedEvent| match &r.event {
         Event::InterruptResolved { node: n, .. } | Event::NodeResumed { node: n, .. } => n == node,
         _ => false,
     };
     log[since..].iter().any(answered)
 }
 
-pub(super) fn entry(run: &Run, started: &Event) -> Entry {
+pub(super) fn entry(run: &Run, started: &Event) -> NodeEntry {
     let Event::NodeStarted {
         attempt,
         resets,
@@ -225,7 +237,7 @@ pub(super) fn entry(run: &Run, started: &Event) -> Entry {
     else {
         unreachable!("a node's work begins with its start");
     };
-    Entry {
+    NodeEntry {
         resets: resets.iter().filter_map(|n| run.def.index(n)).collect(),
         trigger: trigger.clone(),
         retry: *attempt > 0,
@@ -233,18 +245,18 @@ pub(super) fn entry(run: &Run, started: &Event) -> Entry {
 }
 
 /// What a fork has to set going again at an open node. Calls and sleeps follow from the state.
-fn go_on(turn: &mut Turn<'_>, ix: usize) {
-    let state = &turn.run.state.nodes[ix];
+fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
+    let state = &draft.run.state.nodes[ix];
     let Some(cause) = state.last else {
         return;
     };
     if state.verifying.is_some() {
         // A verdict that was given is heeded by advancing.
-        if turn.run.awaits_verdict(ix) {
-            while turn.run.state.nodes[ix].status == NodeStatus::Suspended {
-                turn.resume_mirror(ix, cause);
+        if draft.run.awaits_verdict(ix) {
+            while draft.run.state.nodes[ix].status == NodeStatus::Suspended {
+                draft.resume_mirror(ix, cause);
             }
-            turn.start_critic(ix, cause);
+            draft.start_verifier_run(ix, cause);
         }
         return;
     }
@@ -253,16 +265,16 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
         let workers = dispatching.workers.iter().enumerate();
         let live = workers.filter(|(_, w)| w.is_live());
         let live: Vec<(usize, WorkerState)> = live.map(|(i, w)| (i, w.clone())).collect();
-        turn.hand_over_again(ix, &live, decided);
+        draft.restart_workers(ix, &live, decided);
         return;
     }
-    if let Some((decision, decided)) = turn.run.recorded_decision(ix) {
-        turn.complete_supervisor(ix, &decision, decided);
+    if let Some((decision, decided)) = draft.run.recorded_decision(ix) {
+        draft.complete_supervisor(ix, &decision, decided);
         return;
     }
     match (&state.work, state.status) {
-        (Some(Work::Tool { .. }), NodeStatus::Running) if !is_called(turn, cause) => {
-            turn.tell_call(ix, cause);
+        (Some(Work::Tool { .. }), NodeStatus::Running) if !is_tool_call_recorded(draft, cause) => {
+            draft.emit_tool_called(ix, cause);
         }
         (
             Some(Work::Child {
@@ -271,13 +283,13 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
             NodeStatus::Running | NodeStatus::Suspended,
         ) => {
             let (child, workflow_id) = (child.clone(), workflow_id.clone());
-            turn.start_child_again(ix, child, workflow_id, cause);
+            draft.start_child_again(ix, child, workflow_id, cause);
         }
-        (None, NodeStatus::Running | NodeStatus::Suspended) if asks_no_more(turn, ix) => {
-            let (limits, meter) = (turn.cx.limits, turn.cx.schema_work);
-            let inputs = turn.run.port_values(ix, limits, meter).unwrap_or_default();
-            if let Step::Ask(question) = turn.perform(ix, inputs, cause) {
-                turn.ask(ix, *question, cause);
+        (None, NodeStatus::Running | NodeStatus::Suspended) if has_no_open_question(draft, ix) => {
+            let (limits, meter) = (draft.cx.limits, draft.cx.schema_work);
+            let inputs = draft.run.port_values(ix, limits, meter).unwrap_or_default();
+            if let NodeOutcome::Ask(question) = draft.perform(ix, inputs, cause) {
+                draft.ask(ix, *question, cause);
             }
         }
         _ => {}
@@ -285,23 +297,23 @@ fn go_on(turn: &mut Turn<'_>, ix: usize) {
 }
 
 /// Whether an event tells of a tool's answer to a node.
-fn returns(event: &Event, node: &NodeId) -> bool {
+fn is_tool_return(event: &Event, node: &NodeId) -> bool {
     matches!(event, Event::Agent(fact)
-        if fact.node == *node && matches!(fact.said, Said::ToolReturned { .. }))
+        if fact.node == *node && matches!(fact.kind, AgentEventKind::ToolReturned { .. }))
 }
 
 /// Whether what was told last of a node is the call it makes.
-fn is_called(turn: &Turn<'_>, last: Seq) -> bool {
-    let told = turn.drafted().get(place(last)).map(|r| &r.event);
-    matches!(told, Some(Event::Agent(fact)) if matches!(fact.said, Said::ToolCalled { .. }))
+fn is_tool_call_recorded(draft: &DecisionDraft<'_>, last: Seq) -> bool {
+    let told = draft.drafted().get(log_index(last)).map(|r| &r.event);
+    matches!(told, Some(Event::Agent(fact)) if matches!(fact.kind, AgentEventKind::ToolCalled { .. }))
 }
 
 /// Whether an open node has no open question any more.
-fn asks_no_more(turn: &Turn<'_>, ix: usize) -> bool {
-    let state = &turn.run.state.nodes[ix];
+fn has_no_open_question(draft: &DecisionDraft<'_>, ix: usize) -> bool {
+    let state = &draft.run.state.nodes[ix];
     state.retry_at.is_none()
         && state
             .suspended
             .as_ref()
-            .is_none_or(|s| turn.run.closed_question(&s.interrupt.id).is_some())
+            .is_none_or(|s| draft.run.closed_question(&s.interrupt.id).is_some())
 }

@@ -6,30 +6,34 @@
 //! That goes for ids of artifacts too, which are passed on as data; only the questions that the engine
 //! asks about an artifact of its own naming get that name anew.
 
-mod told;
+mod own_id;
 
-use super::Source;
+use super::ForkSource;
 use crate::definition::Definition;
 use crate::ids::interrupt_id;
 use crate::model::rekey_work;
 use crate::run::model::call_id;
+use own_id::OwnId;
 use serde_json::Value;
 use std::collections::HashMap;
-use tandem_record::{Cause, Event, InterruptId, NodeId, Recorded, RunId, TenantId, Work};
-use told::OwnId;
+use tandem_record::{Cause, Event, InterruptId, NodeId, RecordedEvent, RunId, TenantId, Work};
 
-pub(super) fn renamed(def: &Definition, fork: &RunId, source: &Source<'_>) -> Vec<Recorded> {
+pub(super) fn copy_with_own_ids(
+    def: &Definition,
+    fork: &RunId,
+    source: &ForkSource<'_>,
+) -> Vec<RecordedEvent> {
     let from = source.request.forked_from.as_ref();
     let from = &from.expect("a fork says where it comes from").run_id;
     let own = OwnId { source: from, fork };
-    let mut names = Names {
+    let mut names = InterruptIds {
         own,
         ids: HashMap::new(),
         keys: HashMap::new(),
         conversations: HashMap::new(),
         held_by: HashMap::new(),
     };
-    let mut calls = Calls {
+    let mut calls = ModelCallIds {
         tenant: &source.request.owner.tenant,
         fork,
         known: HashMap::new(),
@@ -46,7 +50,7 @@ pub(super) fn renamed(def: &Definition, fork: &RunId, source: &Source<'_>) -> Ve
         }
         names.rename(&mut recorded.event);
         calls.rename(&mut recorded.event);
-        own.map_told(def, &mut recorded.event);
+        own.map_request_body(def, &mut recorded.event);
         recorded
     })
     .collect()
@@ -54,7 +58,7 @@ pub(super) fn renamed(def: &Definition, fork: &RunId, source: &Source<'_>) -> Ve
 
 /// The fork's ids and keys of questions by the source's. A question of a child is not the run's and
 /// keeps both.
-struct Names<'a> {
+struct InterruptIds<'a> {
     own: OwnId<'a>,
     ids: HashMap<InterruptId, InterruptId>,
     keys: HashMap<String, String>,
@@ -64,7 +68,7 @@ struct Names<'a> {
     held_by: HashMap<NodeId, (String, String)>,
 }
 
-impl Names<'_> {
+impl InterruptIds<'_> {
     fn rename(&mut self, event: &mut Event) {
         match event {
             Event::InterruptRequested { node, interrupt } => {
@@ -131,7 +135,7 @@ impl Names<'_> {
                 }
                 let turns = outputs.get_mut("turns").and_then(Value::as_array_mut);
                 for turn in turns.into_iter().flatten() {
-                    told::map_message(turn, &before, &now);
+                    own_id::map_message(turn, &before, &now);
                 }
             }
             Event::ConversationOpened {
@@ -145,7 +149,7 @@ impl Names<'_> {
             } => {
                 let before = conversation.clone();
                 self.apply_key(conversation);
-                told::map_message(turn, &before, conversation);
+                own_id::map_message(turn, &before, conversation);
             }
             _ => {}
         }
@@ -156,7 +160,7 @@ impl Names<'_> {
         if let Some((before, now)) = self.conversations.get(asked)
             && let Some(turn) = answer.get_mut("turn")
         {
-            told::map_message(turn, before, now);
+            own_id::map_message(turn, before, now);
         }
     }
 
@@ -173,15 +177,15 @@ impl Names<'_> {
     }
 }
 
-/// Calls of models under the fork's identity, each key by the recipe of today.
-struct Calls<'a> {
+/// ModelCallIds of models under the fork's identity, each key by the recipe of today.
+struct ModelCallIds<'a> {
     tenant: &'a TenantId,
     fork: &'a RunId,
     /// By node: the execution, and the key of the call under way.
     known: HashMap<NodeId, (u32, String)>,
 }
 
-impl Calls<'_> {
+impl ModelCallIds<'_> {
     fn rename(&mut self, event: &mut Event) {
         match event {
             Event::NodeStarted {
@@ -190,7 +194,7 @@ impl Calls<'_> {
                 work: Some(work),
                 ..
             } => self.rename_work(node, *execution, work),
-            Event::ModelAskedAgain(retry) => {
+            Event::ModelRetried(retry) => {
                 let known = self.known.get(&retry.node);
                 let execution = known.map_or(0, |(execution, _)| *execution);
                 self.rename_work(&retry.node, execution, &mut retry.work);

@@ -12,10 +12,10 @@ impl Run {
             .filter(|c| !c.status.is_terminal() && !c.inherited)
     }
 
-    /// Children whose end was told at `floor` or later, with the event that told it.
-    pub fn children_ended_since(&self, floor: Seq) -> impl Iterator<Item = (&RunId, Seq)> {
+    /// Children whose end was told at `from` or later, with the event that told it.
+    pub fn children_ended_since(&self, from: Seq) -> impl Iterator<Item = (&RunId, Seq)> {
         let children = self.state.children.iter();
-        children.filter_map(move |c| Some((&c.run_id, c.ended.filter(|seq| *seq >= floor)?)))
+        children.filter_map(move |c| Some((&c.run_id, c.ended.filter(|seq| *seq >= from)?)))
     }
 
     /// Where the run's own events begin: below it a fork tells what its source did.

@@ -16,40 +16,40 @@ mod lineage;
 mod replay;
 
 use super::decide::{check_served, create};
+use super::draft::{Context, Decision, DecisionDraft};
 use super::options::check_options;
 use super::refusal::{Refusal, Undecided};
 use super::state::Run;
-use super::turn::{Context, Decision, Turn};
 use crate::definition::Definition;
 use serde_json::Value;
 use std::sync::Arc;
-use tandem_record::{Event, ForkMode, Recorded, Reply, RunId, RunRequest, Seq};
+use tandem_record::{Event, ForkMode, RecordedEvent, Reply, RunId, RunRequest, Seq};
 
 /// What a fork is made of.
-pub struct Source<'a> {
+pub struct ForkSource<'a> {
     /// The source's whole log, as it is stored.
-    pub log: &'a [Recorded],
+    pub log: &'a [RecordedEvent],
     /// How the fork is asked for; its `forked_from` says where and how it forks.
     pub request: RunRequest,
     /// An event as the log keeps it, without what must not be kept. The source's events went
     /// through it; what a replay does is held against them in the same form.
-    pub clean: &'a (dyn Fn(&Event) -> Event + Sync),
+    pub redact: &'a (dyn Fn(&Event) -> Event + Sync),
 }
 
 /// Decides a fork under the id `run_id`. The fork point lies within the source's log.
 pub fn fork(
     def: &Arc<Definition>,
     run_id: RunId,
-    source: &Source<'_>,
+    source: &ForkSource<'_>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
-    cx.unless_put_off(|| fork_here(def, run_id, source, cx))
+    cx.within_schema_budget(|| decide_fork(def, run_id, source, cx))
 }
 
-fn fork_here(
+fn decide_fork(
     def: &Arc<Definition>,
     run_id: RunId,
-    source: &Source<'_>,
+    source: &ForkSource<'_>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
     let forked = source.request.forked_from.as_ref();
@@ -71,16 +71,16 @@ fn fork_here(
     if forked.mode == ForkMode::Branch && from == Seq(0) {
         return create(def, run_id, source.request.clone(), None, cx);
     }
-    let log = copy::renamed(def, &run_id, source);
-    let turn = Turn::new(&Run::new(run_id, Arc::clone(def)), cx);
+    let log = copy::copy_with_own_ids(def, &run_id, source);
+    let draft = DecisionDraft::new(&Run::new(run_id, Arc::clone(def)), cx);
     match forked.mode {
-        ForkMode::Branch => branch::branch(turn, log, from),
-        ForkMode::Replay => replay::replay(turn, &log, from, source.clean),
+        ForkMode::Branch => branch::branch(draft, log, from),
+        ForkMode::Replay => replay::replay(draft, &log, from, source.redact),
     }
-    .decided(Reply::Accepted)
+    .into_decision(Reply::Accepted)
 }
 
-impl Turn<'_> {
+impl DecisionDraft<'_> {
     /// Whether doing the node again gives what it gave.
     pub(super) fn is_repeatable(&self, ix: usize) -> bool {
         let config = &self.run.def.doc_node(ix).config;
@@ -90,6 +90,6 @@ impl Turn<'_> {
 }
 
 /// A place in a log as an index.
-fn place(seq: Seq) -> usize {
+fn log_index(seq: Seq) -> usize {
     usize::try_from(seq.0).expect("a log in memory is indexed by its sequences")
 }

@@ -1,15 +1,15 @@
 //! What agents say: who may say what, in which order, and what their doubts lead to.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::definition::{ConformanceTypes, Definition, Permissions};
 use crate::node::Availability;
 use crate::run::Refusal;
 use serde_json::{Value, json};
-use tandem_record::{Cause, Command, Event, NodeId, Principal, RunStatus, Said};
+use tandem_record::{AgentEventKind, Cause, Command, Event, NodeId, Principal, RunStatus};
 
-fn agent(config: Value) -> Flow {
-    flow("conformance-agent").node("act", "core.conformance.mock-agent", config)
+fn agent(config: Value) -> WorkflowBuilder {
+    workflow("conformance-agent").node("act", "core.conformance.mock-agent", config)
 }
 
 fn answer(node: &str, value: Value) -> Command {
@@ -19,15 +19,15 @@ fn answer(node: &str, value: Value) -> Command {
         value,
         by: Some(Principal::new("ana")),
         by_link: false,
-        standing: Default::default(),
+        decider: Default::default(),
     }
 }
 
 #[test]
-fn a_mock_agent_says_its_lines_in_order() {
+fn mock_agent_emits_events_in_contract_order() {
     // R-0023-9 (half: where nothing is held), R-0023-15
     // R-0023-4 (half: the mock agent hands over), R-0023-5 (half: the mock agent decides)
-    let mut run = Stage::started(
+    let mut run = RunHarness::started(
         agent(json!({
             "mockReasoning": {"summary": "ignored", "streamChunks": ["one-", "two"]},
             "mockToolCalls": [
@@ -58,7 +58,7 @@ fn a_mock_agent_says_its_lines_in_order() {
 }
 
 #[test]
-fn who_hands_over_is_the_agent_pinned_to_the_node() {
+fn handoff_sender_is_the_pinned_agent() {
     // R-0023-12
     let config = |id: Value| {
         let mut config = json!({"mockReasoning": true, "mockHandoff": {"toAgentId": "core.next"}});
@@ -67,14 +67,14 @@ fn who_hands_over_is_the_agent_pinned_to_the_node() {
     };
     let pin = json!({"agentId": "core.pin.one"});
     let unpinned = config(json!("core.cfg.two"));
-    for (flow, from) in [
+    for (workflow, from) in [
         (
             config(json!("core.cfg.two")).with("agent", pin),
             "core.pin.one",
         ),
         (unpinned, "core.cfg.two"),
     ] {
-        let lines = Stage::started(flow).lines();
+        let lines = RunHarness::started(workflow).lines();
         let handed = format!("{from} hands off to core.next");
         assert!(lines.contains(&handed), "{lines:?}");
         let reasoned = lines.iter().find(|l| l.contains(" reasoned "));
@@ -86,10 +86,10 @@ fn who_hands_over_is_the_agent_pinned_to_the_node() {
 }
 
 #[test]
-fn a_mock_agents_decision_may_be_replaced_by_any_other() {
+fn mock_agent_decision_can_be_replaced_by_any_value() {
     let held = || {
         let decision = json!({"decision": {"go": true}, "confidence": 0.2});
-        Stage::started(agent(json!({"mockDecision": decision}))).given()
+        RunHarness::started(agent(json!({"mockDecision": decision}))).given()
     };
     for value in [
         json!({"go": true}),
@@ -112,19 +112,19 @@ fn a_mock_agents_decision_may_be_replaced_by_any_other() {
 fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
     // R-0023-2 (half: the mock agent tells of its calls), R-0023-3 (half: its returns), R-0023-11
     let calls = json!([{"toolId": "a"}, {"toolId": "b"}]);
-    let run = Stage::started(agent(json!({"mockToolCalls": calls})));
+    let run = RunHarness::started(agent(json!({"mockToolCalls": calls})));
     let said: Vec<_> = run
         .log()
         .iter()
         .filter_map(|r| match &r.event {
-            Event::Agent(fact) => Some((r, &fact.said)),
+            Event::Agent(fact) => Some((r, &fact.kind)),
             _ => None,
         })
         .collect();
     for pair in said.chunks(2) {
         let [
-            (called, Said::ToolCalled { call, .. }),
-            (returned, Said::ToolReturned { call: same, .. }),
+            (called, AgentEventKind::ToolCalled { call, .. }),
+            (returned, AgentEventKind::ToolReturned { call: same, .. }),
         ] = pair
         else {
             panic!("{pair:?}");
@@ -135,7 +135,7 @@ fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
     let tools: Vec<&str> = said
         .iter()
         .filter_map(|(_, said)| match said {
-            Said::ToolCalled { tool, .. } => Some(tool.as_str()),
+            AgentEventKind::ToolCalled { tool, .. } => Some(tool.as_str()),
             _ => None,
         })
         .collect();
@@ -143,7 +143,7 @@ fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
     let calls: Vec<&str> = said
         .iter()
         .filter_map(|(_, said)| match said {
-            Said::ToolCalled { call, .. } => Some(call.as_str()),
+            AgentEventKind::ToolCalled { call, .. } => Some(call.as_str()),
             _ => None,
         })
         .collect();
@@ -151,29 +151,29 @@ fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
 }
 
 #[test]
-fn an_agents_name_is_configured_pinned_or_made_up() {
+fn agent_id_is_configured_pinned_or_generated() {
     // R-0023-16
     let pin = json!({"agentId": "core.pinned"});
-    let spoke = |flow: Flow| {
-        let mut run = Stage::started(flow);
+    let emitted = |workflow: WorkflowBuilder| {
+        let mut run = RunHarness::started(workflow);
         let lines = run.lines();
         lines[2].split(' ').next().expect("a name").to_owned()
     };
     let config = json!({"agentId": "core.configured", "mockReasoning": true});
     assert_eq!(
-        spoke(agent(config).with("agent", pin.clone())),
+        emitted(agent(config).with("agent", pin.clone())),
         "core.configured"
     );
     let config = json!({"mockReasoning": true});
     assert_eq!(
-        spoke(agent(config.clone()).with("agent", pin)),
+        emitted(agent(config.clone()).with("agent", pin)),
         "core.pinned"
     );
-    assert_eq!(spoke(agent(config)), "host:mock-agent:act");
+    assert_eq!(emitted(agent(config)), "host:mock-agent:act");
 }
 
 #[test]
-fn an_unsure_agent_waits_until_it_is_ratified() {
+fn low_confidence_agent_waits_until_ratified() {
     // R-0023-14
     for (confidence, threshold, waits) in [
         (0.69, None, true),
@@ -181,7 +181,7 @@ fn an_unsure_agent_waits_until_it_is_ratified() {
         (0.5, Some(0.5), false),
         (0.8, Some(0.9), true),
     ] {
-        let mut run = Stage::new(agent(json!({"mockConfidence": confidence})));
+        let mut run = RunHarness::new(agent(json!({"mockConfidence": confidence})));
         if let Some(threshold) = threshold {
             run = run.configured(json!({"escalationThreshold": threshold}));
         }
@@ -196,15 +196,19 @@ fn an_unsure_agent_waits_until_it_is_ratified() {
         }
         assert_eq!(run.status(), RunStatus::WaitingApproval);
         let held = run.log().iter().find_map(|r| match &r.event {
-            Event::NodeSuspended { doubt, reason, .. } => Some((doubt.clone(), reason.clone())),
+            Event::NodeSuspended {
+                low_confidence,
+                reason,
+                ..
+            } => Some((low_confidence.clone(), reason.clone())),
             _ => None,
         });
-        let (doubt, reason) = held.expect("suspended");
-        let doubt = doubt.expect("it says why");
+        let (low_confidence, reason) = held.expect("suspended");
+        let low_confidence = low_confidence.expect("it says why");
         assert_eq!(reason.as_deref(), Some("low-confidence"));
-        assert_eq!(doubt.agent_id, "host:mock-agent:act");
+        assert_eq!(low_confidence.agent_id, "host:mock-agent:act");
         assert_eq!(
-            (doubt.observed, doubt.threshold),
+            (low_confidence.observed, low_confidence.threshold),
             (confidence, threshold.unwrap_or(0.7))
         );
         run.when(answer("act", json!({"ratified": true})));
@@ -213,14 +217,14 @@ fn an_unsure_agent_waits_until_it_is_ratified() {
 }
 
 #[test]
-fn the_confidence_of_the_decision_counts_more_than_the_shorthand() {
+fn decision_confidence_overrides_the_shorthand() {
     // R-0023-28 (half: the explicit form is taken and counts)
     for (decided, shorthand, status) in [
         (0.9, 0.1, RunStatus::Completed),
         (0.1, 0.9, RunStatus::WaitingApproval),
     ] {
         let decision = json!({"decision": 1, "confidence": decided});
-        let run = Stage::started(agent(
+        let run = RunHarness::started(agent(
             json!({"mockDecision": decision, "mockConfidence": shorthand}),
         ));
         assert_eq!(run.status(), status);
@@ -228,8 +232,8 @@ fn the_confidence_of_the_decision_counts_more_than_the_shorthand() {
 }
 
 #[test]
-fn a_refused_agent_fails_its_node() {
-    let mut run = Stage::started(agent(json!({"mockConfidence": 0.1})));
+fn rejected_agent_decision_fails_its_node() {
+    let mut run = RunHarness::started(agent(json!({"mockConfidence": 0.1})));
     run.when(answer("act", json!({"rejected": true})));
     assert_eq!(
         run.run().error().expect("failed").code,
@@ -238,12 +242,12 @@ fn a_refused_agent_fails_its_node() {
 }
 
 #[test]
-fn an_unsure_supervisor_publishes_only_what_was_ratified() {
+fn low_confidence_supervisor_publishes_only_the_ratified_decision() {
     // R-0023-5 (half: the supervisor decides)
     let held = || {
         let pending = json!({"kind": "terminate", "reason": "tired"});
-        Stage::started(
-            flow("conformance-held")
+        RunHarness::started(
+            workflow("conformance-held")
                 .node(
                     "lead",
                     "core.orchestrator.supervisor",
@@ -287,7 +291,7 @@ fn an_unsure_supervisor_publishes_only_what_was_ratified() {
 }
 
 #[test]
-fn nodes_that_only_pass_on_never_speak() {
+fn passthrough_nodes_emit_no_agent_events() {
     // R-0023-6, R-0023-27
     let keys =
         json!({"mockReasoning": true, "mockConfidence": 0.1, "mockDecision": {"decision": 1}});
@@ -298,66 +302,67 @@ fn nodes_that_only_pass_on_never_speak() {
         "core.flow.noop",
         "core.openwop.flow.noop",
     ] {
-        let run = Stage::started(
-            flow("conformance-quiet")
+        let run = RunHarness::started(
+            workflow("conformance-quiet")
                 .node("n", type_id, keys.clone())
                 .with("agent", pin.clone()),
         );
-        let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
-        assert!(!spoke, "{type_id}");
+        let emitted = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
+        assert!(!emitted, "{type_id}");
         assert_eq!(run.run().view().agent, Some(pin.clone()));
     }
 }
 
 #[test]
-fn node_types_of_our_own_never_speak() {
+fn host_node_types_emit_no_agent_events() {
     // R-0023-7
     let told = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
     let pin = json!({"agentId": "core.near"});
-    let mut call = Stage::started(
-        flow("conformance-own")
+    let mut call = RunHarness::started(
+        workflow("conformance-own")
             .http("call", json!({"output": "said"}))
             .with("agent", pin.clone()),
     );
     call.done("call", json!({"status": 200, "body": told}));
     let put = json!({"action": "put", "key": "k", "value": told});
-    let note = Stage::started(
-        flow("conformance-own")
+    let note = RunHarness::started(
+        workflow("conformance-own")
             .node("note", "vendor.tandem.memory", put)
             .with("agent", pin),
     );
     for run in [call, note] {
         assert_eq!(run.status(), RunStatus::Completed);
-        let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
-        assert!(!spoke, "{:?}", run.log());
+        let emitted = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
+        assert!(!emitted, "{:?}", run.log());
     }
 }
 
 #[test]
-fn work_that_passes_between_pinned_agents_is_a_handoff() {
+fn work_passing_between_pinned_agents_is_a_handoff() {
     // R-0023-4 (half: the engine where a pin changes)
-    let pinned = |flow: Flow, id: &str, agent: &str| {
-        flow.node(id, "core.noop", json!({}))
+    let pinned = |workflow: WorkflowBuilder, id: &str, agent: &str| {
+        workflow
+            .node(id, "core.noop", json!({}))
             .with("agent", json!({"agentId": agent}))
     };
-    let flow = pinned(flow("relay"), "a", "core.ann");
-    let flow = pinned(flow.noops("between"), "b", "core.ann");
-    let flow = pinned(flow, "c", "core.bob").path("a between b c");
-    let mut run = Stage::started(flow);
+    let workflow = pinned(workflow("relay"), "a", "core.ann");
+    let workflow = pinned(workflow.noops("between"), "b", "core.ann");
+    let workflow = pinned(workflow, "c", "core.bob").path("a between b c");
+    let mut run = RunHarness::started(workflow);
     let lines = run.lines();
     let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
     assert_eq!(told, ["core.ann hands off to core.bob"]);
 }
 
 #[test]
-fn a_worker_of_another_agent_is_handed_over_to() {
+fn worker_of_another_agent_gets_a_handoff() {
     // R-0023-4 (half: a dispatch node to a worker of another agent)
     let worker = |id: &str, agent: &str| {
         let pin = json!({"agentId": agent});
-        flow(id).noops("n").with("agent", pin)
+        workflow(id).noops("n").with("agent", pin)
     };
     let next = |ids: &[&str]| json!({"kind": "next-worker", "nextWorkerIds": ids});
-    let crew = flow("conformance-crew")
+    let agents_workflow = workflow("conformance-crew")
         .node(
             "lead",
             "core.orchestrator.supervisor",
@@ -365,10 +370,10 @@ fn a_worker_of_another_agent_is_handed_over_to() {
         )
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead");
-    let mut run = Stage::new(crew)
-        .knows(worker("one", "core.ann"))
-        .knows(worker("same", "core.ann"))
-        .knows(worker("other", "core.bob"));
+    let mut run = RunHarness::new(agents_workflow)
+        .with_workflow(worker("one", "core.ann"))
+        .with_workflow(worker("same", "core.ann"))
+        .with_workflow(worker("other", "core.bob"));
     run.create(json!({}));
     for _ in 0..3 {
         run.child_ended("send", RunStatus::Completed, json!({}));
@@ -380,20 +385,20 @@ fn a_worker_of_another_agent_is_handed_over_to() {
 }
 
 #[test]
-fn reasoning_is_kept_back_when_nobody_wants_it() {
+fn reasoning_is_omitted_when_verbosity_is_off() {
     // R-0023-1 (half: the mock agent reasons)
-    for (verbosity, spoken) in [("off", 0), ("summary", 1), ("full", 1)] {
-        let mut run = Stage::new(agent(json!({"mockReasoning": true})))
+    for (verbosity, emitted) in [("off", 0), ("summary", 1), ("full", 1)] {
+        let mut run = RunHarness::new(agent(json!({"mockReasoning": true})))
             .configured(json!({"reasoningVerbosity": verbosity}));
         run.create(json!({}));
         let log = run.log().iter();
         let said = log.filter(|r| matches!(r.event, Event::Agent(_))).count();
-        assert_eq!(said, spoken, "{verbosity}");
+        assert_eq!(said, emitted, "{verbosity}");
     }
 }
 
 #[test]
-fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
+fn mock_agent_config_is_validated_and_limited_to_conformance_workflows() {
     // R-0023-19 (half: what the schema forbids is refused)
     let table = [
         (json!({"mockConfidence": 1.7}), "mockConfidence"),
@@ -454,7 +459,7 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
     }
     let sound = agent(failed(json!({"left": 0}))).document();
     assert!(Definition::admit(&sound, Permissions::default()).is_ok());
-    let outside = flow("acme")
+    let outside = workflow("acme")
         .node("act", "core.conformance.mock-agent", json!({}))
         .document();
     let problems = Definition::compile(&outside, Permissions::default()).expect_err("guarded");
@@ -470,14 +475,14 @@ fn a_mock_agents_configuration_is_closed_and_its_place_is_guarded() {
 }
 
 #[test]
-fn the_mock_agent_is_there_for_conformance_workflows_and_offered_to_nobody() {
+fn mock_agent_exists_for_conformance_workflows_and_is_not_advertised() {
     // R-0023-23
     const MOCK: &str = "core.conformance.mock-agent";
     let known = crate::node::node_type(MOCK).expect("it ships with the host");
     assert_eq!(known.availability, Availability::TestOnly);
     assert!(!crate::node::advertised_types().any(|id| id == MOCK));
     let with = |id: &str| {
-        let document = flow(id).node("act", MOCK, json!({})).document();
+        let document = workflow(id).node("act", MOCK, json!({})).document();
         Definition::compile(&document, Permissions::default())
     };
     assert!(with("conformance-agent").is_ok());

@@ -1,25 +1,27 @@
 //! Which questions a run's callback is told of, and until when.
 
-use super::flow::{Flow, flow};
 use super::gates::{answer, gate};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{
     ChildOutcome, Command, DrainPolicy, EffectId, EffectKind, EffectOutcome, ErrorInfo,
     InterruptId, NodeId, Reply, RunStatus,
 };
 
-fn heard(flow: Flow) -> Stage {
-    let mut run = Stage::new(flow);
+fn with_callback(workflow: WorkflowBuilder) -> RunHarness {
+    let mut run = RunHarness::new(workflow);
     run.request.callback_url = Some("https://example.com/asked".to_owned());
     run.request.callback_may_answer = true;
     run
 }
 
-fn announced(run: &Stage) -> Vec<(EffectId, InterruptId)> {
+fn announced(run: &RunHarness) -> Vec<(EffectId, InterruptId)> {
     run.outbox()
         .filter_map(|effect| match &effect.kind {
-            EffectKind::Announce { interrupt, .. } => Some((effect.id.clone(), interrupt.clone())),
+            EffectKind::NotifyCallback { interrupt, .. } => {
+                Some((effect.id.clone(), interrupt.clone()))
+            }
             _ => None,
         })
         .collect()
@@ -30,8 +32,8 @@ fn accepted() -> Value {
 }
 
 #[test]
-fn a_question_is_announced_with_its_event_and_taken_back_with_its_answer() {
-    let mut run = heard(gate(json!({})).noops("after").path("gate after"));
+fn question_is_announced_when_asked_and_withdrawn_when_answered() {
+    let mut run = with_callback(gate(json!({})).noops("after").path("gate after"));
     run.create(json!({}));
     run.then(
         "
@@ -53,16 +55,16 @@ fn a_question_is_announced_with_its_event_and_taken_back_with_its_answer() {
 
 #[test]
 fn without_a_callback_nothing_is_announced() {
-    let run = Stage::started(gate(json!({})));
+    let run = RunHarness::started(gate(json!({})));
     assert_eq!(announced(&run), []);
 }
 
 #[test]
 fn a_question_is_announced_once_whatever_else_happens_to_the_run() {
-    let flow = flow("two")
+    let workflow = workflow("two")
         .node("gate", "core.approvalGate", json!({"requiredApprovals": 2}))
         .node("nap", "core.delay", json!({"delayMs": 60_000}));
-    let mut run = heard(flow);
+    let mut run = with_callback(workflow);
     run.create(json!({}));
     let told = announced(&run);
     assert_eq!(told.len(), 1);
@@ -81,10 +83,10 @@ fn a_question_is_announced_once_whatever_else_happens_to_the_run() {
 }
 
 #[test]
-fn a_question_that_dies_with_its_run_is_taken_back() {
-    let ends: [fn(&mut Stage); 2] = [|run| drop(run.cancel()), |run| run.elapse(60_000)];
+fn announcement_is_withdrawn_when_the_run_is_cancelled() {
+    let ends: [fn(&mut RunHarness); 2] = [|run| drop(run.cancel()), |run| run.elapse(60_000)];
     for end in ends {
-        let mut run = heard(gate(json!({}))).configured(json!({"runTimeoutMs": 60_000}));
+        let mut run = with_callback(gate(json!({}))).configured(json!({"runTimeoutMs": 60_000}));
         run.create(json!({}));
         assert_eq!(announced(&run).len(), 1);
         end(&mut run);
@@ -94,8 +96,8 @@ fn a_question_that_dies_with_its_run_is_taken_back() {
 }
 
 #[test]
-fn a_question_asked_again_is_another_one() {
-    let flow = flow("again")
+fn question_asked_again_gets_a_new_announcement() {
+    let workflow = workflow("again")
         .noops("draft")
         .node(
             "gate",
@@ -103,7 +105,7 @@ fn a_question_asked_again_is_another_one() {
             json!({"actions": ["accept", "refine"]}),
         )
         .path("draft gate");
-    let mut run = heard(flow);
+    let mut run = with_callback(workflow);
     run.create(json!({}));
     let first = announced(&run);
     let refine = json!({"action": "refine", "refineFeedback": {"scope": "whole", "text": "no"}});
@@ -114,14 +116,14 @@ fn a_question_asked_again_is_another_one() {
 }
 
 #[test]
-fn an_event_that_came_before_leaves_nothing_to_announce() {
+fn early_event_leaves_nothing_to_announce() {
     let data = json!({"eventType": "paid", "correlation": {}});
     let wait = json!({"kind": "external-event", "data": data});
-    let flow = flow("early")
+    let workflow = workflow("early")
         .node("nap", "core.delay", json!({"delayMs": 1_000}))
         .node("wait", "core.interrupt", wait)
         .path("nap wait");
-    let mut run = heard(flow);
+    let mut run = with_callback(workflow);
     run.create(json!({}));
     run.when(Command::DeliverEvent {
         event_id: "e1".to_owned(),
@@ -136,13 +138,17 @@ fn an_event_that_came_before_leaves_nothing_to_announce() {
 }
 
 #[test]
-fn a_child_tells_of_its_own_questions_and_its_parent_does_not_repeat_them() {
+fn child_announces_its_questions_and_parent_does_not_repeat_them() {
     let call = json!({"workflowId": "child"});
-    let parent = flow("parent").node("call", "core.subWorkflow", call);
-    let mut run = heard(parent).knows(flow("child").noops("n"));
+    let parent = workflow("parent").node("call", "core.subWorkflow", call);
+    let mut run = with_callback(parent).with_workflow(workflow("child").noops("n"));
     run.create(json!({}));
     let child = run.child_of("call");
-    let request = &run.born().next().expect("it has a child").request;
+    let request = &run
+        .created_children()
+        .next()
+        .expect("it has a child")
+        .request;
     assert_eq!(
         request.callback_url.as_deref(),
         Some("https://example.com/asked")
@@ -166,12 +172,12 @@ fn a_child_tells_of_its_own_questions_and_its_parent_does_not_repeat_them() {
 }
 
 #[test]
-fn the_log_says_when_nobody_could_be_told() {
-    let mut run = heard(gate(json!({})));
+fn failed_announcement_is_logged() {
+    let mut run = with_callback(gate(json!({})));
     run.create(json!({}));
     run.lines();
     let (effect, _) = announced(&run).remove(0);
-    let given_up = || Command::EffectFinished {
+    let given_up = || Command::FinishEffect {
         effect: effect.clone(),
         outcome: EffectOutcome::Failed {
             error: ErrorInfo::new("callback_undelivered", "nobody is there"),

@@ -1,9 +1,9 @@
 //! Several questions at once, answered in any order, early and late, twice and by timers: whatever
 //! the order, the run ends the same.
 
-use super::flow::{Flow, flow};
 use super::gates::answer;
-use super::stage::{Stage, object};
+use super::harness::{RunHarness, object};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const LEVEL_MS: u64 = 1000;
 const ROUNDS: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum QuestionKind {
     Approval,
     Escalating,
     Reminding,
@@ -27,7 +27,7 @@ enum Asked {
 /// A question, in which round it is answered, and whether it is answered well.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    asked: Asked,
+    asked: QuestionKind,
     round: u64,
 }
 
@@ -36,8 +36,8 @@ impl Plan {
         let question = json!([{"id": "q", "question": "?"}]);
         let tandem = |policy: Value| json!({"onTimeout": policy});
         match self.asked {
-            Asked::Approval => ("core.approvalGate", json!({})),
-            Asked::Escalating => {
+            QuestionKind::Approval => ("core.approvalGate", json!({})),
+            QuestionKind::Escalating => {
                 let level = json!({"approverGroups": ["g"], "timeoutMs": LEVEL_MS});
                 let levels = vec![level; 8];
                 let tandem = tandem(json!({"policy": "escalate", "levels": levels}));
@@ -46,15 +46,17 @@ impl Plan {
                     json!({"timeoutMs": LEVEL_MS, "tandem": tandem}),
                 )
             }
-            Asked::Reminding => {
+            QuestionKind::Reminding => {
                 let tandem = tandem(json!({"policy": "remind", "everyMs": LEVEL_MS, "times": 2}));
                 (
                     "core.approvalGate",
                     json!({"timeoutMs": LEVEL_MS, "tandem": tandem}),
                 )
             }
-            Asked::Clarification => ("core.clarificationGate", json!({"questions": question})),
-            Asked::Defaulting => {
+            QuestionKind::Clarification => {
+                ("core.clarificationGate", json!({"questions": question}))
+            }
+            QuestionKind::Defaulting => {
                 let value = json!({"answers": {"q": "by default"}});
                 let tandem = tandem(json!({"policy": "default", "value": value}));
                 (
@@ -62,7 +64,7 @@ impl Plan {
                     json!({"questions": question, "timeoutMs": 2 * LEVEL_MS, "tandem": tandem}),
                 )
             }
-            Asked::External => (
+            QuestionKind::External => (
                 "core.interrupt",
                 json!({"kind": "external-event", "data": {"eventType": "e", "correlation": {}}}),
             ),
@@ -71,25 +73,25 @@ impl Plan {
 
     fn answer(self, node: &str) -> Command {
         match self.asked {
-            Asked::Approval | Asked::Escalating | Asked::Reminding => {
+            QuestionKind::Approval | QuestionKind::Escalating | QuestionKind::Reminding => {
                 answer(node, json!({"action": "accept"}))
             }
-            Asked::Clarification | Asked::Defaulting => {
+            QuestionKind::Clarification | QuestionKind::Defaulting => {
                 answer(node, json!({"answers": {"q": node}}))
             }
-            Asked::External => answer(node, json!({"from": node})),
+            QuestionKind::External => answer(node, json!({"from": node})),
         }
     }
 }
 
-fn workflow(plans: &[Plan]) -> Flow {
-    let start = flow("many").noops("root join");
-    let asked = plans.iter().enumerate().fold(start, |flow, (n, plan)| {
+fn workflow_of(plans: &[Plan]) -> WorkflowBuilder {
+    let start = workflow("many").noops("root join");
+    let asked = plans.iter().enumerate().fold(start, |workflow, (n, plan)| {
         let (type_id, config) = plan.config();
-        flow.node(&name(n), type_id, config)
+        workflow.node(&name(n), type_id, config)
     });
-    (0..plans.len()).fold(asked, |flow, n| {
-        flow.path(&format!("root {} join", name(n)))
+    (0..plans.len()).fold(asked, |workflow, n| {
+        workflow.path(&format!("root {} join", name(n)))
     })
 }
 
@@ -99,13 +101,13 @@ fn name(n: usize) -> String {
 
 /// Plays the plans, in each round in the given order; every answer is given twice.
 fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>) {
-    let mut run = Stage::started(workflow(plans));
+    let mut run = RunHarness::started(workflow_of(plans));
     for round in 0..ROUNDS {
         for n in order.iter().copied().filter(|n| plans[*n].round == round) {
             let node = name(n);
             if alarms {
                 let node = NodeId::new(node.as_str());
-                run.when(Command::TimerFired(TimerKey::InterruptDeadline { node }));
+                run.when(Command::FireTimer(TimerKey::InterruptDeadline { node }));
             }
             let first = run.try_when(plans[n].answer(&node));
             let second = run.try_when(plans[n].answer(&node));
@@ -123,12 +125,12 @@ fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>
 
 fn plan() -> impl Strategy<Value = Plan> {
     let asked = prop_oneof![
-        Just(Asked::Approval),
-        Just(Asked::Escalating),
-        Just(Asked::Reminding),
-        Just(Asked::Clarification),
-        Just(Asked::Defaulting),
-        Just(Asked::External),
+        Just(QuestionKind::Approval),
+        Just(QuestionKind::Escalating),
+        Just(QuestionKind::Reminding),
+        Just(QuestionKind::Clarification),
+        Just(QuestionKind::Defaulting),
+        Just(QuestionKind::External),
     ];
     (asked, 0..ROUNDS).prop_map(|(asked, round)| Plan { asked, round })
 }
@@ -145,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_order_of_answers_ends_the_same((plans, order) in plans(), alarms: bool) {
+    fn any_order_of_answers_gives_the_same_result((plans, order) in plans(), alarms: bool) {
         let straight: Vec<usize> = (0..plans.len()).collect();
         prop_assert_eq!(play(&plans, &order, alarms), play(&plans, &straight, false));
     }
@@ -153,7 +155,7 @@ proptest! {
 
 /// Events that come before, while or after others wait lead to the same end as well.
 #[test]
-fn the_place_of_an_event_does_not_matter() {
+fn position_of_an_external_event_does_not_matter() {
     let event = |id: &str, n: u32| Command::DeliverEvent {
         event_id: id.to_owned(),
         event_type: "e".to_owned(),
@@ -162,7 +164,7 @@ fn the_place_of_an_event_does_not_matter() {
     };
     let wait = |n: u32| json!({"kind": "external-event", "data": {"eventType": "e", "correlation": {"n": n}}});
     let build = || {
-        flow("waits")
+        workflow("waits")
             .delay("nap", 100)
             .node("now", "core.interrupt", wait(1))
             .node("then", "core.interrupt", wait(2))
@@ -170,7 +172,7 @@ fn the_place_of_an_event_does_not_matter() {
     };
     let mut ends = Vec::new();
     for early in [true, false] {
-        let mut run = Stage::started(build());
+        let mut run = RunHarness::started(build());
         if early {
             run.when(event("b", 2));
             run.when(event("a", 1));

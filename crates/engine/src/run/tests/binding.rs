@@ -1,13 +1,13 @@
 //! What a node finds on its ports: every kind of binding, edges, expressions.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 
 /// A sink that puts out what one port got, after a node `a` (outputs `n: 1`) and a node `off`
 /// that never ran.
-fn with_port(binding: Value) -> Flow {
-    flow("ports")
+fn with_port(binding: Value) -> WorkflowBuilder {
+    workflow("ports")
         .variable("known", json!({"defaultValue": "v"}))
         .variable("unset", json!({}))
         .node("a", "core.identity", json!({}))
@@ -21,7 +21,7 @@ fn with_port(binding: Value) -> Flow {
 
 /// The sink's outputs, or why it failed.
 fn got(binding: Value) -> Value {
-    let mut run = Stage::new(with_port(binding));
+    let mut run = RunHarness::new(with_port(binding));
     run.create(json!({"given": true}));
     match run.run().error() {
         Some(error) => json!(error.code),
@@ -67,10 +67,10 @@ fn each_kind_of_binding() {
 
 #[test]
 fn a_root_starts_from_the_inputs_and_bindings_win() {
-    let flow = flow("root")
+    let workflow = workflow("root")
         .node("root", "core.identity", json!({}))
         .port("a", json!({"type": "static", "value": "bound"}));
-    let mut run = Stage::new(flow);
+    let mut run = RunHarness::new(workflow);
     run.create(json!({"a": "given", "b": "given"}));
     run.then(
         r#"
@@ -84,7 +84,7 @@ fn a_root_starts_from_the_inputs_and_bindings_win() {
 
 #[test]
 fn edges_carry_named_ports_and_bindings_override_them() {
-    let flow = flow("edges")
+    let workflow = workflow("edges")
         .node("a", "core.identity", json!({}))
         .port("output", json!({"type": "static", "value": "plain"}))
         .port("x", json!({"type": "static", "value": "named"}))
@@ -102,7 +102,7 @@ fn edges_carry_named_ports_and_bindings_override_them() {
             "b",
             json!({"sourceOutput": "nothing", "targetInput": "z"}),
         );
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.then(
         r#"
             run.started
@@ -116,8 +116,8 @@ fn edges_carry_named_ports_and_bindings_override_them() {
 }
 
 #[test]
-fn an_absent_binding_takes_the_edges_value_away() {
-    let flow = flow("absent")
+fn absent_binding_removes_the_edge_value() {
+    let workflow = workflow("absent")
         .variable("unset", json!({}))
         .node("a", "core.identity", json!({}))
         .port("output", json!({"type": "static", "value": 1}))
@@ -127,7 +127,7 @@ fn an_absent_binding_takes_the_edges_value_away() {
             json!({"type": "variable", "variableName": "unset"}),
         )
         .edge("a", "b", json!({}));
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started a
@@ -141,7 +141,7 @@ fn an_absent_binding_takes_the_edges_value_away() {
 
 #[test]
 fn an_unresolved_port_fails_the_node_after_it_started() {
-    let mut run = Stage::new(with_port(
+    let mut run = RunHarness::new(with_port(
         json!({"type": "variable", "variableName": "nowhere"}),
     ));
     run.create(json!({}));
@@ -161,7 +161,7 @@ fn an_unresolved_port_fails_the_node_after_it_started() {
 #[test]
 fn expressions_on_edges_see_the_sources_output_and_the_run() {
     let when = |text: &str| json!({"condition": {"type": "expression", "expression": text}});
-    let flow = flow("edges")
+    let workflow = workflow("edges")
         .variable("limit", json!({"type": "number", "defaultValue": 3}))
         .channel("log", json!({"reducer": "counter", "default": 5}))
         .node("a", "core.identity", json!({}))
@@ -175,7 +175,7 @@ fn expressions_on_edges_see_the_sources_output_and_the_run() {
             when("channels.log == 5 && nodes['a'].outputs.n == 4"),
         )
         .edge("a", "broken", when("output.n > 'text'"));
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started {"limit":3}
             node.started a

@@ -1,20 +1,20 @@
 //! Bounds of a run: node executions, duration, and what a caller may ask for.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::{Value, json};
 use tandem_record::TimerKey;
 
-fn six() -> Flow {
-    flow("six")
+fn six() -> WorkflowBuilder {
+    workflow("six")
         .noops("n1 n2 n3 n4 n5 n6")
         .path("n1 n2 n3 n4 n5 n6")
 }
 
 #[test]
-fn the_node_over_the_limit_never_starts() {
-    let mut run = Stage::new(six()).configured(json!({"recursionLimit": 3}));
+fn node_over_the_execution_limit_never_starts() {
+    let mut run = RunHarness::new(six()).configured(json!({"recursionLimit": 3}));
     run.create(json!({}));
     run.then(
         "
@@ -32,8 +32,8 @@ fn the_node_over_the_limit_never_starts() {
 }
 
 #[test]
-fn the_hosts_limit_holds_over_a_larger_wish() {
-    let mut run = Stage::new(six()).configured(json!({"recursionLimit": 1000}));
+fn host_limit_caps_a_larger_requested_limit() {
+    let mut run = RunHarness::new(six()).configured(json!({"recursionLimit": 1000}));
     run.limits.max_node_executions = 2;
     run.create(json!({}));
     run.then(
@@ -50,16 +50,20 @@ fn the_hosts_limit_holds_over_a_larger_wish() {
 }
 
 #[test]
-fn a_limit_that_is_just_enough_is_enough() {
-    let mut run = Stage::new(six()).configured(json!({"recursionLimit": 6}));
+fn run_that_exactly_reaches_the_limit_completes() {
+    let mut run = RunHarness::new(six()).configured(json!({"recursionLimit": 6}));
     run.create(json!({}));
     assert!(run.status().is_terminal() && run.run().error().is_none());
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_stopped_hard() {
-    let mut run = Stage::new(flow("slow").delay("nap", 30_000).http("call", json!({})))
-        .configured(json!({"runTimeoutMs": 1_000}));
+fn run_over_its_duration_limit_fails() {
+    let mut run = RunHarness::new(
+        workflow("slow")
+            .delay("nap", 30_000)
+            .http("call", json!({})),
+    )
+    .configured(json!({"runTimeoutMs": 1_000}));
     run.create(json!({}));
     let mut run = run.given();
     run.elapse(1_000);
@@ -76,9 +80,9 @@ fn a_run_that_takes_too_long_is_stopped_hard() {
 }
 
 #[test]
-fn a_late_deadline_tells_the_time_that_really_passed() {
-    let mut run = Stage::started(
-        flow("slow")
+fn late_deadline_reports_the_actual_elapsed_time() {
+    let mut run = RunHarness::started(
+        workflow("slow")
             .settings(json!({"timeout": 500}))
             .delay("nap", 30_000),
     )
@@ -96,8 +100,8 @@ fn a_late_deadline_tells_the_time_that_really_passed() {
 
 #[test]
 fn a_deadline_that_fires_early_changes_nothing() {
-    let mut run = Stage::started(
-        flow("slow")
+    let mut run = RunHarness::started(
+        workflow("slow")
             .settings(json!({"timeout": 500}))
             .delay("nap", 30_000),
     )
@@ -116,7 +120,7 @@ fn the_smallest_bound_on_duration_wins() {
         (json!({"timeout": 0}), json!({}), 9_000),
     ];
     for (settings, configurable, bound) in cases {
-        let mut run = Stage::new(flow("slow").settings(settings).delay("nap", 30_000))
+        let mut run = RunHarness::new(workflow("slow").settings(settings).delay("nap", 30_000))
             .configured(configurable);
         run.limits.max_run_duration_ms = 9_000;
         run.create(json!({}));
@@ -137,7 +141,7 @@ fn bounds_must_be_positive_whole_numbers() {
         ("maxLoopIterations", json!(0)),
     ];
     for (key, value) in wrong {
-        let mut run = Stage::new(six()).configured(json!({key: value}));
+        let mut run = RunHarness::new(six()).configured(json!({key: value}));
         let Err(Refusal::Invalid(problems)) = run.try_create(json!({})) else {
             panic!("{key} {value} was accepted");
         };
@@ -146,15 +150,15 @@ fn bounds_must_be_positive_whole_numbers() {
 }
 
 #[test]
-fn a_loop_that_wraps_its_own_result_ends_before_the_log_cannot_tell_it() {
+fn loop_that_nests_its_result_fails_at_the_depth_limit() {
     let wrapped = json!({"type": "expression", "expression": "variables"});
-    let wrapping = flow("wrapping")
+    let wrapping = workflow("wrapping")
         .node("loop", "core.loop", json!({"times": 200}))
         .node("wrap", "core.setVariable", json!({"name": "v"}))
         .port("value", wrapped)
         .variable("v", json!({"type": "object"}))
         .path("loop wrap loop");
-    let mut run = Stage::started(wrapping);
+    let mut run = RunHarness::started(wrapping);
     while run.status() == tandem_record::RunStatus::Running {
         run.when(tandem_record::Command::Continue);
     }
@@ -165,7 +169,7 @@ fn a_loop_that_wraps_its_own_result_ends_before_the_log_cannot_tell_it() {
     assert_eq!(error.code, "value_too_deep");
     for recorded in run.log() {
         let told = serde_json::to_string(recorded).unwrap();
-        let read: Result<tandem_record::Recorded, _> = serde_json::from_str(&told);
+        let read: Result<tandem_record::RecordedEvent, _> = serde_json::from_str(&told);
         assert_eq!(read.unwrap(), *recorded);
     }
 }

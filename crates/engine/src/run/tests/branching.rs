@@ -1,13 +1,13 @@
 //! Exclusive branches, joins and error routes: the worked example of the protocol.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::ErrorInfo;
 
-fn triage(error_route: bool) -> Flow {
+fn triage(error_route: bool) -> WorkflowBuilder {
     let severity = |kind: &str| json!({"condition": {"type": kind, "left": "ticket.severity", "right": "high"}});
-    let flow = flow("triage")
+    let workflow = workflow("triage")
         .settings(json!({"timeout": 60_000, "maxRetries": 1}))
         .variable("ticket", json!({"type": "object", "required": true}))
         .node("classify", "core.identity", json!({}))
@@ -22,10 +22,10 @@ fn triage(error_route: bool) -> Flow {
         .path("urgent join")
         .path("normal join");
     if error_route {
-        flow.ruled("urgent", "alarm", "any_failed")
+        workflow.ruled("urgent", "alarm", "any_failed")
     } else {
         // Without its edge the alarm would be a root of its own.
-        flow.edge("join", "alarm", json!({}))
+        workflow.edge("join", "alarm", json!({}))
     }
 }
 
@@ -34,8 +34,8 @@ fn pager_down() -> ErrorInfo {
 }
 
 #[test]
-fn the_low_branch() {
-    let mut run = Stage::new(triage(true));
+fn low_severity_takes_the_low_branch() {
+    let mut run = RunHarness::new(triage(true));
     run.create(json!({"ticket": {"severity": "low"}}));
     run.then(
         r#"
@@ -54,8 +54,8 @@ fn the_low_branch() {
 }
 
 #[test]
-fn the_high_branch_with_the_pager_down_takes_the_error_route() {
-    let mut run = Stage::new(triage(true));
+fn failed_node_on_the_high_branch_takes_the_error_route() {
+    let mut run = RunHarness::new(triage(true));
     run.create(json!({"ticket": {"severity": "high"}}));
     run.then(
         r#"
@@ -95,7 +95,7 @@ fn the_high_branch_with_the_pager_down_takes_the_error_route() {
 
 #[test]
 fn without_the_error_route_the_run_fails() {
-    let mut run = Stage::new(triage(false));
+    let mut run = RunHarness::new(triage(false));
     run.create(json!({"ticket": {"severity": "high"}}));
     run.failed("urgent", pager_down());
     run.elapse(500);
@@ -110,8 +110,8 @@ fn without_the_error_route_the_run_fails() {
 }
 
 #[test]
-fn a_pager_that_works_leaves_the_alarm_alone() {
-    let mut run = Stage::new(triage(true));
+fn error_route_is_skipped_when_the_node_succeeds() {
+    let mut run = RunHarness::new(triage(true));
     run.create(json!({"ticket": {"severity": "high"}}));
     let mut run = run.given();
     run.done("urgent", json!({"status": 200}));
@@ -132,7 +132,7 @@ fn a_false_edge_carries_no_value_to_its_target() {
         "condition": {"type": "equals", "left": "v", "right": "other"}});
     let always = json!({"targetInput": "x", "sourceOutput": "v"});
     let value = |v: &str| json!({"type": "static", "value": v});
-    let flow = flow("ports")
+    let workflow = workflow("ports")
         .node("yes", "core.identity", json!({}))
         .port("v", value("from yes"))
         .node("no", "core.identity", json!({}))
@@ -140,7 +140,7 @@ fn a_false_edge_carries_no_value_to_its_target() {
         .node("join", "core.identity", json!({}))
         .edge("yes", "join", always)
         .edge("no", "join", never);
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started yes

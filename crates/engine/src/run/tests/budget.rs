@@ -1,7 +1,7 @@
 //! Bytes: what one event, one decision and one run may hold, and how a run ends that wants more.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Limits;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,19 +18,19 @@ fn expression(text: &str) -> Value {
 }
 
 /// Nodes one after the other, each of which shows the input again.
-fn passed_on(nodes: usize) -> Flow {
+fn passed_on(nodes: usize) -> WorkflowBuilder {
     let ids: Vec<String> = (0..nodes).map(|n| format!("n{n}")).collect();
-    let flow = flow("passed-on").variable("v", json!({}));
-    let flow = ids.iter().fold(flow, |flow, id| {
-        let flow = flow.node(id, "core.noop", json!({}));
-        flow.port("v", from_variable("v"))
+    let workflow = workflow("passed-on").variable("v", json!({}));
+    let workflow = ids.iter().fold(workflow, |workflow, id| {
+        let workflow = workflow.node(id, "core.noop", json!({}));
+        workflow.port("v", from_variable("v"))
     });
-    flow.path(&ids.join(" "))
+    workflow.path(&ids.join(" "))
 }
 
 /// Goes on until the run waits or ends; the text each decision drafted, the first one's without the
 /// start.
-fn drafts(run: &mut Stage, inputs: Value) -> Vec<usize> {
+fn drafts(run: &mut RunHarness, inputs: Value) -> Vec<usize> {
     let mut drafts = Vec::new();
     let mut told = 1;
     run.create(inputs);
@@ -49,13 +49,13 @@ fn drafts(run: &mut Stage, inputs: Value) -> Vec<usize> {
     }
 }
 
-fn code(run: &Stage) -> Option<&str> {
+fn code(run: &RunHarness) -> Option<&str> {
     run.run().error().map(|error| error.code.as_str())
 }
 
 #[test]
-fn a_run_whose_state_outgrows_its_budget_fails_and_says_so() {
-    let mut run = Stage::new(passed_on(200));
+fn run_over_its_state_budget_fails_with_run_state_too_large() {
+    let mut run = RunHarness::new(passed_on(200));
     run.limits.max_state_bytes = 2 * KIB * KIB;
     drafts(&mut run, json!({"v": "x".repeat(100 * KIB)}));
     assert_eq!(run.status(), RunStatus::Failed);
@@ -74,7 +74,7 @@ fn a_run_whose_state_outgrows_its_budget_fails_and_says_so() {
 
 #[test]
 fn open_questions_are_closed_when_the_budget_is_exceeded() {
-    let grows = flow("grows")
+    let grows = workflow("grows")
         .variable("v", json!({}))
         .node("ask", "core.approvalGate", json!({}))
         .node("loop", "core.loop", json!({"times": 100}))
@@ -85,7 +85,7 @@ fn open_questions_are_closed_when_the_budget_is_exceeded() {
         )
         .port("value", from_variable("v"))
         .path("loop write loop");
-    let mut run = Stage::new(grows);
+    let mut run = RunHarness::new(grows);
     run.limits.max_state_bytes = KIB * KIB;
     drafts(&mut run, json!({"v": "x".repeat(40 * KIB)}));
     assert_eq!(code(&run), Some("run_state_too_large"));
@@ -96,8 +96,8 @@ fn open_questions_are_closed_when_the_budget_is_exceeded() {
 }
 
 #[test]
-fn a_large_decision_is_made_in_parts() {
-    let mut run = Stage::new(passed_on(20));
+fn large_decision_is_split() {
+    let mut run = RunHarness::new(passed_on(20));
     run.limits.max_decision_bytes = 300 * KIB;
     let drafts = drafts(&mut run, json!({"v": "x".repeat(100 * KIB)}));
     assert_eq!(run.status(), RunStatus::Completed);
@@ -107,20 +107,20 @@ fn a_large_decision_is_made_in_parts() {
 }
 
 #[test]
-fn many_ports_that_show_one_value_are_refused_before_it_is_copied() {
-    let ports = flow("ports").variable("v", json!({})).noops("wide");
-    let ports = (0..40).fold(ports, |flow, n| {
-        flow.port(&format!("p{n}"), from_variable("v"))
+fn many_ports_of_one_large_value_are_refused_before_copying() {
+    let ports = workflow("ports").variable("v", json!({})).noops("wide");
+    let ports = (0..40).fold(ports, |workflow, n| {
+        workflow.port(&format!("p{n}"), from_variable("v"))
     });
-    let mut run = Stage::new(ports);
+    let mut run = RunHarness::new(ports);
     run.limits.max_event_bytes = 256 * KIB;
     run.create(json!({"v": "x".repeat(10 * KIB)}));
     assert_eq!(code(&run), Some("value_too_large"));
 }
 
 #[test]
-fn a_value_wrapped_round_after_round_ends_at_the_size_of_an_event() {
-    let doubling = flow("doubling")
+fn value_that_grows_each_round_fails_at_the_event_size_limit() {
+    let doubling = workflow("doubling")
         .variable("a", json!({}))
         .variable("b", json!({}))
         .node("loop", "core.loop", json!({"times": 60}))
@@ -129,7 +129,7 @@ fn a_value_wrapped_round_after_round_ends_at_the_size_of_an_event() {
         .node("two", "core.setVariable", json!({"name": "b"}))
         .port("value", expression("variables"))
         .path("loop one two loop");
-    let mut run = Stage::new(doubling);
+    let mut run = RunHarness::new(doubling);
     run.limits.max_event_bytes = 64 * KIB;
     let drafts = drafts(&mut run, json!({"a": "x".repeat(KIB)}));
     assert!(
@@ -141,20 +141,20 @@ fn a_value_wrapped_round_after_round_ends_at_the_size_of_an_event() {
 }
 
 #[test]
-fn outputs_of_many_ends_that_fit_into_no_event_fail_the_run() {
-    let wide = flow("wide").variable("v", json!({}));
-    let wide = (0..10).fold(wide, |flow, n| {
-        let flow = flow.node(&format!("end{n}"), "core.noop", json!({}));
-        flow.port("v", from_variable("v"))
+fn run_outputs_larger_than_an_event_fail_the_run() {
+    let wide = workflow("wide").variable("v", json!({}));
+    let wide = (0..10).fold(wide, |workflow, n| {
+        let workflow = workflow.node(&format!("end{n}"), "core.noop", json!({}));
+        workflow.port("v", from_variable("v"))
     });
-    let mut run = Stage::new(wide);
+    let mut run = RunHarness::new(wide);
     run.limits.max_event_bytes = 64 * KIB;
     drafts(&mut run, json!({"v": "x".repeat(8 * KIB)}));
     assert_eq!(code(&run), Some("value_too_large"));
     assert_eq!(run.status(), RunStatus::Failed);
 }
 
-fn calling(inputs: usize, outputs: usize) -> Stage {
+fn calling(inputs: usize, outputs: usize) -> RunHarness {
     let mapping = |n: usize, from: &str| {
         let pairs = (0..n).map(|n| (format!("m{n}"), json!(from)));
         Value::Object(Object::from_iter(pairs))
@@ -162,33 +162,33 @@ fn calling(inputs: usize, outputs: usize) -> Stage {
     let config = json!({
         "inputMapping": mapping(inputs, "v"), "outputMapping": mapping(outputs, "left"),
     });
-    let parent = flow("parent")
+    let parent = workflow("parent")
         .variable("v", json!({}))
         .call("call", "child", config);
-    let mut run = Stage::new(parent).knows(flow("child").noops("n"));
+    let mut run = RunHarness::new(parent).with_workflow(workflow("child").noops("n"));
     run.limits.max_event_bytes = 64 * KIB;
     run.create(json!({"v": "x".repeat(8 * KIB)}));
     run
 }
 
 #[test]
-fn a_child_given_one_value_under_many_names_is_refused() {
+fn child_with_oversized_inputs_is_refused() {
     let run = calling(40, 0);
-    assert_eq!(run.born().count(), 0);
+    assert_eq!(run.created_children().count(), 0);
     let told = run.outbox().find(|e| e.id.as_str().starts_with("unborn:"));
     assert!(told.is_some(), "its node hears that there is no child");
-    assert_eq!(calling(2, 0).born().count(), 1);
+    assert_eq!(calling(2, 0).created_children().count(), 1);
 }
 
 #[test]
-fn what_a_child_leaves_under_many_names_is_refused_before_it_is_copied() {
+fn oversized_child_outputs_are_refused_before_copying() {
     let mut run = calling(0, 40);
-    let child = run.born().next().unwrap().child.clone();
+    let child = run.created_children().next().unwrap().child.clone();
     let left = json!({"left": "x".repeat(8 * KIB)});
     let ended = ChildOutcome::Ended {
         child,
         status: RunStatus::Completed,
-        variables: super::stage::object(left),
+        variables: super::harness::object(left),
         untrusted: Vec::new(),
         error: None,
         unused: 0,
@@ -198,8 +198,8 @@ fn what_a_child_leaves_under_many_names_is_refused_before_it_is_copied() {
 }
 
 #[test]
-fn the_size_kept_with_a_run_is_never_less_than_its_state() {
-    let mut run = Stage::new(passed_on(12));
+fn tracked_size_is_never_less_than_the_state() {
+    let mut run = RunHarness::new(passed_on(12));
     run.create(json!({"v": "x".repeat(5 * KIB)}));
     let (kept, real) = (run.run().size(), Size::of(run.run().state()));
     assert!(
@@ -232,28 +232,28 @@ fn grows() -> impl Strategy<Value = Grows> {
     ]
 }
 
-fn growing(steps: &[Grows], times: u64) -> Flow {
-    let mut flow = flow("growing")
+fn growing(steps: &[Grows], times: u64) -> WorkflowBuilder {
+    let mut workflow = workflow("growing")
         .variable("v", json!({}))
         .variable("w", json!({}))
         .node("loop", "core.loop", json!({"times": times}));
     let mut path = "loop".to_owned();
     for (n, step) in steps.iter().enumerate() {
         let id = format!("s{n}");
-        flow = match step {
+        workflow = match step {
             Grows::Passes(ports) => {
-                let flow = flow.node(&id, "core.noop", json!({}));
-                (0..*ports).fold(flow, |flow, n| {
-                    flow.port(&format!("p{n}"), from_variable("v"))
+                let workflow = workflow.node(&id, "core.noop", json!({}));
+                (0..*ports).fold(workflow, |workflow, n| {
+                    workflow.port(&format!("p{n}"), from_variable("v"))
                 })
             }
-            Grows::Sets => flow
+            Grows::Sets => workflow
                 .node(&id, "core.setVariable", json!({"name": "w"}))
                 .port("value", from_variable("v")),
-            Grows::Wraps => flow
+            Grows::Wraps => workflow
                 .node(&id, "core.setVariable", json!({"name": "v"}))
                 .port("value", expression("variables")),
-            Grows::Writes => flow
+            Grows::Writes => workflow
                 .node(
                     &id,
                     "core.channelWrite",
@@ -263,12 +263,12 @@ fn growing(steps: &[Grows], times: u64) -> Flow {
             Grows::Calls(names) => {
                 let pairs = (0..*names).map(|n| (format!("m{n}"), json!("v")));
                 let mapping = Value::Object(Object::from_iter(pairs));
-                flow.call(&id, "child", json!({"inputMapping": mapping}))
+                workflow.call(&id, "child", json!({"inputMapping": mapping}))
             }
         };
         path = format!("{path} {id}");
     }
-    flow.path(&format!("{path} loop"))
+    workflow.path(&format!("{path} loop"))
 }
 
 proptest! {
@@ -276,12 +276,12 @@ proptest! {
 
     /// Whatever a document does with an input of bounded size.
     #[test]
-    fn no_decision_drafts_and_no_run_holds_more_than_its_budget(
+    fn decisions_and_runs_stay_within_their_budgets(
         steps in proptest::collection::vec(grows(), 1..6),
         times in 1_u64..60,
         length in 0_usize..40_000,
     ) {
-        let mut run = Stage::new(growing(&steps, times)).knows(flow("child").noops("n"));
+        let mut run = RunHarness::new(growing(&steps, times)).with_workflow(workflow("child").noops("n"));
         run.limits.max_event_bytes = 64 * KIB;
         run.limits.max_decision_bytes = 64 * KIB;
         run.limits.max_state_bytes = 512 * KIB;
@@ -290,7 +290,7 @@ proptest! {
         prop_assert!(largest <= ceiling(&run.limits), "{largest}");
         let held = Size::of(run.run().state()).memory;
         prop_assert!(held <= (512 + 256 + 512) * KIB, "{held}");
-        let born: usize = run.born().map(|b| Size::of(&b.request.inputs).text).max().unwrap_or(0);
-        prop_assert!(born <= run.limits.max_event_bytes, "{born}");
+        let created: usize = run.created_children().map(|b| Size::of(&b.request.inputs).text).max().unwrap_or(0);
+        prop_assert!(created <= run.limits.max_event_bytes, "{created}");
     }
 }

@@ -1,13 +1,13 @@
 //! Cancel, in every phase of a run.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::DrainPolicy::{DrainCurrentNode, Immediate};
 use tandem_record::{Command, Reply, RunId, RunStatus};
 
-fn busy() -> Flow {
-    flow("busy").http("call", json!({})).delay("nap", 1_000)
+fn busy() -> WorkflowBuilder {
+    workflow("busy").http("call", json!({})).delay("nap", 1_000)
 }
 
 fn cancelled(already_terminal: bool, status: RunStatus) -> Reply {
@@ -18,8 +18,8 @@ fn cancelled(already_terminal: bool, status: RunStatus) -> Reply {
 }
 
 #[test]
-fn while_running() {
-    let mut run = Stage::started(busy()).given();
+fn cancel_while_running() {
+    let mut run = RunHarness::started(busy()).given();
     assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelled));
     run.then(
         "
@@ -32,8 +32,8 @@ fn while_running() {
 }
 
 #[test]
-fn while_a_pause_drains() {
-    let mut run = Stage::started(busy());
+fn cancel_while_a_pause_drains() {
+    let mut run = RunHarness::started(busy());
     run.pause(DrainCurrentNode).expect("running");
     let mut run = run.given();
     run.cancel();
@@ -47,8 +47,8 @@ fn while_a_pause_drains() {
 }
 
 #[test]
-fn while_paused() {
-    let mut run = Stage::started(busy());
+fn cancel_while_paused() {
+    let mut run = RunHarness::started(busy());
     run.pause(Immediate).expect("running");
     let mut run = run.given();
     run.cancel();
@@ -60,28 +60,29 @@ fn while_paused() {
 }
 
 #[test]
-fn after_the_end() {
-    let mut run = Stage::started(flow("done").noops("n")).given();
+fn cancel_after_the_end_changes_nothing() {
+    let mut run = RunHarness::started(workflow("done").noops("n")).given();
     assert_eq!(run.cancel(), cancelled(true, RunStatus::Completed));
-    let mut run = Stage::started(flow("bad").fail("n", "broken"));
+    let mut run = RunHarness::started(workflow("bad").fail("n", "broken"));
     assert_eq!(run.cancel(), cancelled(true, RunStatus::Failed));
-    let mut run = Stage::started(busy());
+    let mut run = RunHarness::started(busy());
     run.cancel();
     assert_eq!(run.cancel(), cancelled(true, RunStatus::Cancelled));
 }
 
-fn family(config: Value) -> Stage {
-    let flow = flow("parent")
+fn run_tree(config: Value) -> RunHarness {
+    let workflow = workflow("parent")
         .call("call", "child", config)
         .delay("nap", 1_000);
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     run.given()
 }
 
 #[test]
-fn a_parent_waits_for_its_child_to_go_first() {
-    let mut run = family(json!({}));
+fn cancelled_parent_waits_for_its_child_to_end() {
+    let mut run = run_tree(json!({}));
     assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelling));
     run.then(
         "
@@ -102,8 +103,8 @@ fn a_parent_waits_for_its_child_to_go_first() {
 }
 
 #[test]
-fn a_child_that_completed_in_the_race_does_not_save_its_parent() {
-    let mut run = family(json!({"outputMapping": {"x": "y"}}));
+fn parent_is_cancelled_even_if_its_child_completes() {
+    let mut run = run_tree(json!({"outputMapping": {"x": "y"}}));
     run.cancel();
     let mut run = run.given();
     run.child_ended("call", RunStatus::Completed, json!({"y": 1}));
@@ -116,8 +117,8 @@ fn a_child_that_completed_in_the_race_does_not_save_its_parent() {
 }
 
 #[test]
-fn a_detached_child_lives_on() {
-    let mut run = family(json!({"propagateCancellation": false}));
+fn detached_child_is_not_cancelled() {
+    let mut run = run_tree(json!({"propagateCancellation": false}));
     assert_eq!(run.cancel(), cancelled(false, RunStatus::Cancelled));
     run.then(
         "
@@ -130,10 +131,12 @@ fn a_detached_child_lives_on() {
 
 #[test]
 fn two_children_are_both_awaited() {
-    let flow = flow("parent")
-        .call("one", "child", json!({}))
-        .call("two", "child", json!({}));
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let workflow =
+        workflow("parent")
+            .call("one", "child", json!({}))
+            .call("two", "child", json!({}));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     run.cancel();
     run.child_ended("two", RunStatus::Cancelled, json!({}));
@@ -143,8 +146,8 @@ fn two_children_are_both_awaited() {
 }
 
 #[test]
-fn while_paused_with_a_child_under_way() {
-    let mut run = family(json!({}));
+fn cancel_while_paused_with_a_running_child() {
+    let mut run = run_tree(json!({}));
     run.pause(Immediate).expect("running");
     let mut run = run.given();
     run.cancel();
@@ -160,8 +163,8 @@ fn while_paused_with_a_child_under_way() {
 }
 
 #[test]
-fn by_its_parent() {
-    let mut run = Stage::new(busy()).child_under(&["root"], &[]);
+fn cancel_by_the_parent() {
+    let mut run = RunHarness::new(busy()).child_under(&["root"], &[]);
     run.create(json!({}));
     let mut run = run.given();
     let by = |parent: &str| Command::Cancel {
@@ -183,13 +186,14 @@ fn by_its_parent() {
 }
 
 #[test]
-fn a_failing_parent_takes_its_children_down_without_waiting() {
-    let flow = flow("parent")
+fn failing_parent_cancels_children_without_waiting() {
+    let workflow = workflow("parent")
         .call("call", "child", json!({}))
         .delay("nap", 10)
         .fail("f", "broken")
         .path("nap f");
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     let mut run = run.given();
     run.elapse(10);

@@ -1,13 +1,13 @@
 //! Nodes fired by writes to a channel, inside the same run.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::{DrainPolicy, RunStatus};
 
 /// A writer after `naps`, and `react → after` fired by what it writes.
-fn reacting(debounce_ms: u64) -> Flow {
-    flow("reacting")
+fn reacting(debounce_ms: u64) -> WorkflowBuilder {
+    workflow("reacting")
         .channel("c", json!({"reducer": "append"}))
         .noops("react after")
         .path("react after")
@@ -17,7 +17,7 @@ fn reacting(debounce_ms: u64) -> Flow {
 
 #[test]
 fn a_write_fires_the_node_and_what_follows_it() {
-    Stage::started(reacting(0)).then(
+    RunHarness::started(reacting(0)).then(
         r#"
             run.started
             node.skipped after upstream-skipped
@@ -34,12 +34,12 @@ fn a_write_fires_the_node_and_what_follows_it() {
 }
 
 #[test]
-fn a_node_nobody_fires_does_not_keep_the_run_open() {
-    let flow = flow("quiet")
+fn unfired_trigger_node_does_not_keep_the_run_open() {
+    let workflow = workflow("quiet")
         .channel("c", json!({"reducer": "append"}))
         .noops("react n")
         .on_write("c", "react", 0);
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         "
             run.started
             node.started n
@@ -51,8 +51,8 @@ fn a_node_nobody_fires_does_not_keep_the_run_open() {
 
 #[test]
 fn a_debounced_trigger_waits_for_its_window_and_fires_once() {
-    let flow = reacting(250).write("w2", "c", json!(2)).path("w w2");
-    let mut run = Stage::started(flow);
+    let workflow = reacting(250).write("w2", "c", json!(2)).path("w w2");
+    let mut run = RunHarness::started(workflow);
     run.then(
         "
             run.started
@@ -82,7 +82,7 @@ fn a_debounced_trigger_waits_for_its_window_and_fires_once() {
 #[test]
 fn a_write_while_the_fired_node_is_busy_fires_it_again_afterwards() {
     for debounce_ms in [0, 100] {
-        let flow = flow("busy")
+        let workflow = workflow("busy")
             .channel("c", json!({"reducer": "append"}))
             .delay("react", 1_000)
             .write("w", "c", json!(1))
@@ -90,7 +90,7 @@ fn a_write_while_the_fired_node_is_busy_fires_it_again_afterwards() {
             .write("w2", "c", json!(2))
             .path("w nap w2")
             .on_write("c", "react", debounce_ms);
-        let mut run = Stage::started(flow);
+        let mut run = RunHarness::started(workflow);
         run.elapse(5_000);
         assert_eq!(run.status(), RunStatus::Completed);
         assert_eq!(run.node("react").execution, 2);
@@ -98,15 +98,15 @@ fn a_write_while_the_fired_node_is_busy_fires_it_again_afterwards() {
 }
 
 #[test]
-fn the_fired_node_and_its_followers_do_not_fire_it_again() {
-    let flow = flow("echo")
+fn writes_downstream_of_a_trigger_do_not_fire_it_again() {
+    let workflow = workflow("echo")
         .channel("c", json!({"reducer": "append"}))
         .write("w", "c", json!("outside"))
         .write("react", "c", json!("inside"))
         .write("after", "c", json!("behind"))
         .path("react after")
         .on_write("c", "react", 0);
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started w
@@ -124,8 +124,8 @@ fn the_fired_node_and_its_followers_do_not_fire_it_again() {
 }
 
 /// Two triggers that fire each other for ever.
-fn ping_pong() -> Flow {
-    flow("ping-pong")
+fn ping_pong() -> WorkflowBuilder {
+    workflow("ping-pong")
         .settings(json!({"maxLoopbackIterations": 2}))
         .channel("ping", json!({"reducer": "counter"}))
         .channel("pong", json!({"reducer": "counter"}))
@@ -138,7 +138,7 @@ fn ping_pong() -> Flow {
 
 #[test]
 fn a_loop_of_triggers_ends_at_the_loopback_limit() {
-    let mut run = Stage::started(ping_pong());
+    let mut run = RunHarness::started(ping_pong());
     run.then(
         r#"
             run.started
@@ -165,7 +165,7 @@ fn a_loop_of_triggers_ends_at_the_loopback_limit() {
 
 #[test]
 fn a_debounced_trigger_past_its_limit_does_not_keep_the_run_open() {
-    let flow = flow("limit")
+    let workflow = workflow("limit")
         .settings(json!({"maxLoopbackIterations": 1}))
         .channel("c", json!({"reducer": "append"}))
         .noops("react")
@@ -174,7 +174,7 @@ fn a_debounced_trigger_past_its_limit_does_not_keep_the_run_open() {
         .write("w2", "c", json!(2))
         .path("w nap w2")
         .on_write("c", "react", 100);
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.elapse(1_000);
     run.then(
         r#"
@@ -199,7 +199,7 @@ fn a_debounced_trigger_past_its_limit_does_not_keep_the_run_open() {
 
 #[test]
 fn a_fired_node_counts_as_an_execution() {
-    let mut run = Stage::new(reacting(0)).configured(json!({"recursionLimit": 1}));
+    let mut run = RunHarness::new(reacting(0)).configured(json!({"recursionLimit": 1}));
     run.create(json!({}));
     run.then(
         "
@@ -217,7 +217,7 @@ fn a_fired_node_counts_as_an_execution() {
 #[test]
 fn a_pause_holds_armed_triggers_back() {
     for policy in [DrainPolicy::Immediate, DrainPolicy::DrainCurrentNode] {
-        let mut run = Stage::started(reacting(250)).given();
+        let mut run = RunHarness::started(reacting(250)).given();
         run.pause(policy).expect("running");
         assert_eq!(run.status(), RunStatus::Paused);
         run.elapse(1_000);
@@ -239,14 +239,14 @@ fn a_pause_holds_armed_triggers_back() {
 
 #[test]
 fn a_fired_node_cut_off_by_a_pause_starts_again() {
-    let flow = flow("cut")
+    let workflow = workflow("cut")
         .channel("c", json!({"reducer": "append"}))
         .delay("react", 1_000)
         .noops("after")
         .path("react after")
         .write("w", "c", json!(1))
         .on_write("c", "react", 0);
-    let mut run = Stage::started(flow).given();
+    let mut run = RunHarness::started(workflow).given();
     run.pause(DrainPolicy::Immediate).expect("running");
     run.resume().expect("paused");
     run.elapse(1_000);
@@ -265,8 +265,8 @@ fn a_fired_node_cut_off_by_a_pause_starts_again() {
 
 #[test]
 fn nothing_is_fired_while_a_pause_drains() {
-    let flow = reacting(100).delay("slow", 500);
-    let mut run = Stage::started(flow).given();
+    let workflow = reacting(100).delay("slow", 500);
+    let mut run = RunHarness::started(workflow).given();
     run.pause(DrainPolicy::DrainCurrentNode).expect("running");
     run.elapse(500);
     run.then(

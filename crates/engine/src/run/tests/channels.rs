@@ -1,26 +1,26 @@
 //! Channels: every reducer, ageing, bounds, access, schemas.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::NodeStatus;
 
 /// Writes each value to channel `c`, one node after the other.
-fn writes(declaration: Option<Value>, values: &[Value]) -> Flow {
-    let mut flow = flow("writes");
+fn writes(declaration: Option<Value>, values: &[Value]) -> WorkflowBuilder {
+    let mut workflow = workflow("writes");
     if let Some(declaration) = declaration {
-        flow = flow.channel("c", declaration);
+        workflow = workflow.channel("c", declaration);
     }
     let ids: Vec<String> = (0..values.len()).map(|i| format!("w{i}")).collect();
     for (id, value) in ids.iter().zip(values) {
-        flow = flow.write(id, "c", value.clone());
+        workflow = workflow.write(id, "c", value.clone());
     }
-    flow.path(&ids.join(" "))
+    workflow.path(&ids.join(" "))
 }
 
 /// The channel after those writes, or why one was refused.
 fn folded(declaration: Value, values: &[Value]) -> Value {
-    let run = Stage::started(writes(Some(declaration), values));
+    let run = RunHarness::started(writes(Some(declaration), values));
     match run.run().error() {
         Some(error) => json!(error.code),
         None => json!(run.run().view().channels.expect("declared")["c"]),
@@ -155,24 +155,24 @@ fn access_is_by_node_or_type() {
 }
 
 #[test]
-fn reading_a_closed_channel_fails_the_node_however_it_reads() {
+fn reading_a_channel_without_access_fails_the_node() {
     let bound = json!({"type": "variable", "variableName": "c"});
     let one = json!({"type": "expression", "expression": "channels.c"});
     let all = json!({"type": "expression", "expression": "1 == 2 || channels == null"});
     let gets = ("core.getVariable", json!({"name": "c"}), None);
     let identity = |port: Value| ("core.identity", json!({}), Some(port));
     for (kind, config, port) in [identity(bound), identity(one), identity(all), gets] {
-        let mut flow = flow("reads").channel(
+        let mut workflow = workflow("reads").channel(
             "c",
             json!({"reducer": "append", "access": {"readers": ["friend"]}}),
         );
         for node in ["friend", "stranger"] {
-            flow = flow.node(node, kind, config.clone());
+            workflow = workflow.node(node, kind, config.clone());
             if let Some(port) = &port {
-                flow = flow.port("p", port.clone());
+                workflow = workflow.port("p", port.clone());
             }
         }
-        let run = Stage::started(flow.path("friend stranger"));
+        let run = RunHarness::started(workflow.path("friend stranger"));
         assert_eq!(run.node("friend").status, NodeStatus::Completed, "{port:?}");
         let denied = run.node("stranger").error.as_ref().map(|e| e.code.as_str());
         assert_eq!(denied, Some("channel_access_denied"), "{kind} {port:?}");
@@ -180,8 +180,8 @@ fn reading_a_closed_channel_fails_the_node_however_it_reads() {
 }
 
 #[test]
-fn entries_age_out_at_the_next_write() {
-    let flow = flow("ages")
+fn expired_entries_are_dropped_at_the_next_write() {
+    let workflow = workflow("ages")
         .node(
             "a",
             "core.channelWrite",
@@ -194,7 +194,7 @@ fn entries_age_out_at_the_next_write() {
             json!({"channelName": "c", "value": "b", "ttlMs": 300}),
         )
         .path("a nap b");
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.then(
         r#"
             run.started
@@ -227,14 +227,14 @@ fn entries_age_out_at_the_next_write() {
 }
 
 #[test]
-fn an_aged_vote_makes_room_for_another() {
-    let flow = flow("votes")
+fn expired_vote_makes_room_for_another() {
+    let workflow = workflow("votes")
         .channel("c", json!({"reducer": "votes", "ttlMs": 100, "maxSize": 1}))
         .write("first", "c", json!({"userId": "a"}))
         .delay("nap", 200)
         .write("second", "c", json!({"userId": "b"}))
         .path("first nap second");
-    let mut run = Stage::started(flow).given();
+    let mut run = RunHarness::started(workflow).given();
     run.elapse(200);
     run.then(
         r#"
@@ -248,8 +248,8 @@ fn an_aged_vote_makes_room_for_another() {
 }
 
 #[test]
-fn an_undeclared_channel_takes_its_shape_from_the_write() {
-    let flow = flow("free")
+fn undeclared_channel_uses_the_reducer_of_the_write() {
+    let workflow = workflow("free")
         .node(
             "w",
             "core.channelWrite",
@@ -264,7 +264,7 @@ fn an_undeclared_channel_takes_its_shape_from_the_write() {
         .node("read", "core.identity", json!({}))
         .port("n", json!({"type": "variable", "variableName": "n"}))
         .path("w again read");
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started w
@@ -282,8 +282,8 @@ fn an_undeclared_channel_takes_its_shape_from_the_write() {
 
 #[test]
 fn a_write_without_a_channel_fails_its_node() {
-    let flow = flow("nameless").node("w", "core.channelWrite", json!({"value": 1}));
-    Stage::started(flow).then(
+    let workflow = workflow("nameless").node("w", "core.channelWrite", json!({"value": 1}));
+    RunHarness::started(workflow).then(
         "
             run.started
             node.started w

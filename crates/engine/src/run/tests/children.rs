@@ -1,12 +1,12 @@
 //! Sub-workflows: what goes down, what comes back, and how the parent takes it.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{ChildOutcome, ErrorInfo, InterruptId, NodeId, Reply, RunStatus};
 
-fn parent(config: Value) -> Flow {
-    flow("parent")
+fn parent(config: Value) -> WorkflowBuilder {
+    workflow("parent")
         .variable("set", json!({"defaultValue": "mine"}))
         .variable("unset", json!({}))
         .call("call", "child", config)
@@ -14,14 +14,14 @@ fn parent(config: Value) -> Flow {
         .path("call after")
 }
 
-fn calling(config: Value) -> Stage {
-    let mut run = Stage::new(parent(config)).knows(flow("child").noops("n"));
+fn calling(config: Value) -> RunHarness {
+    let mut run = RunHarness::new(parent(config)).with_workflow(workflow("child").noops("n"));
     run.create(json!({}));
     run
 }
 
 #[test]
-fn mapped_variables_go_down_and_an_unset_one_erases_the_default() {
+fn mapped_variables_reach_the_child_and_an_unset_one_erases_the_default() {
     let mut run = calling(json!({"inputMapping": {"a": "set", "b": "unset"}}));
     run.then(
         r#"
@@ -34,11 +34,11 @@ fn mapped_variables_go_down_and_an_unset_one_erases_the_default() {
 }
 
 #[test]
-fn a_child_given_up_by_the_decision_that_names_it_ends_as_it_is_born() {
-    let family = flow("parent")
+fn child_cancelled_by_the_decision_that_creates_it_ends_at_once() {
+    let parent_workflow = workflow("parent")
         .call("call", "child", json!({}))
         .fail("broken", "no_luck");
-    let mut run = Stage::new(family).knows(flow("child").noops("n"));
+    let mut run = RunHarness::new(parent_workflow).with_workflow(workflow("child").noops("n"));
     run.create(json!({}));
     run.then(
         r#"
@@ -56,12 +56,12 @@ fn a_child_given_up_by_the_decision_that_names_it_ends_as_it_is_born() {
 }
 
 #[test]
-fn a_child_that_may_not_begin_like_this_fails_its_node() {
-    let child = flow("child")
+fn refused_child_fails_its_node() {
+    let child = workflow("child")
         .channel("box", json!({"reducer": "append"}))
         .noops("n");
     let config = json!({"inputMapping": {"box": "set"}});
-    let mut run = Stage::new(parent(config)).knows(child);
+    let mut run = RunHarness::new(parent(config)).with_workflow(child);
     run.create(json!({}));
     run.then(
         r#"
@@ -74,7 +74,7 @@ fn a_child_that_may_not_begin_like_this_fails_its_node() {
 }
 
 #[test]
-fn harvested_variables_come_back() {
+fn harvested_variables_are_merged_into_the_parent() {
     let mut run = calling(json!({"outputMapping": {"set": "result", "unset": "missing"}})).given();
     run.child_ended("call", RunStatus::Completed, json!({"result": "theirs"}));
     run.then(
@@ -132,7 +132,7 @@ fn a_cancelled_child_cancels_its_node() {
 }
 
 #[test]
-fn a_report_is_taken_once_and_only_from_the_child() {
+fn child_report_is_accepted_once_and_only_from_that_child() {
     let mut run = calling(json!({})).given();
     let stranger = ChildOutcome::Ended {
         child: "run-other".into(),
@@ -202,14 +202,14 @@ fn a_parent_mirrors_a_child_that_waits() {
 }
 
 #[test]
-fn a_child_tells_its_parent_how_it_ended() {
+fn child_notifies_its_parent_when_it_ends() {
     let child = || {
-        flow("child")
+        workflow("child")
             .variable("result", json!({"defaultValue": "good"}))
             .http("call", json!({}))
     };
     let started = || {
-        let mut run = Stage::new(child()).child_under(&["parent"], &["result", "nothing"]);
+        let mut run = RunHarness::new(child()).child_under(&["parent"], &["result", "nothing"]);
         run.create(json!({}));
         run.given()
     };
@@ -243,13 +243,14 @@ fn a_child_tells_its_parent_how_it_ended() {
 }
 
 #[test]
-fn a_child_that_takes_too_long_is_told_to_stop() {
-    let flow = flow("parent")
+fn child_over_the_node_timeout_is_cancelled() {
+    let workflow = workflow("parent")
         .call("call", "child", json!({}))
         .with("settings", json!({"timeoutMs": 100}))
         .noops("rescue")
         .ruled("call", "rescue", "any_failed");
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     let mut run = run.given();
     run.elapse(100);
@@ -265,12 +266,13 @@ fn a_child_that_takes_too_long_is_told_to_stop() {
 }
 
 #[test]
-fn trying_again_after_a_timeout_is_another_child() {
-    let flow = flow("parent")
+fn retry_after_a_timeout_starts_another_child() {
+    let workflow = workflow("parent")
         .settings(json!({"maxRetries": 1}))
         .call("call", "child", json!({}))
         .with("settings", json!({"timeoutMs": 100}));
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     let first = run.child_of("call");
     run.elapse(650);

@@ -1,20 +1,20 @@
 //! Children that cannot be: unknown, recursive, too deep, or not served here.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 
-fn caller(id: &str) -> Flow {
-    flow(id).call("call", "child", json!({}))
+fn caller(id: &str) -> WorkflowBuilder {
+    workflow(id).call("call", "child", json!({}))
 }
 
-fn child() -> Flow {
-    flow("child").noops("n")
+fn child() -> WorkflowBuilder {
+    workflow("child").noops("n")
 }
 
 #[test]
-fn an_unknown_child() {
-    Stage::started(caller("parent")).then(
+fn unknown_child_workflow_is_refused() {
+    RunHarness::started(caller("parent")).then(
         "
             run.started
             node.started call
@@ -25,8 +25,8 @@ fn an_unknown_child() {
 }
 
 #[test]
-fn a_workflow_that_would_start_itself() {
-    Stage::started(caller("child")).then(
+fn workflow_that_starts_itself_is_refused() {
+    RunHarness::started(caller("child")).then(
         "
             run.started
             node.started call
@@ -37,9 +37,9 @@ fn a_workflow_that_would_start_itself() {
 }
 
 #[test]
-fn a_workflow_that_an_ancestor_is_running() {
-    let mut run = Stage::new(caller("middle"))
-        .knows(child())
+fn workflow_already_running_in_an_ancestor_is_refused() {
+    let mut run = RunHarness::new(caller("middle"))
+        .with_workflow(child())
         .child_under(&["child"], &[]);
     run.create(json!({}));
     run.then(
@@ -54,9 +54,9 @@ fn a_workflow_that_an_ancestor_is_running() {
 }
 
 #[test]
-fn a_child_below_the_deepest_level() {
-    let mut run = Stage::new(caller("middle"))
-        .knows(child())
+fn child_below_the_depth_limit_is_refused() {
+    let mut run = RunHarness::new(caller("middle"))
+        .with_workflow(child())
         .child_under(&["a", "b"], &[]);
     run.limits.max_depth = 3;
     run.create(json!({}));
@@ -69,8 +69,8 @@ fn a_child_below_the_deepest_level() {
             > tell parent call failed {}
         ",
     );
-    let mut run = Stage::new(caller("middle"))
-        .knows(child())
+    let mut run = RunHarness::new(caller("middle"))
+        .with_workflow(child())
         .child_under(&["a"], &[]);
     run.limits.max_depth = 3;
     run.create(json!({}));
@@ -78,9 +78,9 @@ fn a_child_below_the_deepest_level() {
 }
 
 #[test]
-fn a_child_with_a_type_this_host_does_not_serve() {
-    let gated = flow("child").node("ask", "core.openwop.governance.approvalGate", json!({}));
-    let mut run = Stage::new(caller("parent")).knows(gated);
+fn child_with_an_unserved_node_type_is_refused() {
+    let gated = workflow("child").node("ask", "core.openwop.governance.approvalGate", json!({}));
+    let mut run = RunHarness::new(caller("parent")).with_workflow(gated);
     run.create(json!({}));
     run.then(
         "

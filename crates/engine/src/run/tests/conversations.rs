@@ -1,26 +1,26 @@
 //! Questions that are talked over.
 
-use super::flow::{Flow, flow};
 use super::gates::answer;
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::{Value, json};
 use tandem_record::{Cause, Command, Event, RunStatus};
 
-fn talk(config: Value) -> Flow {
-    flow("talk")
+fn talk(config: Value) -> WorkflowBuilder {
+    workflow("talk")
         .node("talk", "core.conversationGate", config)
         .channel("conversation", json!({"reducer": "message"}))
 }
 
-fn say(text: Value) -> Command {
+fn exchange(text: Value) -> Command {
     let turn = json!({"content": text});
     answer("talk", json!({"operation": "exchange", "turn": turn}))
 }
 
 #[test]
-fn turns_are_exchanged_until_somebody_closes() {
-    let mut run = Stage::started(talk(json!({"prompt": "Which colour?"})));
+fn turns_are_exchanged_until_the_conversation_is_closed() {
+    let mut run = RunHarness::started(talk(json!({"prompt": "Which colour?"})));
     run.then(
         r#"
         run.started
@@ -45,8 +45,8 @@ fn turns_are_exchanged_until_somebody_closes() {
         matches!(suspended, Event::NodeSuspended { reason: Some(why), .. } if why == "conversation-input")
     );
     let mut run = run.given();
-    run.when(say(json!("red")));
-    run.when(say(json!("no, blue")));
+    run.when(exchange(json!("red")));
+    run.when(exchange(json!("no, blue")));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     let close = json!({"operation": "close", "outcome": {"colour": "blue"}});
     run.when(answer("talk", close));
@@ -57,7 +57,7 @@ fn turns_are_exchanged_until_somebody_closes() {
     let turns = outputs["turns"].as_array().expect("turns are listed");
     let indices: Vec<&Value> = turns.iter().map(|t| &t["turnIndex"]).collect();
     assert_eq!(indices, [0, 1, 2, 3]);
-    let late = run.try_when(say(json!("wait")));
+    let late = run.try_when(exchange(json!("wait")));
     assert!(matches!(late, Err(Refusal::Invalid(_))), "{late:?}");
     let again = run.try_when(answer("talk", json!({"operation": "close"})));
     assert!(
@@ -67,17 +67,18 @@ fn turns_are_exchanged_until_somebody_closes() {
 }
 
 #[test]
-fn what_is_said_must_fit() {
+fn turn_must_match_the_gate_schema() {
     let config = json!({"schema": {"type": "string"}, "participants": [{"agentId": "host:cfo"}]});
-    let mut run = Stage::started(talk(config)).given();
-    let said = |turn: Value| answer("talk", json!({"operation": "exchange", "turn": turn}));
+    let mut run = RunHarness::started(talk(config)).given();
+    let exchange_turn =
+        |turn: Value| answer("talk", json!({"operation": "exchange", "turn": turn}));
     for bad in [
-        said(json!({"content": 1})),
-        said(json!({})),
-        said(json!({"content": "x", "role": "system"})),
-        said(json!({"content": "x", "role": "agent"})),
-        said(json!({"content": "x", "role": "agent", "speakerId": "host:cto"})),
-        said(json!({"content": "x".repeat(17 * 1024)})),
+        exchange_turn(json!({"content": 1})),
+        exchange_turn(json!({})),
+        exchange_turn(json!({"content": "x", "role": "system"})),
+        exchange_turn(json!({"content": "x", "role": "agent"})),
+        exchange_turn(json!({"content": "x", "role": "agent", "speakerId": "host:cto"})),
+        exchange_turn(json!({"content": "x".repeat(17 * 1024)})),
         answer("talk", json!({"operation": "exchange"})),
         answer("talk", json!({"operation": "shout"})),
         answer("talk", json!("yes")),
@@ -86,20 +87,20 @@ fn what_is_said_must_fit() {
         assert!(matches!(refused, Err(Refusal::Invalid(_))), "{refused:?}");
     }
     run.then("");
-    run.when(said(
+    run.when(exchange_turn(
         json!({"content": "no", "role": "agent", "speakerId": "host:cfo"}),
     ));
 }
 
 #[test]
-fn silence_closes_it_for_everybody() {
-    let mut run = Stage::started(flow("talk").node(
+fn conversation_times_out_without_an_answer() {
+    let mut run = RunHarness::started(workflow("talk").node(
         "talk",
         "core.conversationGate",
         json!({"timeoutMs": 10}),
     ))
     .given();
-    run.when(say(json!("hello")));
+    run.when(exchange(json!("hello")));
     run.elapse(10);
     run.then(
         r#"
@@ -114,16 +115,16 @@ fn silence_closes_it_for_everybody() {
 }
 
 #[test]
-fn a_test_conversation_is_held_alone_and_is_the_same_in_every_run() {
+fn mock_conversation_runs_without_input_and_is_deterministic() {
     let config =
         json!({"lifecycle": "open-exchange-close", "mockAutoResume": true, "turnCount": 2});
     let build = |id: &str| {
-        flow(id)
+        workflow(id)
             .node("talk", "core.conversationGate", config.clone())
             .channel("conversation", json!({"reducer": "message"}))
     };
     let held = |at: u64| {
-        let mut run = Stage::new(build("conformance-talk"));
+        let mut run = RunHarness::new(build("conformance-talk"));
         run.now = run.now.plus_ms(at);
         run.create(json!({}));
         assert_eq!(run.status(), RunStatus::Completed);
@@ -138,19 +139,19 @@ fn a_test_conversation_is_held_alone_and_is_the_same_in_every_run() {
 }
 
 #[test]
-fn a_branch_in_the_middle_of_the_opening_has_it_whole() {
+fn branch_inside_a_conversation_opening_repeats_it_completely() {
     let config = json!({"prompt": "Hi?", "mockAutoResume": true});
-    let alone = flow("conformance-talk").node("talk", "core.conversationGate", config);
-    for (flow, ends) in [
+    let alone = workflow("conformance-talk").node("talk", "core.conversationGate", config);
+    for (workflow, ends) in [
         (talk(json!({"prompt": "Hi?"})), RunStatus::WaitingApproval),
         (alone, RunStatus::Completed),
     ] {
-        let run = Stage::started(flow);
+        let run = RunHarness::started(workflow);
         assert_eq!(run.status(), ends);
         for from in 2..run.log().len() as u64 {
             let branch = run.fork(tandem_record::ForkMode::Branch, from);
             assert_eq!(branch.status(), ends, "from {from}");
-            let kinds = |run: &Stage| -> Vec<_> {
+            let kinds = |run: &RunHarness| -> Vec<_> {
                 let log = run.log().iter();
                 log.map(|r| std::mem::discriminant(&r.event)).collect()
             };

@@ -1,12 +1,14 @@
 //! Who decided: what is recorded of them, how their voices count, and that a denial is a fact that
 //! leaves the question open.
 
-use super::flow::flow;
 use super::gates::{answer, gate};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::workflow;
 use crate::run::Refusal;
 use serde_json::{Value, json};
-use tandem_record::{Command, Denial, Event, NodeId, Principal, Reply, RunStatus, Standing, Vote};
+use tandem_record::{
+    Command, DeciderSnapshot, Denial, Event, NodeId, Principal, Reply, RunStatus, Vote,
+};
 
 fn by(who: &str, acting_for: Option<&str>, value: Value) -> Command {
     Command::ResolveInterrupt {
@@ -15,7 +17,7 @@ fn by(who: &str, acting_for: Option<&str>, value: Value) -> Command {
         value,
         by: Some(Principal::new(who)),
         by_link: false,
-        standing: Standing {
+        decider: DeciderSnapshot {
             acting_for: acting_for.map(Principal::new),
             groups: vec!["desk".to_owned()],
             roles: vec!["clerk".to_owned()],
@@ -38,13 +40,13 @@ fn votes(reply: Reply) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn the_policy_of_a_question_is_data() {
+fn decision_policy_is_readable_from_the_run() {
     let config = json!({
         "approversList": ["ana"], "approverGroupRefs": ["desk"], "approverRoleRefs": ["clerk"],
         "profile": "openwop-interrupt-auth-required",
         "tandem": {"noSelfApproval": true, "approverGroups": ["leads"]},
     });
-    let mut run = Stage::new(gate(config));
+    let mut run = RunHarness::new(gate(config));
     run.request.owner.principal = Some(Principal::new("ina"));
     run.create(json!({}));
     let node = NodeId::new("gate");
@@ -68,7 +70,7 @@ fn a_denial_is_recorded_and_the_question_stays_open() {
         by: Some(Principal::new("eve")),
         why: Denial::NotEligible,
     };
-    let mut run = Stage::started(gate(json!({}))).given();
+    let mut run = RunHarness::started(gate(json!({}))).given();
     let reply = run.when(deny());
     assert!(matches!(reply, Reply::Denied { .. }), "{reply:?}");
     run.then("decision.denied gate eve not-eligible");
@@ -83,8 +85,8 @@ fn a_denial_is_recorded_and_the_question_stays_open() {
 }
 
 #[test]
-fn what_made_somebody_eligible_is_part_of_the_decision() {
-    let mut run = Stage::started(gate(json!({"approverGroupRefs": ["desk"]})));
+fn decision_records_why_the_decider_was_eligible() {
+    let mut run = RunHarness::started(gate(json!({"approverGroupRefs": ["desk"]})));
     let claims = json!({"action": "accept", "voter": "somebody-else"});
     run.when(by("ben", Some("ana"), claims));
     assert_eq!(run.status(), RunStatus::Completed);
@@ -98,21 +100,21 @@ fn what_made_somebody_eligible_is_part_of_the_decision() {
         decided.voter, None,
         "a claim in the body counts for nothing"
     );
-    assert_eq!(decided.standing.acting_for, Some(Principal::new("ana")));
-    assert_eq!(decided.standing.groups, ["desk"]);
-    assert_eq!(decided.standing.roles, ["clerk"]);
+    assert_eq!(decided.decider.acting_for, Some(Principal::new("ana")));
+    assert_eq!(decided.decider.groups, ["desk"]);
+    assert_eq!(decided.decider.roles, ["clerk"]);
     let resolved = run.log().iter().any(|r| {
         matches!(&r.event, Event::InterruptResolved { resolution, .. }
-            if resolution.standing == decided.standing)
+            if resolution.decider == decided.decider)
     });
     assert!(resolved, "the end of the question says it too");
 }
 
 #[test]
-fn a_delegate_and_the_one_they_act_for_are_one_voice() {
+fn delegate_and_delegator_share_one_vote() {
     let quorum = json!({"requiredApprovals": 4, "approverGroupRefs": ["desk"]});
     let accept = || json!({"action": "accept"});
-    let mut run = Stage::started(gate(quorum));
+    let mut run = RunHarness::started(gate(quorum));
     let own = |who: &str| (who.to_owned(), None);
     let cast = [
         (("ben", None), vec![own("ben")]),
@@ -138,16 +140,16 @@ fn a_delegate_and_the_one_they_act_for_are_one_voice() {
 }
 
 #[test]
-fn kinds_without_a_gate_wait_and_are_answered() {
+fn interrupt_kinds_without_a_gate_wait_and_are_answered() {
     let asks = |kind: &str, data: Value| {
-        flow("asks").node(
+        workflow("asks").node(
             "gate",
             "core.interrupt",
             json!({"kind": kind, "data": data}),
         )
     };
     let low = json!({"agentId": "a-1", "threshold": 0.7, "observed": 0.5});
-    let mut run = Stage::started(asks("low-confidence", low.clone()));
+    let mut run = RunHarness::started(asks("low-confidence", low.clone()));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     let refused = run.try_when(answer("gate", Value::Null));
     assert!(matches!(refused, Err(Refusal::Invalid(_))));
@@ -155,12 +157,12 @@ fn kinds_without_a_gate_wait_and_are_answered() {
     assert!(
         matches!(reply, Reply::Resolved { outcome: Some(outcome), .. } if outcome == "ratified")
     );
-    let mut run = Stage::started(asks("low-confidence", low));
+    let mut run = RunHarness::started(asks("low-confidence", low));
     let reply = run.when(answer("gate", json!({"rejected": true})));
     assert!(
         matches!(reply, Reply::Resolved { outcome: Some(outcome), .. } if outcome == "rejected")
     );
-    let run = Stage::started(asks("x-host-tandem-low-confidence", json!({})));
+    let run = RunHarness::started(asks("x-host-tandem-low-confidence", json!({})));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     for (kind, place) in [
         ("conversation.close", "kind"),
@@ -178,9 +180,9 @@ fn kinds_without_a_gate_wait_and_are_answered() {
 }
 
 #[test]
-fn kinds_with_a_gate_are_asked_and_decided_as_the_gate_would() {
-    let asks = |config: Value| flow("asks").node("gate", "core.interrupt", config);
-    let mut run = Stage::started(asks(json!({
+fn interrupt_kinds_with_a_gate_behave_like_the_gate() {
+    let asks = |config: Value| workflow("asks").node("gate", "core.interrupt", config);
+    let mut run = RunHarness::started(asks(json!({
         "kind": "approval",
         "data": {"artifactId": "doc-1", "artifactType": "doc", "title": "Publish?",
                  "actions": ["accept", "reject"], "requiredApprovals": 2},
@@ -196,7 +198,7 @@ fn kinds_with_a_gate_are_asked_and_decided_as_the_gate_would() {
         assert_eq!(run.status().is_waiting(), left, "{voter}");
     }
     assert_eq!(run.status(), RunStatus::Completed);
-    let mut run = Stage::started(asks(json!({
+    let mut run = RunHarness::started(asks(json!({
         "kind": "clarification",
         "data": {"questions": [{"id": "colour", "question": "Which?"}]},
     })));

@@ -1,15 +1,15 @@
 //! Decisions as such: cut short, repeated, and asked for what they cannot know yet.
 
-use super::flow::flow;
-use super::stage::{Empty, Stage};
+use super::harness::{NoMemory, RunHarness};
+use super::workflow_builder::workflow;
 use crate::run::{Context, Definitions, Limits, Lookup, Need, Refusal, Undecided, create};
 use serde_json::json;
 use tandem_record::{Command, EffectKind, NodeId, Reply, RunId, RunStatus, Timestamp, WorkflowId};
 use tandem_schema::Meter;
 
 #[test]
-fn a_long_chain_is_decided_in_pieces() {
-    let mut run = Stage::new(flow("chain").noops("a b c d e").path("a b c d e"));
+fn long_chain_is_split_over_decisions() {
+    let mut run = RunHarness::new(workflow("chain").noops("a b c d e").path("a b c d e"));
     run.limits.max_starts_per_decision = 2;
     run.create(json!({}));
     run.then(
@@ -50,11 +50,11 @@ fn a_long_chain_is_decided_in_pieces() {
 }
 
 #[test]
-fn a_loop_of_many_rounds_is_decided_in_pieces() {
-    let flow = flow("spin")
+fn long_loop_is_split_over_decisions() {
+    let workflow = workflow("spin")
         .node("loop", "core.loop", json!({"times": 50}))
         .path("loop loop");
-    let mut run = Stage::new(flow);
+    let mut run = RunHarness::new(workflow);
     run.limits.max_starts_per_decision = 8;
     run.create(json!({}));
     let mut decisions = 1;
@@ -71,30 +71,30 @@ fn a_loop_of_many_rounds_is_decided_in_pieces() {
 }
 
 #[test]
-fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
+fn decision_that_needs_a_definition_leaves_no_trace() {
     struct Unread;
     impl Definitions for Unread {
         fn current(&self, _: &WorkflowId) -> Lookup {
             Lookup::NotLoaded
         }
     }
-    let def = flow("parent")
+    let def = workflow("parent")
         .noops("a")
         .call("call", "child", json!({}))
         .path("a call")
         .compile();
-    let request = Stage::new(flow("any").noops("n")).request;
+    let request = RunHarness::new(workflow("any").noops("n")).request;
     let context = Context {
         now: Timestamp(5),
         limits: &Limits::default(),
         agents: &Default::default(),
         conformance: false,
         definitions: &Unread,
-        memory: &Empty,
+        memory: &NoMemory,
         providers: &Default::default(),
         tools: &Default::default(),
         packs: &Default::default(),
-        asked: &Empty,
+        model_answers: &NoMemory,
         schema_work: &Meter::unlimited(),
     };
     let undecided = create(&def, RunId::new("run-1"), request, None, &context);
@@ -108,11 +108,11 @@ fn nothing_is_left_of_a_decision_that_needs_a_definition_first() {
 fn types_the_host_does_not_serve_are_refused_at_creation() {
     let cases = [("core.openwop.governance.approvalGate", "authorization")];
     for (type_id, capability) in cases {
-        let flow = flow("gated")
+        let workflow = workflow("gated")
             .noops("a")
             .node("gate", type_id, json!({}))
             .path("a gate");
-        let refused = Stage::new(flow).try_create(json!({}));
+        let refused = RunHarness::new(workflow).try_create(json!({}));
         let wanted = Refusal::CapabilityRequired {
             capability,
             type_id: type_id.to_owned(),
@@ -123,9 +123,9 @@ fn types_the_host_does_not_serve_are_refused_at_creation() {
 }
 
 #[test]
-fn an_effect_asked_for_twice_is_the_same_effect() {
+fn repeated_decision_gives_the_same_effect_id() {
     let ids = || {
-        let run = Stage::started(flow("call").http("a", json!({})).http("b", json!({})));
+        let run = RunHarness::started(workflow("call").http("a", json!({})).http("b", json!({})));
         let ids: Vec<_> = run.outbox().map(|e| e.id.clone()).collect();
         ids
     };

@@ -1,16 +1,16 @@
 //! The bound on runs a run brings about, over all levels.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::{ChildOutcome, Object, RunId, RunStatus};
 
 /// A workflow that calls another one at several nodes, side by side or one after the other.
-fn calls(id: &str, child: &str, times: usize, chained: bool) -> Flow {
+fn calls(id: &str, child: &str, times: usize, chained: bool) -> WorkflowBuilder {
     let nodes: Vec<String> = (0..times).map(|n| format!("c{n}")).collect();
-    let calls = nodes
-        .iter()
-        .fold(flow(id), |flow, node| flow.call(node, child, json!({})));
+    let calls = nodes.iter().fold(workflow(id), |workflow, node| {
+        workflow.call(node, child, json!({}))
+    });
     match chained {
         true => calls.path(&nodes.join(" ")),
         false => calls,
@@ -28,21 +28,22 @@ fn ended(child: &RunId, unused: u64) -> ChildOutcome {
     }
 }
 
-/// Each child born and not heard of: its node, its id, what it was granted.
-fn granted(run: &Stage) -> Vec<(String, RunId, u64)> {
-    let births = run.born().map(|birth| {
-        let parent = birth.request.parent.as_ref().unwrap();
+/// Each child created and not heard of: its node, its id, what it was granted.
+fn granted(run: &RunHarness) -> Vec<(String, RunId, u64)> {
+    let new_children = run.created_children().map(|new_child| {
+        let parent = new_child.request.parent.as_ref().unwrap();
         let granted = parent.descendants.expect("every child is told");
-        (parent.node_id.to_string(), birth.child.clone(), granted)
+        (parent.node_id.to_string(), new_child.child.clone(), granted)
     });
-    let mut births: Vec<_> = births.collect();
-    births.sort();
-    births
+    let mut new_children: Vec<_> = new_children.collect();
+    new_children.sort();
+    new_children
 }
 
 #[test]
-fn the_child_over_the_limit_is_refused_by_its_node() {
-    let mut run = Stage::new(calls("parent", "child", 4, true)).knows(flow("child").noops("n"));
+fn child_over_the_descendant_limit_is_refused() {
+    let mut run = RunHarness::new(calls("parent", "child", 4, true))
+        .with_workflow(workflow("child").noops("n"));
     run.limits.max_descendants = 3;
     run.create(json!({}));
     for n in 0..3 {
@@ -54,8 +55,9 @@ fn the_child_over_the_limit_is_refused_by_its_node() {
 }
 
 #[test]
-fn a_child_that_starts_nothing_takes_one_place_only() {
-    let mut run = Stage::new(calls("parent", "child", 6, false)).knows(flow("child").noops("n"));
+fn child_without_children_uses_one_descendant() {
+    let mut run = RunHarness::new(calls("parent", "child", 6, false))
+        .with_workflow(workflow("child").noops("n"));
     run.limits.max_descendants = 6;
     run.create(json!({}));
     assert!(granted(&run).iter().all(|(_, _, granted)| *granted == 0));
@@ -63,11 +65,11 @@ fn a_child_that_starts_nothing_takes_one_place_only() {
 }
 
 #[test]
-fn what_is_left_is_shared_by_those_that_may_start_children_and_comes_back() {
+fn remaining_allowance_is_shared_and_unused_part_returns() {
     let child = || calls("child", "leaf", 1, false);
-    let mut run = Stage::new(calls("parent", "child", 2, false))
-        .knows(child())
-        .knows(flow("leaf").noops("n"));
+    let mut run = RunHarness::new(calls("parent", "child", 2, false))
+        .with_workflow(child())
+        .with_workflow(workflow("leaf").noops("n"));
     run.limits.max_descendants = 100;
     run.create(json!({}));
     let shares: Vec<u64> = granted(&run)
@@ -77,9 +79,9 @@ fn what_is_left_is_shared_by_those_that_may_start_children_and_comes_back() {
     // 99 less a quarter for two; then 61 less a quarter for two.
     assert_eq!(shares, [37, 23]);
 
-    let mut run = Stage::new(calls("parent", "child", 3, true))
-        .knows(child())
-        .knows(flow("leaf").noops("n"));
+    let mut run = RunHarness::new(calls("parent", "child", 3, true))
+        .with_workflow(child())
+        .with_workflow(workflow("leaf").noops("n"));
     run.limits.max_descendants = 100;
     run.create(json!({}));
     let mut shares = Vec::new();
@@ -94,17 +96,17 @@ fn what_is_left_is_shared_by_those_that_may_start_children_and_comes_back() {
 }
 
 /// Starts all it can at every level; how many runs came of it.
-fn family(levels: usize, width: usize, allowance: Option<u64>, limit: u64) -> u64 {
+fn run_tree(levels: usize, width: usize, allowance: Option<u64>, limit: u64) -> u64 {
     let (own, next) = (
         format!("level{levels}"),
         format!("level{}", levels.saturating_sub(1)),
     );
     let leaf = levels <= 1;
     let below = match leaf {
-        true => flow(&next).noops("n"),
+        true => workflow(&next).noops("n"),
         false => calls(&next, &format!("level{}", levels - 2), width, false),
     };
-    let mut run = Stage::new(calls(&own, &next, width, false)).knows(below);
+    let mut run = RunHarness::new(calls(&own, &next, width, false)).with_workflow(below);
     run.limits.max_descendants = limit;
     run.limits.max_in_flight = width;
     if let Some(allowance) = allowance {
@@ -118,19 +120,19 @@ fn family(levels: usize, width: usize, allowance: Option<u64>, limit: u64) -> u6
     let mut total = children.count() as u64;
     if !leaf {
         for (_, _, share) in granted(&run) {
-            total += family(levels - 1, width, Some(share), limit);
+            total += run_tree(levels - 1, width, Some(share), limit);
         }
     }
     total
 }
 
 #[test]
-fn a_family_that_starts_all_it_can_stays_within_the_limit() {
+fn run_tree_that_starts_all_it_can_stays_within_the_limit() {
     // Without a bound 4 + 16 + 64 + 256 + 1024.
     for limit in [1, 7, 50, 300] {
-        let total = family(5, 4, None, limit);
+        let total = run_tree(5, 4, None, limit);
         assert!(total <= limit, "{total} of {limit}");
     }
-    let total = family(3, 4, None, 10_000);
+    let total = run_tree(3, 4, None, 10_000);
     assert_eq!(total, 4 + 16 + 64, "a small family is not touched");
 }

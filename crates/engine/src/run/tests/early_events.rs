@@ -1,18 +1,18 @@
 //! Events from outside: waited for, too early, repeated, too many.
 
-use super::flow::{Flow, flow};
-use super::stage::{Stage, object};
+use super::harness::{RunHarness, object};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::{Value, json};
-use tandem_record::{Command, EventFate, Principal, Reply, RunStatus};
+use tandem_record::{Command, ExternalEventOutcome, Principal, Reply, RunStatus};
 
-fn waits(node: &str, order: u32) -> impl Fn(Flow) -> Flow {
+fn waits(node: &str, order: u32) -> impl Fn(WorkflowBuilder) -> WorkflowBuilder {
     let config = json!({
         "kind": "external-event",
         "data": {"eventType": "paid", "correlation": {"order": order}},
         "resumeSchema": {"properties": {"amount": {"type": "number"}}},
     });
-    move |flow| flow.node(node, "core.interrupt", config.clone())
+    move |workflow| workflow.node(node, "core.interrupt", config.clone())
 }
 
 fn event(id: &str, kind: &str, payload: Value) -> Command {
@@ -24,24 +24,26 @@ fn event(id: &str, kind: &str, payload: Value) -> Command {
     }
 }
 
-fn fate(reply: Reply) -> EventFate {
+fn external_event_outcome(reply: Reply) -> ExternalEventOutcome {
     match reply {
-        Reply::EventTaken { fate, .. } => fate,
+        Reply::ExternalEventAccepted { outcome, .. } => outcome,
         other => panic!("{other:?}"),
     }
 }
 
 /// Naps first, so that events can come before the wait opens.
-fn later() -> Stage {
-    let build = waits("ext", 7)(flow("later").delay("nap", 100));
-    Stage::started(build.path("nap ext")).given()
+fn later() -> RunHarness {
+    let build = waits("ext", 7)(workflow("later").delay("nap", 100));
+    RunHarness::started(build.path("nap ext")).given()
 }
 
 #[test]
 fn an_event_answers_the_wait_that_is_open() {
-    let mut run = Stage::started(waits("ext", 7)(flow("now"))).given();
+    let mut run = RunHarness::started(waits("ext", 7)(workflow("now"))).given();
     let reply = run.when(event("e1", "paid", json!({"order": 7, "amount": 1})));
-    assert!(matches!(fate(reply), EventFate::Matched { node, .. } if node.as_str() == "ext"));
+    assert!(
+        matches!(external_event_outcome(reply), ExternalEventOutcome::Matched { node, .. } if node.as_str() == "ext")
+    );
     run.then(
         r#"
         event.received e1 paid
@@ -52,21 +54,32 @@ fn an_event_answers_the_wait_that_is_open() {
         "#,
     );
     let again = run.when(event("e1", "paid", json!({"order": 7})));
-    assert_eq!(fate(again), EventFate::Repeated, "even after the end");
+    assert_eq!(
+        external_event_outcome(again),
+        ExternalEventOutcome::Duplicate,
+        "even after the end"
+    );
     let late = run.try_when(event("e2", "paid", json!({"order": 7})));
     let status = RunStatus::Completed;
-    assert_eq!(late, Err(Refusal::RunOver { status }));
+    assert_eq!(late, Err(Refusal::RunEnded { status }));
 }
 
 #[test]
-fn an_event_that_comes_too_early_is_kept_for_its_wait() {
+fn early_event_is_stored_for_its_wait() {
     let mut run = later();
     for (id, kind, order) in [("e0", "paid", 8), ("e1", "shipped", 7), ("e2", "paid", 7)] {
         let reply = run.when(event(id, kind, json!({"order": order})));
-        assert_eq!(fate(reply), EventFate::Kept, "{id}");
+        assert_eq!(
+            external_event_outcome(reply),
+            ExternalEventOutcome::Retained,
+            "{id}"
+        );
     }
     let again = run.when(event("e2", "paid", json!({"order": 7, "other": true})));
-    assert_eq!(fate(again), EventFate::Repeated);
+    assert_eq!(
+        external_event_outcome(again),
+        ExternalEventOutcome::Duplicate
+    );
     run.then(
         "
         event.received e0 paid
@@ -91,8 +104,8 @@ fn an_event_that_comes_too_early_is_kept_for_its_wait() {
 
 #[test]
 fn one_event_answers_one_wait_the_oldest_first() {
-    let two = waits("b", 7)(waits("a", 7)(flow("two").delay("nap", 100)));
-    let mut run = Stage::started(two.path("nap a").path("nap b"));
+    let two = waits("b", 7)(waits("a", 7)(workflow("two").delay("nap", 100)));
+    let mut run = RunHarness::started(two.path("nap a").path("nap b"));
     run.when(event("e1", "paid", json!({"order": 7, "n": 1})));
     run.elapse(100);
     assert_eq!(run.status(), RunStatus::WaitingExternal, "one is left");
@@ -118,7 +131,7 @@ fn an_early_event_of_the_wrong_shape_is_not_taken() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_bounded_in_number_and_size() {
+fn unmatched_events_are_bounded_in_number_and_size() {
     let mut run = later();
     let large = "x".repeat(65 * 1024);
     for bad in [

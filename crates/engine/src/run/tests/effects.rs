@@ -1,13 +1,13 @@
 //! Answers of the world, wanted and unwanted.
 
-use super::flow::{Flow, flow};
-use super::stage::{Stage, object};
+use super::harness::{RunHarness, object};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::DrainPolicy::Immediate;
 use tandem_record::{Effect, EffectId, EffectKind, EffectOutcome, ErrorInfo, Reply, RunStatus};
 
-fn call(config: Value) -> Flow {
-    flow("call")
+fn call(config: Value) -> WorkflowBuilder {
+    workflow("call")
         .http("call", config)
         .noops("after")
         .path("call after")
@@ -20,8 +20,8 @@ fn answer() -> EffectOutcome {
 }
 
 #[test]
-fn an_answer_completes_the_node() {
-    let mut run = Stage::started(call(json!({"method": "POST"})));
+fn effect_result_completes_the_node() {
+    let mut run = RunHarness::started(call(json!({"method": "POST"})));
     run.then(
         "
             run.started
@@ -42,7 +42,7 @@ fn an_answer_completes_the_node() {
 
 #[test]
 fn the_body_goes_into_the_output_variable() {
-    let mut run = Stage::started(call(json!({"output": "reply"}))).given();
+    let mut run = RunHarness::started(call(json!({"output": "reply"}))).given();
     let effect = run.effect_of("call");
     run.finish(effect, answer());
     run.then(
@@ -57,8 +57,8 @@ fn the_body_goes_into_the_output_variable() {
 }
 
 #[test]
-fn a_lasting_failure_fails_the_node() {
-    let mut run = Stage::started(call(json!({}))).given();
+fn permanent_failure_fails_the_node() {
+    let mut run = RunHarness::started(call(json!({}))).given();
     run.failed("call", ErrorInfo::new("http_status", "404"));
     run.then(
         "
@@ -69,8 +69,8 @@ fn a_lasting_failure_fails_the_node() {
 }
 
 #[test]
-fn an_answer_nobody_waits_for_changes_nothing() {
-    let mut run = Stage::started(call(json!({})));
+fn unexpected_effect_result_changes_nothing() {
+    let mut run = RunHarness::started(call(json!({})));
     let effect = run.effect_of("call");
     assert_eq!(
         run.finish(EffectId::new("other"), answer()),
@@ -87,17 +87,17 @@ fn an_answer_nobody_waits_for_changes_nothing() {
 }
 
 #[test]
-fn an_answer_after_a_pause_a_cancel_or_during_backoff_changes_nothing() {
-    let mut paused = Stage::started(call(json!({})));
+fn effect_result_after_pause_cancel_or_during_backoff_changes_nothing() {
+    let mut paused = RunHarness::started(call(json!({})));
     let effect = paused.effect_of("call");
     paused.pause(Immediate).expect("running");
     assert_eq!(paused.finish(effect.clone(), answer()), Reply::Unchanged);
 
-    let mut cancelled = Stage::started(call(json!({})));
+    let mut cancelled = RunHarness::started(call(json!({})));
     cancelled.cancel();
     assert_eq!(cancelled.finish(effect.clone(), answer()), Reply::Unchanged);
 
-    let mut waiting = Stage::started(call(json!({"retry": {"maxAttempts": 2}})));
+    let mut waiting = RunHarness::started(call(json!({"retry": {"maxAttempts": 2}})));
     waiting.failed(
         "call",
         ErrorInfo::new("external_call_failed", "").retryable(),
@@ -107,8 +107,8 @@ fn an_answer_after_a_pause_a_cancel_or_during_backoff_changes_nothing() {
 }
 
 #[test]
-fn an_answer_from_before_a_pause_is_as_good_after_the_resume() {
-    let mut run = Stage::started(call(json!({})));
+fn effect_result_is_accepted_after_the_resume() {
+    let mut run = RunHarness::started(call(json!({})));
     let effect = run.effect_of("call");
     run.pause(Immediate).expect("running");
     run.resume().expect("paused");
@@ -117,9 +117,9 @@ fn an_answer_from_before_a_pause_is_as_good_after_the_resume() {
 }
 
 #[test]
-fn headers_reach_the_call_but_not_the_log() {
+fn headers_reach_the_http_call_but_not_the_log() {
     let config = json!({"headers": {"authorization": "Bearer s3cret"}, "url": "http://api.test/"});
-    let run = Stage::started(call(config));
+    let run = RunHarness::started(call(config));
     let log = serde_json::to_string(run.log()).expect("events are plain data");
     assert!(!log.contains("s3cret"));
     let sent: Vec<&Effect> = run.outbox().collect();
@@ -130,15 +130,15 @@ fn headers_reach_the_call_but_not_the_log() {
 }
 
 #[test]
-fn ports_stand_in_for_absent_configuration() {
-    let flow = flow("ports")
+fn ports_replace_absent_configuration() {
+    let workflow = workflow("ports")
         .node("call", "vendor.tandem.http", json!({"method": "put"}))
         .port(
             "url",
             json!({"type": "static", "value": "http://port.test/"}),
         )
         .port("body", json!({"type": "static", "value": [1]}));
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.then(
         "
             run.started
@@ -146,8 +146,9 @@ fn ports_stand_in_for_absent_configuration() {
             > http call PUT http://port.test/ attempt=0
         ",
     );
-    let nowhere = super::flow::flow("nowhere").node("call", "vendor.tandem.http", json!({}));
-    Stage::started(nowhere).then(
+    let nowhere =
+        super::workflow_builder::workflow("nowhere").node("call", "vendor.tandem.http", json!({}));
+    RunHarness::started(nowhere).then(
         "
             run.started
             node.started call

@@ -1,53 +1,56 @@
 //! Who may speak as an agent, what the hooks of conformance tests make them say, and where an agent
 //! elsewhere says its decision comes from.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
 use super::supervising::{staged, terminate, workers};
 use super::tools::{caller, result};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::definition::{Definition, Permissions};
 use crate::run::AgentPolicy;
 use serde_json::{Value, json};
-use tandem_record::{Cause, ErrorInfo, Event, Judged, Judgement, NodeId, RunStatus, Said, Seq};
+use tandem_record::{
+    AgentEventKind, Cause, ErrorInfo, Event, NodeId, RunStatus, Seq, VerificationSubject,
+    VerifierVerdict,
+};
 
 const MOCK: &str = "core.conformance.mock-agent";
 
-fn mock(config: Value) -> Flow {
-    flow("conformance-agent").node("act", MOCK, config)
+fn mock(config: Value) -> WorkflowBuilder {
+    workflow("conformance-agent").node("act", MOCK, config)
 }
 
 /// A supervisor that asks somebody behind an endpoint.
-fn asking(id: &str, more: Value) -> Flow {
+fn asking(id: &str, more: Value) -> WorkflowBuilder {
     let mut config = json!({"endpoint": {"url": "http://brain.test/"}});
     let more = more.as_object().expect("a configuration").clone();
     config.as_object_mut().expect("it is one").extend(more);
-    flow(id)
+    workflow(id)
         .node("lead", "core.orchestrator.supervisor", config)
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead")
 }
 
-fn started(flow: Flow) -> Stage {
-    let mut run = staged(flow);
+fn started(workflow: WorkflowBuilder) -> RunHarness {
+    let mut run = staged(workflow);
     run.create(json!({}));
     run
 }
 
-fn said(run: &Stage) -> Vec<(Option<Cause>, Said)> {
+fn agent_events(run: &RunHarness) -> Vec<(Option<Cause>, AgentEventKind)> {
     let log = run.log().iter();
     log.filter_map(|r| match &r.event {
-        Event::Agent(fact) => Some((r.cause.clone(), fact.said.clone())),
+        Event::Agent(fact) => Some((r.cause.clone(), fact.kind.clone())),
         _ => None,
     })
     .collect()
 }
 
-fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
+fn every_agent_event_kind() -> Vec<(&'static str, AgentEventKind)> {
     let text = || "x".to_owned();
     vec![
         (
             "reasoned",
-            Said::Reasoned {
+            AgentEventKind::Reasoned {
                 reasoning: text(),
                 verbosity: text(),
                 token_count: None,
@@ -55,14 +58,14 @@ fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
         ),
         (
             "reasoning.delta",
-            Said::ReasoningDelta {
+            AgentEventKind::ReasoningDelta {
                 delta: text(),
                 sequence: 0,
             },
         ),
         (
             "toolCalled",
-            Said::ToolCalled {
+            AgentEventKind::ToolCalled {
                 tool: text(),
                 call: text(),
                 inputs: None,
@@ -72,7 +75,7 @@ fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
         ),
         (
             "toolReturned",
-            Said::ToolReturned {
+            AgentEventKind::ToolReturned {
                 tool: text(),
                 call: text(),
                 outcome: None,
@@ -83,7 +86,7 @@ fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
         ),
         (
             "handoff",
-            Said::HandedOff {
+            AgentEventKind::HandedOff {
                 to: text(),
                 reason: None,
                 context: None,
@@ -91,7 +94,7 @@ fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
         ),
         (
             "decided",
-            Said::Decided {
+            AgentEventKind::Decided {
                 decision: json!(1),
                 confidence: None,
                 reasoning: None,
@@ -99,9 +102,9 @@ fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
         ),
         (
             "verified",
-            Said::Verified {
-                judged: Judged::Decision { decided: Seq(1) },
-                verdict: Judgement::Pass,
+            AgentEventKind::Verified {
+                verification_subject: VerificationSubject::Decision { decided: Seq(1) },
+                verdict: VerifierVerdict::Pass,
                 criteria: Vec::new(),
                 confidence: None,
                 feedback: None,
@@ -111,13 +114,13 @@ fn every_kind_of_speech() -> Vec<(&'static str, Said)> {
 }
 
 #[test]
-fn a_type_says_what_the_protocol_lets_it_say_and_nothing_else() {
+fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
     // R-0023-1 (half: nobody else may), R-0023-2 (half: nobody else may)
     // R-0023-3 (half: nobody else may), R-0023-5 (half: nobody else may)
     // R-0023-4 (half: no node but the mock agent by itself)
     let chat = json!({"provider": "acme", "userPrompt": "hi"});
     let put = json!({"action": "put", "key": "k", "value": 1});
-    let flow = asking("conformance-all", json!({}))
+    let workflow = asking("conformance-all", json!({}))
         .node("mock", MOCK, json!({}))
         .node("same", "core.identity", json!({}))
         .node("gate", "core.approvalGate", json!({"title": "ok?"}))
@@ -125,21 +128,25 @@ fn a_type_says_what_the_protocol_lets_it_say_and_nothing_else() {
         .node("note", "vendor.tandem.memory", put)
         .http("call", json!({}))
         .noops("noop");
-    let run = staged(caller(flow, "tool", json!({})));
+    let run = staged(caller(workflow, "tool", json!({})));
     let mut run = run;
     run.create(json!({}));
     let may = |node: &str| -> Vec<&'static str> {
         let ix = run.run().def.index(&NodeId::new(node)).expect("a node");
-        let voice = run.run().voice(ix);
-        let speech = every_kind_of_speech().into_iter();
+        let emitter = run.run().agent_emitter(ix);
+        let speech = every_agent_event_kind().into_iter();
         speech
-            .filter(|(_, said)| voice.as_ref().is_some_and(|voice| voice.may(said)))
+            .filter(|(_, said)| {
+                emitter
+                    .as_ref()
+                    .is_some_and(|emitter| emitter.may_emit(said))
+            })
             .map(|(name, _)| name)
             .collect()
     };
     assert_eq!(may("lead"), ["reasoned", "reasoning.delta", "decided"]);
     assert_eq!(may("tool"), ["toolCalled", "toolReturned"]);
-    let all = every_kind_of_speech().into_iter().map(|(name, _)| name);
+    let all = every_agent_event_kind().into_iter().map(|(name, _)| name);
     let all: Vec<&str> = all.filter(|name| *name != "verified").collect();
     assert_eq!(may("mock"), all);
     // A dispatch node and the engine at a pin hand over in their own names; see `hands off` lines.
@@ -149,15 +156,15 @@ fn a_type_says_what_the_protocol_lets_it_say_and_nothing_else() {
 }
 
 #[test]
-fn an_unsure_mock_agent_says_everything_before_it_waits() {
+fn low_confidence_mock_agent_emits_all_events_before_it_waits() {
     // R-0023-9
-    let mut run = Stage::started(mock(json!({
+    let mut run = RunHarness::started(mock(json!({
         "mockDecision": {"decision": {"go": true}, "confidence": 0.2},
         "mockHandoff": {"toAgentId": "core.next"},
         "mockToolCalls": [{"toolId": "look", "result": 2}],
         "mockReasoning": {"summary": "so"},
     })));
-    let spoken: Vec<String> = run.lines().into_iter().skip(2).collect();
+    let emitted: Vec<String> = run.lines().into_iter().skip(2).collect();
     let who = "host:mock-agent:act";
     let expected = [
         format!("{who} reasoned so"),
@@ -168,26 +175,26 @@ fn an_unsure_mock_agent_says_everything_before_it_waits() {
         "interrupt.requested act".to_owned(),
         "node.suspended act waiting-approval".to_owned(),
     ];
-    assert_eq!(spoken, expected);
+    assert_eq!(emitted, expected);
 }
 
 #[test]
-fn what_a_mock_agent_reasons_is_its_summary_its_pieces_a_stub_or_nothing() {
+fn mock_reasoning_is_a_summary_chunks_a_stub_or_absent() {
     // R-0023-10
-    let spoken = |reasoning: Value| {
-        let mut run = Stage::started(mock(json!({"mockReasoning": reasoning})));
+    let emitted = |reasoning: Value| {
+        let mut run = RunHarness::started(mock(json!({"mockReasoning": reasoning})));
         let lines = run.lines().into_iter().filter(|l| l.contains("mock-agent"));
         lines
             .map(|l| l.trim_start_matches("host:mock-agent:act ").to_owned())
             .collect::<Vec<_>>()
     };
-    assert_eq!(spoken(json!({"summary": "so"})), ["reasoned so"]);
+    assert_eq!(emitted(json!({"summary": "so"})), ["reasoned so"]);
     let pieces = json!({"summary": "so", "streamChunks": ["a", "b"]});
-    assert_eq!(spoken(pieces), ["delta[0] a", "delta[1] b", "reasoned ab"]);
-    assert!(spoken(json!(false)).is_empty());
-    let mut silent = Stage::started(mock(json!({})));
+    assert_eq!(emitted(pieces), ["delta[0] a", "delta[1] b", "reasoned ab"]);
+    assert!(emitted(json!(false)).is_empty());
+    let mut silent = RunHarness::started(mock(json!({})));
     assert!(!silent.lines().iter().any(|l| l.contains("reasoned")));
-    let stub = spoken(json!(true));
+    let stub = emitted(json!(true));
     assert!(
         stub.len() == 1 && stub[0].len() > "reasoned ".len(),
         "{stub:?}"
@@ -206,12 +213,12 @@ fn a_mock_agent_decides_once_by_either_key() {
         (json!({"mockConfidence": 0.8}), Some(0.8)),
         (json!({"mockConfidence": 0.1}), Some(0.1)),
     ] {
-        let run = Stage::started(mock(config.clone()));
-        let told = said(&run);
+        let run = RunHarness::started(mock(config.clone()));
+        let told = agent_events(&run);
         let [
             (
                 _,
-                Said::Decided {
+                AgentEventKind::Decided {
                     decision,
                     confidence: told,
                     ..
@@ -224,11 +231,11 @@ fn a_mock_agent_decides_once_by_either_key() {
         assert_eq!(*told, confidence, "{config}");
         assert!(!decision.is_null(), "{config}");
     }
-    assert!(said(&Stage::started(mock(json!({})))).is_empty());
+    assert!(agent_events(&RunHarness::started(mock(json!({})))).is_empty());
 }
 
 #[test]
-fn a_live_agents_confidence_gives_way_to_the_test_hooks_both_ways() {
+fn mock_confidence_overrides_live_confidence() {
     // R-0023-24
     for (live, hook, status) in [
         (Some(0.9), 0.2, RunStatus::WaitingApproval),
@@ -241,8 +248,8 @@ fn a_live_agents_confidence_gives_way_to_the_test_hooks_both_ways() {
             body["confidence"] = json!(live);
         }
         run.done("lead", json!({"status": 200, "body": body}));
-        let told = said(&run);
-        let [(_, Said::Decided { confidence, .. })] = told.as_slice() else {
+        let told = agent_events(&run);
+        let [(_, AgentEventKind::Decided { confidence, .. })] = told.as_slice() else {
             panic!("{told:?}");
         };
         assert_eq!(*confidence, Some(hook), "said {live:?}");
@@ -259,7 +266,7 @@ fn a_live_agents_confidence_gives_way_to_the_test_hooks_both_ways() {
 }
 
 #[test]
-fn a_pending_decision_is_taken_and_the_live_agent_not_asked() {
+fn pending_decision_is_used_without_calling_the_live_agent() {
     // R-0023-25
     let hook = json!({"mockPendingDecision": terminate()});
     let mut run = started(asking("conformance-pending", hook));
@@ -305,14 +312,14 @@ fn what_the_published_schema_allows_of_a_mock_agent_is_accepted() {
 }
 
 #[test]
-fn a_call_that_failed_returned_nothing_and_whole_numbers_stay_whole() {
+fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
     let error = json!({"error": "quota", "message": "no more"});
     let call = json!({"toolId": "t", "result": 2, "error": error, "durationMs": 3.0});
-    let run = Stage::started(mock(json!({"mockToolCalls": [call]})));
-    let told = said(&run);
+    let run = RunHarness::started(mock(json!({"mockToolCalls": [call]})));
+    let told = agent_events(&run);
     let Some((
         _,
-        Said::ToolReturned {
+        AgentEventKind::ToolReturned {
             outcome,
             error,
             duration_ms,
@@ -328,20 +335,20 @@ fn a_call_that_failed_returned_nothing_and_whole_numbers_stay_whole() {
 }
 
 #[test]
-fn a_tools_return_names_its_call_also_when_a_server_was_asked() {
+fn tool_server_return_is_caused_by_its_call() {
     // R-0023-2 (half: a tool node tells of its call), R-0023-3 (half: the return of a tool node)
-    let mut run = Stage::started(caller(flow("one"), "t", json!({})));
+    let mut run = RunHarness::started(caller(workflow("one"), "t", json!({})));
     run.done("t", result("fine", false));
     let calls: Vec<Seq> = run
         .log()
         .iter()
         .filter(
-            |r| matches!(&r.event, Event::Agent(f) if matches!(f.said, Said::ToolCalled { .. })),
+            |r| matches!(&r.event, Event::Agent(f) if matches!(f.kind, AgentEventKind::ToolCalled { .. })),
         )
         .map(|r| r.seq)
         .collect();
-    let told = said(&run);
-    let [_, (cause, Said::ToolReturned { .. })] = told.as_slice() else {
+    let told = agent_events(&run);
+    let [_, (cause, AgentEventKind::ToolReturned { .. })] = told.as_slice() else {
         panic!("{told:?}");
     };
     assert_eq!(*cause, Some(Cause::Event(calls[0])));
@@ -359,7 +366,7 @@ fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Ve
     run.done("lead", json!({"status": 200, "body": body}));
     let log = run.log().iter();
     log.filter(|r| match &r.event {
-        Event::Agent(fact) => matches!(fact.said, Said::Decided { .. }),
+        Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Decided { .. }),
         Event::OrchestratorDecided { .. } => true,
         _ => false,
     })
@@ -368,11 +375,11 @@ fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Ve
 }
 
 #[test]
-fn a_decision_made_elsewhere_names_the_event_and_the_host() {
+fn foreign_decision_names_the_event_and_the_host() {
     // R-0040-2 (half: an event of this host is named without it)
     // R-0040-3 (half: a decision an agent elsewhere made)
     // R-0040-17 (half: no such cause is recorded below version three)
-    let here = || AgentPolicy::default().on_host("near");
+    let here = || AgentPolicy::default().with_host_id("near");
     let far = json!({"hostId": "far.example/runtime", "eventId": "run-7:3"});
     let foreign = Cause::Foreign {
         event: "run-7:3".to_owned(),
@@ -385,7 +392,7 @@ fn a_decision_made_elsewhere_names_the_event_and_the_host() {
     let ours = json!({"hostId": "near", "eventId": "run-7:3"});
     let external = Cause::External("run-7:3".to_owned());
     assert_eq!(causes(here(), &ours, None), [Some(external)]);
-    let capped = here().capped(Some(2)).expect("a version");
+    let capped = here().with_model_cap(Some(2)).expect("a version");
     let long = json!({"hostId": "far", "eventId": "e".repeat(129)});
     for (policy, told) in [(capped, &far), (here(), &long), (here(), &json!("far"))] {
         let caused = causes(policy, told, None);

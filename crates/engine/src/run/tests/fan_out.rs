@@ -1,6 +1,6 @@
 //! Several workers at once: every join mode against every way workers may end.
 
-use super::stage::Stage;
+use super::harness::RunHarness;
 use super::supervising::{started, supervised, terminate, workers};
 use serde_json::{Value, json};
 use tandem_record::{ChildOutcome, ErrorInfo, InterruptId, NodeId, RunId, RunStatus};
@@ -9,7 +9,7 @@ const COMPLETED: RunStatus = RunStatus::Completed;
 const FAILED: RunStatus = RunStatus::Failed;
 const CANCELLED: RunStatus = RunStatus::Cancelled;
 
-fn fanned(join: Value, more: Value) -> Stage {
+fn fanned(join: Value, more: Value) -> RunHarness {
     let mut dispatch = json!({
         "fanOutPolicy": "parallel", "joinPolicy": join, "outputMapping": {"mine": "theirs"},
     });
@@ -20,7 +20,7 @@ fn fanned(join: Value, more: Value) -> Stage {
     started(supervised(plan, dispatch))
 }
 
-fn children(run: &Stage) -> Vec<RunId> {
+fn children(run: &RunHarness) -> Vec<RunId> {
     run.run()
         .view()
         .children
@@ -29,11 +29,11 @@ fn children(run: &Stage) -> Vec<RunId> {
         .collect()
 }
 
-fn ends(run: &mut Stage, child: &RunId, status: RunStatus, variables: Value) {
+fn ends(run: &mut RunHarness, child: &RunId, status: RunStatus, variables: Value) {
     let outcome = ChildOutcome::Ended {
         child: child.clone(),
         status,
-        variables: super::stage::object(variables),
+        variables: super::harness::object(variables),
         untrusted: Vec::new(),
         error: (status == FAILED).then(|| ErrorInfo::new("boom", "it broke")),
         unused: 0,
@@ -42,7 +42,7 @@ fn ends(run: &mut Stage, child: &RunId, status: RunStatus, variables: Value) {
 }
 
 #[test]
-fn each_join_mode_decides_when_it_should_and_calls_the_rest_back() {
+fn each_join_mode_decides_on_time_and_cancels_the_rest() {
     let quorum = |n| json!({"mode": "quorum", "quorum": n});
     let with = |mode: &str, on: &str| json!({"mode": mode, "onChildFailure": on});
     // Ends, in order; after how many of them the join is decided; what it came to.
@@ -173,7 +173,7 @@ fn variables_are_merged_once_in_the_order_in_which_workers_ended() {
 }
 
 #[test]
-fn no_more_than_allowed_run_together() {
+fn concurrent_workers_stay_within_the_limit() {
     let mut run = fanned(json!({}), json!({"maxConcurrency": 2}));
     let first = children(&run);
     assert_eq!(first.len(), 2);
@@ -186,7 +186,7 @@ fn no_more_than_allowed_run_together() {
 }
 
 #[test]
-fn two_workers_that_wait_are_both_remembered() {
+fn two_waiting_workers_are_both_mirrored() {
     let mut run = fanned(json!({}), json!({}));
     let all = children(&run);
     let waits = |child: &RunId, status, id: &str| ChildOutcome::Waiting {
@@ -220,7 +220,7 @@ fn two_workers_that_wait_are_both_remembered() {
 }
 
 #[test]
-fn a_cancel_waits_for_all_of_them() {
+fn cancel_waits_for_all_workers() {
     let mut run = fanned(json!({}), json!({}));
     let all = children(&run);
     run.lines();

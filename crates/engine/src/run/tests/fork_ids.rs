@@ -1,18 +1,18 @@
 //! Which ids a fork has in place of its source's, and that its data is the source's data.
 
-use super::flow::{Flow, flow};
 use super::gates::answer;
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
-use tandem_record::{EffectKind, Event, Recorded, RunStatus, UserData};
+use tandem_record::{EffectKind, Event, RecordedEvent, RunStatus, UserData};
 
 /// Text of a user that happens to hold the source's id, in every form the engine makes ids of it.
 const ABOUT: &str = "see run-1, evt-run-1-3, run-1:gate:1 and run-1:gate";
 
-fn about() -> Flow {
+fn about() -> WorkflowBuilder {
     let read = json!({"type": "variable", "variableName": "note"});
-    flow("about")
+    workflow("about")
         .variable("note", json!({}))
         .node("first", "core.identity", json!({}))
         .port("note", read)
@@ -21,8 +21,8 @@ fn about() -> Flow {
         .path("first gate call")
 }
 
-fn decided() -> Stage {
-    let mut run = Stage::new(about());
+fn decided() -> RunHarness {
+    let mut run = RunHarness::new(about());
     run.create(json!({"note": ABOUT, "run-1": ["run-1"]}));
     run.when(answer(
         "gate",
@@ -34,7 +34,7 @@ fn decided() -> Stage {
 }
 
 /// The data of an event as text; what the engine asks about its own artifact aside.
-fn data(recorded: &Recorded) -> Vec<Value> {
+fn data(recorded: &RecordedEvent) -> Vec<Value> {
     let mut recorded = recorded.clone();
     let places = recorded.user_data();
     let read = |place: UserData<'_>| match place {
@@ -52,7 +52,7 @@ fn data(recorded: &Recorded) -> Vec<Value> {
 }
 
 #[test]
-fn data_that_holds_the_sources_id_is_copied_as_it_is() {
+fn data_with_the_source_id_is_copied_unchanged() {
     let run = decided();
     for from in 0..run.log().len() as u64 {
         let replay = run.fork(Replay, from);
@@ -73,7 +73,7 @@ fn data_that_holds_the_sources_id_is_copied_as_it_is() {
 }
 
 #[test]
-fn what_the_engine_named_after_the_source_is_named_after_the_fork() {
+fn engine_made_ids_are_renamed_for_the_fork() {
     let replay = decided().fork(Replay, 0);
     let mut seen = 0;
     for recorded in replay.log() {
@@ -95,10 +95,10 @@ fn what_the_engine_named_after_the_source_is_named_after_the_fork() {
         }
     }
     assert_eq!(seen, 3);
-    let talk = flow("talk")
+    let talk = workflow("talk")
         .node("talk", "core.conversationGate", json!({"prompt": ABOUT}))
         .channel("conversation", json!({"reducer": "message"}));
-    let branch = Stage::started(talk).fork(Branch, 6);
+    let branch = RunHarness::started(talk).fork(Branch, 6);
     let opened = branch.log().iter().find_map(|r| match &r.event {
         Event::ConversationOpened {
             conversation, turn, ..
@@ -114,15 +114,15 @@ fn what_the_engine_named_after_the_source_is_named_after_the_fork() {
 }
 
 #[test]
-fn what_a_conversation_gives_is_named_after_the_fork() {
-    let talk = flow("conformance-talk")
+fn conversation_outputs_use_the_fork_id() {
+    let talk = workflow("conformance-talk")
         .node(
             "talk",
             "core.conversationGate",
             json!({"lifecycle": "open-exchange-close", "mockAutoResume": true}),
         )
         .channel("conversation", json!({"reducer": "message"}));
-    let run = Stage::started(talk);
+    let run = RunHarness::started(talk);
     assert_eq!(run.status(), RunStatus::Completed);
     let replay = run.fork(Replay, 0);
     let told = serde_json::to_string(&replay.log()[1..]).unwrap();
@@ -131,12 +131,12 @@ fn what_a_conversation_gives_is_named_after_the_fork() {
 }
 
 #[test]
-fn a_supervisor_that_is_asked_again_is_told_of_the_fork() {
+fn supervisor_request_of_a_fork_has_the_fork_id() {
     let endpoint = json!({"endpoint": {"url": "http://brain.test/"}, "prompt": ABOUT});
-    let lead = flow("lead")
+    let lead = workflow("lead")
         .variable("note", json!({"defaultValue": ABOUT}))
         .node("lead", "core.orchestrator.supervisor", endpoint);
-    let run = Stage::started(lead);
+    let run = RunHarness::started(lead);
     let branch = run.fork(Branch, run.log().len() as u64 - 1);
     let bodies: Vec<&Value> = branch
         .outbox()
@@ -151,18 +151,18 @@ fn a_supervisor_that_is_asked_again_is_told_of_the_fork() {
 }
 
 #[test]
-fn artifacts_keep_their_ids_wherever_they_were_passed_on() {
+fn artifact_ids_are_unchanged_in_a_fork() {
     let made = json!({"artifactType": "report", "content": {"a": 1}});
     let passed = json!({"type": "connection", "nodeId": "made", "outputKey": "artifactId"});
-    let flow = flow("conformance-artifacts")
+    let workflow = workflow("conformance-artifacts")
         .node("made", "conformance.artifact.emit", made)
         .node("read", "core.identity", json!({}))
         .port("id", passed)
         .path("made read");
-    let run = Stage::started(flow);
+    let run = RunHarness::started(workflow);
     assert_eq!(run.status(), RunStatus::Completed);
     let lasts = 0..run.log().len() as u64;
-    let mut replays: Vec<Stage> = lasts.map(|from| run.fork(Replay, from)).collect();
+    let mut replays: Vec<RunHarness> = lasts.map(|from| run.fork(Replay, from)).collect();
     replays.push(replays[0].fork(Replay, 0));
     for replay in &replays {
         assert_eq!(replay.log().len(), run.log().len(), "nothing diverged");

@@ -1,15 +1,15 @@
 //! Forks: what is copied, what is done again, what is asked again.
 
-use super::flow::{Flow, flow};
 use super::gates::answer;
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{EffectKind, Event, RunId, RunStatus};
 
 /// The replay tells the source's story event by event, in its time, and wants nothing of the world.
 #[track_caller]
-pub(super) fn assert_same_course(source: &Stage, replay: &Stage) {
+pub(super) fn assert_same_course(source: &RunHarness, replay: &RunHarness) {
     let (was, is) = (source.log(), replay.log());
     assert_eq!(is.len(), was.len(), "from {:?}", replay.run().fork_point());
     for (was, is) in was.iter().zip(is).skip(1) {
@@ -20,8 +20,8 @@ pub(super) fn assert_same_course(source: &Stage, replay: &Stage) {
     assert_eq!(replay.status(), source.status());
 }
 
-fn gated() -> Flow {
-    flow("gated")
+fn gated() -> WorkflowBuilder {
+    workflow("gated")
         .noops("a")
         .node("gate", "core.approvalGate", json!({"title": "ok?"}))
         .http("call", json!({"output": "said"}))
@@ -29,8 +29,8 @@ fn gated() -> Flow {
         .path("a gate call z")
 }
 
-fn decided() -> Stage {
-    let mut run = Stage::started(gated());
+fn decided() -> RunHarness {
+    let mut run = RunHarness::started(gated());
     run.elapse(5_000);
     run.when(answer("gate", json!({"action": "accept"})));
     run.elapse(7);
@@ -40,7 +40,7 @@ fn decided() -> Stage {
 }
 
 #[test]
-fn a_replay_with_questions_and_calls_repeats_them_from_any_index() {
+fn replay_repeats_questions_and_calls_from_any_event() {
     let run = decided();
     for from in 0..run.log().len() as u64 {
         let replay = run.fork(Replay, from);
@@ -53,8 +53,8 @@ fn a_replay_with_questions_and_calls_repeats_them_from_any_index() {
         assert_eq!(replay.outbox().count(), 0);
         assert_eq!(replay.run().view().variables, run.run().view().variables);
         assert!(replay.run().open_questions().is_empty());
-        let ids = |stage: &Stage| -> Vec<String> {
-            let log = stage.log().iter();
+        let ids = |harness: &RunHarness| -> Vec<String> {
+            let log = harness.log().iter();
             log.filter_map(|r| match &r.event {
                 Event::InterruptRequested { interrupt, .. } => Some(interrupt.id.to_string()),
                 _ => None,
@@ -66,7 +66,7 @@ fn a_replay_with_questions_and_calls_repeats_them_from_any_index() {
 }
 
 #[test]
-fn a_branch_asks_again_and_calls_again_under_ids_of_its_own() {
+fn branch_asks_and_calls_again_with_its_own_ids() {
     let run = decided();
     let log = run.log();
     let answered = log
@@ -94,8 +94,8 @@ fn a_branch_asks_again_and_calls_again_under_ids_of_its_own() {
             branch.done("call", json!({"body": {"n": 2}}));
         }
         assert_eq!(branch.status(), RunStatus::Completed, "from {from}");
-        let starts = |stage: &Stage, wanted: &str| {
-            let log = stage.log().iter();
+        let starts = |harness: &RunHarness, wanted: &str| {
+            let log = harness.log().iter();
             log.filter(
                 |r| matches!(&r.event, Event::NodeStarted { node, .. } if node.as_str() == wanted),
             )
@@ -108,8 +108,8 @@ fn a_branch_asks_again_and_calls_again_under_ids_of_its_own() {
 }
 
 #[test]
-fn a_replay_of_a_run_that_waits_fails_where_nothing_is_recorded() {
-    let run = Stage::started(gated());
+fn replay_of_a_waiting_run_fails_where_nothing_is_recorded() {
+    let run = RunHarness::started(gated());
     let replay = run.fork(Replay, 0);
     assert_eq!(replay.status(), RunStatus::Failed);
     let error = replay.run().error().expect("it failed").clone();
@@ -118,14 +118,14 @@ fn a_replay_of_a_run_that_waits_fails_where_nothing_is_recorded() {
 }
 
 #[test]
-fn a_branch_in_the_middle_of_a_child_starts_a_child_of_its_own() {
-    let family = || {
-        flow("parent")
+fn branch_during_a_child_starts_its_own_child() {
+    let parent_workflow = || {
+        workflow("parent")
             .call("call", "child", json!({}))
             .noops("z")
             .path("call z")
     };
-    let mut run = Stage::new(family()).knows(flow("child").noops("n"));
+    let mut run = RunHarness::new(parent_workflow()).with_workflow(workflow("child").noops("n"));
     run.create(json!({}));
     let theirs = run.child_of("call");
     run.child_ended("call", RunStatus::Completed, json!({}));
@@ -134,7 +134,10 @@ fn a_branch_in_the_middle_of_a_child_starts_a_child_of_its_own() {
         let mut branch = run.fork(Branch, from);
         let ours = branch.child_of("call");
         assert_ne!(ours, theirs, "from {from}");
-        let started: Vec<RunId> = branch.born().map(|birth| birth.child.clone()).collect();
+        let started: Vec<RunId> = branch
+            .created_children()
+            .map(|new_child| new_child.child.clone())
+            .collect();
         assert_eq!(started, [ours], "from {from}");
         branch.cancel();
         let cancels_theirs = branch.outbox().any(
@@ -146,7 +149,7 @@ fn a_branch_in_the_middle_of_a_child_starts_a_child_of_its_own() {
 }
 
 #[test]
-fn a_fork_of_a_fork_of_a_fork() {
+fn forks_of_forks_work() {
     let run = decided();
     let second = run.fork(Replay, 3);
     let third = second.fork(Replay, 6);
@@ -161,20 +164,20 @@ fn a_fork_of_a_fork_of_a_fork() {
 }
 
 #[test]
-fn what_says_it_is_not_deterministic_is_repeated_not_done() {
-    let once = flow("dice").node("n", "core.identity", json!({"nondeterministic": true}));
-    let run = Stage::started(once);
+fn nondeterministic_node_is_copied_not_executed() {
+    let once = workflow("dice").node("n", "core.identity", json!({"nondeterministic": true}));
+    let run = RunHarness::started(once);
     assert_same_course(&run, &run.fork(Replay, 0));
 }
 
 #[test]
-fn a_branch_has_the_time_of_a_new_run() {
-    let flow = flow("timed").settings(json!({"timeout": 10_000})).node(
+fn branch_gets_the_full_duration_limit() {
+    let workflow = workflow("timed").settings(json!({"timeout": 10_000})).node(
         "gate",
         "core.approvalGate",
         json!({"title": "ok?", "timeoutMs": 4_000}),
     );
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.elapse(3_000);
     run.when(answer("gate", json!({"action": "accept"})));
     run.elapse(60_000);
@@ -191,9 +194,9 @@ fn a_branch_has_the_time_of_a_new_run() {
 }
 
 /// A wait, then a side effect, cancelled during the wait.
-fn cancelled_before_its_effect() -> Stage {
-    let mut run = Stage::started(
-        flow("f")
+fn cancelled_before_its_effect() -> RunHarness {
+    let mut run = RunHarness::started(
+        workflow("f")
             .delay("nap", 5_000)
             .delay("more", 10)
             .http("effect", json!({}))

@@ -1,13 +1,13 @@
 //! Questions: who may answer, what an answer does, and that silence never approves.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::{Value, json};
-use tandem_record::{Cause, Command, Event, NodeId, Principal, Reply, RunStatus, Standing};
+use tandem_record::{Cause, Command, DeciderSnapshot, Event, NodeId, Principal, Reply, RunStatus};
 
-pub(super) fn gate(config: Value) -> Flow {
-    flow("gated").node("gate", "core.approvalGate", config)
+pub(super) fn gate(config: Value) -> WorkflowBuilder {
+    workflow("gated").node("gate", "core.approvalGate", config)
 }
 
 pub(super) fn answer(node: &str, value: Value) -> Command {
@@ -17,11 +17,11 @@ pub(super) fn answer(node: &str, value: Value) -> Command {
         value,
         by: Some(Principal::new("ana")),
         by_link: false,
-        standing: Standing::default(),
+        decider: DeciderSnapshot::default(),
     }
 }
 
-fn shown(run: &Stage) -> &Value {
+fn shown(run: &RunHarness) -> &Value {
     let open = run.node("gate").suspended.as_ref();
     &open.expect("the question is open").interrupt.data
 }
@@ -31,8 +31,8 @@ fn vote(action: &str, voter: &str) -> Command {
 }
 
 #[test]
-fn an_accept_goes_on_and_a_second_decision_learns_of_it() {
-    let mut run = Stage::started(gate(json!({})).noops("after").path("gate after"));
+fn second_resolve_is_refused_with_the_first_outcome() {
+    let mut run = RunHarness::started(gate(json!({})).noops("after").path("gate after"));
     run.then(
         "
         run.started
@@ -79,8 +79,8 @@ fn an_accept_goes_on_and_a_second_decision_learns_of_it() {
 }
 
 #[test]
-fn a_rejection_fails_the_run_unless_an_edge_was_drawn_for_it() {
-    let mut run = Stage::started(gate(json!({}))).given();
+fn rejection_fails_the_run_unless_it_has_an_edge() {
+    let mut run = RunHarness::started(gate(json!({}))).given();
     run.when(answer("gate", json!({"action": "reject"})));
     run.then(
         "
@@ -103,14 +103,15 @@ fn a_rejection_fails_the_run_unless_an_edge_was_drawn_for_it() {
             "sorry",
             json!({"condition": {"type": "equals", "left": "output.action", "right": "reject"}}),
         );
-    let mut run = Stage::started(drawn);
+    let mut run = RunHarness::started(drawn);
     run.when(answer("gate", json!({"action": "reject"})));
     assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
 fn an_answer_that_does_not_fit_leaves_the_question_open() {
-    let mut run = Stage::started(gate(json!({"actions": ["accept", "edit", "refine"]}))).given();
+    let mut run =
+        RunHarness::started(gate(json!({"actions": ["accept", "edit", "refine"]}))).given();
     for bad in [
         json!({"action": "reject"}),
         json!({"action": "edit-accept"}),
@@ -135,8 +136,8 @@ fn an_answer_that_does_not_fit_leaves_the_question_open() {
 }
 
 #[test]
-fn changes_are_made_and_asked_about_again_within_bounds() {
-    let reviewed = flow("reviewed")
+fn refine_repeats_the_producer_and_the_gate_up_to_the_limit() {
+    let reviewed = workflow("reviewed")
         .settings(json!({"maxLoopbackIterations": 1}))
         .node("draft", "core.identity", json!({}))
         .node(
@@ -151,7 +152,7 @@ fn changes_are_made_and_asked_about_again_within_bounds() {
             json!({"action": "refine", "refineFeedback": {"scope": "whole", "text": "shorter"}}),
         )
     };
-    let mut run = Stage::started(reviewed).given();
+    let mut run = RunHarness::started(reviewed).given();
     run.when(refine());
     run.then(
         r#"
@@ -171,9 +172,9 @@ fn changes_are_made_and_asked_about_again_within_bounds() {
 }
 
 #[test]
-fn a_quorum_counts_people_not_clicks() {
+fn quorum_counts_each_voter_once() {
     let quorum = json!({"requiredApprovals": 3, "rejectionPolicy": "majority"});
-    let mut run = Stage::started(gate(quorum.clone()));
+    let mut run = RunHarness::started(gate(quorum.clone()));
     for voter in ["ana", "ana", "ben"] {
         let reply = run.when(vote("accept", voter));
         assert!(
@@ -183,7 +184,7 @@ fn a_quorum_counts_people_not_clicks() {
     }
     run.when(vote("accept", "eva"));
     assert_eq!(run.status(), RunStatus::Completed);
-    let mut run = Stage::started(gate(quorum));
+    let mut run = RunHarness::started(gate(quorum));
     run.when(vote("reject", "ana"));
     run.when(vote("reject", "ben"));
     assert_eq!(
@@ -191,14 +192,14 @@ fn a_quorum_counts_people_not_clicks() {
         RunStatus::Failed,
         "two of three is a majority"
     );
-    let mut veto = Stage::started(gate(json!({"requiredApprovals": 3})));
+    let mut veto = RunHarness::started(gate(json!({"requiredApprovals": 3})));
     veto.when(vote("accept", "ana"));
     veto.when(vote("reject", "ben"));
     assert_eq!(veto.status(), RunStatus::Failed, "one veto ends it");
 }
 
 #[test]
-fn an_edit_takes_as_many_voices_and_is_what_the_others_are_asked_about() {
+fn edit_needs_the_same_quorum_and_is_shown_to_other_voters() {
     let edits = |voter: &str, text: &str| {
         let artifact = json!({"text": text});
         let value =
@@ -210,7 +211,7 @@ fn an_edit_takes_as_many_voices_and_is_what_the_others_are_asked_about() {
         "actions": ["accept", "reject", "edit-accept"],
         "artifactData": {"text": "draft"},
     });
-    let mut run = Stage::started(gate(config));
+    let mut run = RunHarness::started(gate(config));
     run.when(vote("accept", "ana"));
     let reply = run.when(edits("ben", "better"));
     let Reply::Resolved {
@@ -237,8 +238,8 @@ fn an_edit_takes_as_many_voices_and_is_what_the_others_are_asked_about() {
 }
 
 #[test]
-fn silence_never_approves() {
-    let mut run = Stage::started(gate(json!({"timeoutMs": 1000}))).given();
+fn timeout_never_approves() {
+    let mut run = RunHarness::started(gate(json!({"timeoutMs": 1000}))).given();
     run.elapse(999);
     run.then("");
     run.elapse(1);
@@ -256,19 +257,19 @@ fn silence_never_approves() {
 }
 
 #[test]
-fn clarifications_want_every_answer_of_the_right_kind() {
+fn clarification_needs_every_answer_with_the_right_type() {
     let questions = json!([
         {"id": "colour", "question": "Which?"},
         {"id": "size", "question": "How big?", "schema": {"type": "integer"}},
     ]);
     let asked = || {
-        flow("asked").node(
+        workflow("asked").node(
             "ask",
             "core.clarificationGate",
             json!({"questions": questions}),
         )
     };
-    let mut run = Stage::started(asked()).given();
+    let mut run = RunHarness::started(asked()).given();
     assert_eq!(run.status(), RunStatus::WaitingInput);
     for bad in [
         json!({"answers": {"colour": "red"}}),
@@ -294,23 +295,25 @@ fn clarifications_want_every_answer_of_the_right_kind() {
 }
 
 #[test]
-fn only_the_event_waited_for_is_taken() {
+fn only_the_matching_event_is_accepted() {
     let waits = json!({"kind": "external-event", "data": {"eventType": "paid", "correlation": {"order": 7}}, "timeoutMs": 50});
-    let mut run = Stage::started(flow("waits").node("ext", "core.interrupt", waits.clone()));
+    let mut run =
+        RunHarness::started(workflow("waits").node("ext", "core.interrupt", waits.clone()));
     assert_eq!(run.status(), RunStatus::WaitingExternal);
     let other = run.try_when(answer("ext", json!({"order": 8})));
     let keys = vec!["order".to_owned()];
     assert_eq!(other, Err(Refusal::CorrelationMismatch { keys }));
     run.when(answer("ext", json!({"eventPayload": {"order": 7.0}})));
     assert_eq!(run.status(), RunStatus::Completed);
-    let mut run = Stage::started(flow("waits").node("ext", "core.interrupt", waits)).given();
+    let mut run =
+        RunHarness::started(workflow("waits").node("ext", "core.interrupt", waits)).given();
     run.elapse(50);
     assert_eq!(run.status(), RunStatus::Failed, "nobody told us in time");
 }
 
 #[test]
-fn a_cancelled_question_is_gone() {
-    let mut run = Stage::started(gate(json!({})));
+fn resolve_after_cancel_is_refused() {
+    let mut run = RunHarness::started(gate(json!({})));
     run.cancel();
     let late = run.try_when(answer("gate", json!({"action": "accept"})));
     assert_eq!(late, Err(Refusal::InterruptGone));

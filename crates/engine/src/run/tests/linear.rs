@@ -1,13 +1,13 @@
 //! Straight lines, independent roots, disabled nodes.
 
-use super::flow::flow;
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::workflow;
 use serde_json::json;
 use tandem_record::RunStatus;
 
 #[test]
 fn a_chain_runs_in_one_decision() {
-    let mut run = Stage::started(flow("chain").noops("a b c").path("a b c"));
+    let mut run = RunHarness::started(workflow("chain").noops("a b c").path("a b c"));
     run.then(
         "
             run.started
@@ -24,9 +24,9 @@ fn a_chain_runs_in_one_decision() {
 }
 
 #[test]
-fn each_port_of_an_identity_goes_on_under_its_name() {
-    let echo = flow("echo").node("echo", "core.identity", json!({}));
-    let mut run = Stage::new(echo);
+fn identity_passes_each_port_under_its_name() {
+    let echo = workflow("echo").node("echo", "core.identity", json!({}));
+    let mut run = RunHarness::new(echo);
     run.create(json!({"payload": {"n": [1, 2]}}));
     run.then(
         r#"
@@ -40,8 +40,8 @@ fn each_port_of_an_identity_goes_on_under_its_name() {
 
 #[test]
 fn independent_roots_overlap() {
-    let roots = flow("roots").delay("slow", 200).delay("quick", 100);
-    let mut run = Stage::started(roots);
+    let roots = workflow("roots").delay("slow", 200).delay("quick", 100);
+    let mut run = RunHarness::started(roots);
     run.then(
         "
             run.started
@@ -66,13 +66,13 @@ fn independent_roots_overlap() {
 }
 
 #[test]
-fn no_more_nodes_are_under_way_than_allowed() {
-    let many = flow("many")
+fn running_nodes_stay_within_the_limit() {
+    let many = workflow("many")
         .delay("a", 10)
         .delay("b", 10)
         .delay("c", 10)
         .delay("d", 10);
-    let mut run = Stage::new(many);
+    let mut run = RunHarness::new(many);
     run.limits.max_in_flight = 2;
     run.create(json!({}));
     run.then(
@@ -103,13 +103,13 @@ fn no_more_nodes_are_under_way_than_allowed() {
 
 #[test]
 fn a_disabled_node_is_skipped_and_so_is_what_needs_it() {
-    let flow = flow("disabled")
+    let workflow = workflow("disabled")
         .noops("a b")
         .with("disabled", json!(true))
         .noops("c d")
         .path("a b c")
         .path("a d");
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         "
             run.started
             node.started a
@@ -124,13 +124,13 @@ fn a_disabled_node_is_skipped_and_so_is_what_needs_it() {
 }
 
 #[test]
-fn several_sinks_are_put_out_by_name_and_a_single_output_port_is_opened() {
-    let fan = flow("fan")
+fn several_sinks_are_output_by_name_and_a_single_output_port_is_unwrapped() {
+    let fan = workflow("fan")
         .node("left", "core.identity", json!({}))
         .port("x", json!({"type": "static", "value": 1}))
         .node("right", "core.identity", json!({}))
         .port("y", json!({"type": "static", "value": 2}));
-    Stage::started(fan).then(
+    RunHarness::started(fan).then(
         r#"
             run.started
             node.started left
@@ -140,10 +140,10 @@ fn several_sinks_are_put_out_by_name_and_a_single_output_port_is_opened() {
             run.completed {"left":{"x":1},"right":{"y":2}}
         "#,
     );
-    let single = flow("single")
+    let single = workflow("single")
         .node("only", "core.identity", json!({}))
         .port("output", json!({"type": "static", "value": {"k": "v"}}));
-    Stage::started(single).then(
+    RunHarness::started(single).then(
         r#"
             run.started
             node.started only
@@ -155,13 +155,13 @@ fn several_sinks_are_put_out_by_name_and_a_single_output_port_is_opened() {
 
 #[test]
 fn a_node_that_fails_ends_the_run_and_stops_the_others() {
-    let flow = flow("fails")
+    let workflow = workflow("fails")
         .delay("slow", 500)
         .delay("soon", 10)
         .fail("broken", "out_of_paper")
         .noops("never")
         .path("soon broken never");
-    let mut run = Stage::started(flow).given();
+    let mut run = RunHarness::started(workflow).given();
     run.elapse(10);
     run.then(
         r#"
@@ -181,12 +181,12 @@ fn a_node_that_fails_ends_the_run_and_stops_the_others() {
 
 #[test]
 fn on_error_continue_completes_with_the_error_as_output() {
-    let flow = flow("continue")
+    let workflow = workflow("continue")
         .fail("broken", "out_of_paper")
         .with("settings", json!({"onError": "continue"}))
         .noops("after")
         .path("broken after");
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started broken

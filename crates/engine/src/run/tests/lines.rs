@@ -1,33 +1,34 @@
 //! Events and effects as one line each: the name, the node, and what matters about it.
 
-use crate::run::Birth;
+use crate::run::NewChildRun;
 use serde_json::Value;
 use tandem_record::{
-    ChildOutcome, ChunkPiece, Effect, EffectKind, EnvelopeStep, ErrorInfo, Event, HandoffStep,
-    Judged, Object, Recorded, Said, TimerKey, Timestamp, ToolAsk, Work,
+    AgentEventKind, ChildOutcome, ChunkPiece, Effect, EffectKind, EnvelopeEventKind, ErrorInfo,
+    Event, HandoffStep, Object, RecordedEvent, TimerKey, Timestamp, ToolOperation,
+    VerificationSubject, Work,
 };
 
-pub(super) fn event(recorded: &Recorded) -> String {
+pub(super) fn event(recorded: &RecordedEvent) -> String {
     let line = Line(String::new());
     let at = recorded.at;
     match &recorded.event {
-        Event::RunStarted { variables, .. } => line.word("run.started").object(variables),
-        Event::RunPauseRequested { .. } => line.word("run.pause-requested"),
+        Event::RunStarted { variables, .. } => line.push("run.started").object(variables),
+        Event::RunPauseRequested { .. } => line.push("run.pause-requested"),
         Event::RunPaused { interrupted, .. } => line
-            .word("run.paused")
-            .words(interrupted.iter().map(|node| format!("cut-off={node}"))),
-        Event::RunResumed { .. } => line.word("run.resumed"),
-        Event::RunCancelRequested { .. } => line.word("run.cancel-requested"),
-        Event::RunCompleted { outputs, .. } => line.word("run.completed").object(outputs),
+            .push("run.paused")
+            .push_all(interrupted.iter().map(|node| format!("cut-off={node}"))),
+        Event::RunResumed { .. } => line.push("run.resumed"),
+        Event::RunCancelRequested { .. } => line.push("run.cancel-requested"),
+        Event::RunCompleted { outputs, .. } => line.push("run.completed").object(outputs),
         Event::RunFailed {
             error, failed_node, ..
-        } => line.word("run.failed").error(error).words(failed_node),
+        } => line.push("run.failed").error(error).push_all(failed_node),
         Event::RunCancelled {
             reason, by_parent, ..
         } => line
-            .word("run.cancelled")
-            .words(reason)
-            .words(by_parent.iter().map(|parent| format!("by {parent}"))),
+            .push("run.cancelled")
+            .push_all(reason)
+            .push_all(by_parent.iter().map(|parent| format!("by {parent}"))),
         Event::NodeStarted {
             node,
             attempt,
@@ -39,14 +40,14 @@ pub(super) fn event(recorded: &Recorded) -> String {
             ..
         } => {
             let resets: Vec<&str> = resets.iter().map(|n| n.as_str()).collect();
-            line.word("node.started")
-                .word(node)
+            line.push("node.started")
+                .push(node)
                 .number("attempt", *attempt)
                 .number("execution", *execution)
-                .words(work.as_ref().map(|work| waits(work, at)))
-                .words(deadline.map(|d| format!("deadline=+{}", d.ms_since(at))))
-                .words((!resets.is_empty()).then(|| format!("resets={}", resets.join(","))))
-                .words(trigger.iter().map(|t| format!("trigger={t}")))
+                .push_all(work.as_ref().map(|work| waits(work, at)))
+                .push_all(deadline.map(|d| format!("deadline=+{}", d.ms_since(at))))
+                .push_all((!resets.is_empty()).then(|| format!("resets={}", resets.join(","))))
+                .push_all(trigger.iter().map(|t| format!("trigger={t}")))
         }
         Event::NodeCompleted {
             node,
@@ -54,54 +55,54 @@ pub(super) fn event(recorded: &Recorded) -> String {
             cost,
             ..
         } => line
-            .word("node.completed")
-            .word(node)
+            .push("node.completed")
+            .push(node)
             .object(outputs)
-            .words(cost.iter().map(|c| format!("cost={}", text(c)))),
+            .push_all(cost.iter().map(|c| format!("cost={}", text(c)))),
         Event::NodeFailed {
             node,
             error,
             attempts,
             ..
         } => line
-            .word("node.failed")
-            .word(node)
+            .push("node.failed")
+            .push(node)
             .error(error)
-            .words((*attempts > 1).then(|| format!("attempts={attempts}"))),
+            .push_all((*attempts > 1).then(|| format!("attempts={attempts}"))),
         Event::NodeRetried {
             node,
             attempt,
             delay_ms,
             last_error,
         } => line
-            .word("node.retried")
-            .word(node)
+            .push("node.retried")
+            .push(node)
             .error(last_error)
             .number("attempt", *attempt)
-            .word(format!("delay={delay_ms}")),
-        Event::NodeSkipped { node, reason } => line.word("node.skipped").word(node).word(reason),
+            .push(format!("delay={delay_ms}")),
+        Event::NodeSkipped { node, reason } => line.push("node.skipped").push(node).push(reason),
         Event::NodeCancelled { node, reason, .. } => {
-            line.word("node.cancelled").word(node).word(reason)
+            line.push("node.cancelled").push(node).push(reason)
         }
         Event::NodeDispatched {
             node, workflow_id, ..
-        } => line.word("node.dispatched").word(node).word(workflow_id),
-        Event::InterruptRequested { node, .. } => line.word("interrupt.requested").word(node),
-        Event::ApprovalRequested { node, .. } => line.word("approval.requested").word(node),
+        } => line.push("node.dispatched").push(node).push(workflow_id),
+        Event::InterruptRequested { node, .. } => line.push("interrupt.requested").push(node),
+        Event::ApprovalRequested { node, .. } => line.push("approval.requested").push(node),
         Event::ClarificationRequested { node, .. } => {
-            line.word("clarification.requested").word(node)
+            line.push("clarification.requested").push(node)
         }
         Event::ApprovalReceived { node, decision, .. } => line
-            .word("approval.received")
-            .word(node)
-            .word(&decision.action)
-            .words(&decision.voter),
+            .push("approval.received")
+            .push(node)
+            .push(&decision.action)
+            .push_all(&decision.voter),
         Event::ClarificationResolved { node, answers, .. } => line
-            .word("clarification.resolved")
-            .word(node)
+            .push("clarification.resolved")
+            .push(node)
             .object(answers),
         Event::ApprovalQuestioned { node, question, .. } => {
-            line.word("approval.questioned").word(node).word(question)
+            line.push("approval.questioned").push(node).push(question)
         }
         Event::InterruptEscalated {
             node,
@@ -110,52 +111,52 @@ pub(super) fn event(recorded: &Recorded) -> String {
             deadline,
             ..
         } => line
-            .word("interrupt.escalated")
-            .word(node)
-            .word(format!("level={level}"))
-            .words(groups)
-            .word(format!("due=+{}", deadline.ms_since(at))),
+            .push("interrupt.escalated")
+            .push(node)
+            .push(format!("level={level}"))
+            .push_all(groups)
+            .push(format!("due=+{}", deadline.ms_since(at))),
         Event::InterruptReminded {
             node, count, next, ..
         } => line
-            .word("interrupt.reminded")
-            .word(node)
-            .word(format!("count={count}"))
-            .words(next.map(|next| format!("due=+{}", next.ms_since(at)))),
+            .push("interrupt.reminded")
+            .push(node)
+            .push(format!("count={count}"))
+            .push_all(next.map(|next| format!("due=+{}", next.ms_since(at)))),
         Event::DecisionDenied { node, by, why, .. } => line
-            .word("decision.denied")
-            .word(node)
-            .words(by)
-            .word(why.as_str()),
+            .push("decision.denied")
+            .push(node)
+            .push_all(by)
+            .push(why.as_str()),
         Event::ConversationOpened { node, turn, .. } => line
-            .word("conversation.opened")
-            .word(node)
-            .word(&turn["content"]),
+            .push("conversation.opened")
+            .push(node)
+            .push(&turn["content"]),
         Event::ConversationExchanged { node, turn, .. } => line
-            .word("conversation.exchanged")
-            .word(node)
-            .word(&turn["turnIndex"])
-            .word(&turn["content"]),
+            .push("conversation.exchanged")
+            .push(node)
+            .push(&turn["turnIndex"])
+            .push(&turn["content"]),
         Event::ConversationClosed {
             node,
             turn,
             outcome,
             ..
         } => line
-            .word("conversation.closed")
-            .word(node)
-            .word(&turn["turnIndex"])
-            .words(outcome),
+            .push("conversation.closed")
+            .push(node)
+            .push(&turn["turnIndex"])
+            .push_all(outcome),
         Event::ExternalEventReceived {
             event_id,
             event_type,
             ..
-        } => line.word("event.received").word(event_id).word(event_type),
+        } => line.push("event.received").push(event_id).push(event_type),
         Event::NodeSuspended { node, status, .. } => {
-            line.word("node.suspended").word(node).word(status.as_str())
+            line.push("node.suspended").push(node).push(status.as_str())
         }
-        Event::InterruptResolved { node, .. } => line.word("interrupt.resolved").word(node),
-        Event::NodeResumed { node, .. } => line.word("node.resumed").word(node),
+        Event::InterruptResolved { node, .. } => line.push("interrupt.resolved").push(node),
+        Event::NodeResumed { node, .. } => line.push("node.resumed").push(node),
         Event::VariableChanged {
             name,
             previous,
@@ -166,7 +167,7 @@ pub(super) fn event(recorded: &Recorded) -> String {
                 let value = value.as_ref();
                 value.map_or_else(|| "unset".to_owned(), Value::to_string)
             };
-            line.word("variable.changed").word(format!(
+            line.push("variable.changed").push(format!(
                 "{name}: {} -> {}",
                 side(previous),
                 side(next)
@@ -178,122 +179,122 @@ pub(super) fn event(recorded: &Recorded) -> String {
             reducer,
             ..
         } => line
-            .word("channel.written")
-            .word(channel)
-            .word(reducer)
-            .word(value),
+            .push("channel.written")
+            .push(channel)
+            .push(reducer)
+            .push(value),
         Event::CapBreached {
             kind,
             limit,
             observed,
             node,
         } => line
-            .word("cap.breached")
-            .word(kind.as_str())
-            .word(format!("{observed}>{limit}"))
-            .words(node),
+            .push("cap.breached")
+            .push(kind.as_str())
+            .push(format!("{observed}>{limit}"))
+            .push_all(node),
         Event::ArtifactCreated {
             artifact_id,
             artifact_type,
             ..
         } => line
-            .word("artifact.created")
-            .word(artifact_id)
-            .word(artifact_type),
+            .push("artifact.created")
+            .push(artifact_id)
+            .push(artifact_type),
         Event::ModelCapabilityInsufficient { node, .. } => {
-            line.word("model.capability.insufficient").word(node)
+            line.push("model.capability.insufficient").push(node)
         }
         Event::ModelAnswered(told) => line
-            .word("model.answered")
-            .word(&told.node)
-            .word(format!("round={}", told.round)),
+            .push("model.answered")
+            .push(&told.node)
+            .push(format!("round={}", told.round)),
         Event::OutputChunk(told) => line
-            .word("output.chunk")
-            .word(&told.node)
-            .word(match &told.piece {
+            .push("output.chunk")
+            .push(&told.node)
+            .push(match &told.piece {
                 ChunkPiece::Text(text) => format!("{text:?}"),
                 ChunkPiece::ToolCall { id, .. } => format!("call={id}"),
             })
-            .words(told.end.map(|end| {
+            .push_all(told.end.map(|end| {
                 let usage = end.usage;
                 let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
                 format!("{} {prompt}+{completion}", end.finish.as_str())
             })),
-        Event::ModelAskedAgain(retry) => line
-            .word("envelope.retry.attempted")
-            .word(&retry.node)
-            .word(format!("attempt={}", retry.attempt))
-            .word(retry.reason.as_str()),
-        Event::Envelope(fact) => envelope(line, &fact.what).word(&fact.node),
+        Event::ModelRetried(retry) => line
+            .push("envelope.retry.attempted")
+            .push(&retry.node)
+            .push(format!("attempt={}", retry.attempt))
+            .push(retry.reason.as_str()),
+        Event::Envelope(fact) => envelope(line, &fact.kind).push(&fact.node),
         Event::ReplayDivergedAtRefusal(told) => line
-            .word("replay.diverged-at-refusal")
-            .word(&told.node)
-            .word(format!("{:?}", told.kinds())),
+            .push("replay.diverged-at-refusal")
+            .push(&told.node)
+            .push(format!("{:?}", told.kinds())),
         Event::LoopbackLimitReached {
             node, iterations, ..
         } => line
-            .word("loopback-limit")
-            .word(node)
-            .word(format!("iterations={iterations}")),
+            .push("loopback-limit")
+            .push(node)
+            .push(format!("iterations={iterations}")),
         Event::MemoryWritten { node, entry } => line
-            .word("memory.written")
-            .word(node)
-            .word(format!("{}={}", entry.key, entry.value)),
-        Event::MemoryForgotten {
+            .push("memory.written")
+            .push(node)
+            .push(format!("{}={}", entry.key, entry.value)),
+        Event::MemoryDeleted {
             node, forgotten, ..
-        } => line.word("memory.forgotten").word(node).word(forgotten),
+        } => line.push("memory.forgotten").push(node).push(forgotten),
         Event::MemoryCompacted {
             node,
             output,
             sources,
-        } => line.word("memory.compacted").word(node).word(format!(
+        } => line.push("memory.compacted").push(node).push(format!(
             "{}={}",
             sources.join("+"),
             output.value
         )),
         Event::ReplayDiverged { sequence, kind, .. } => line
-            .word("replay.diverged")
-            .word(format!("{sequence} {kind}")),
+            .push("replay.diverged")
+            .push(format!("{sequence} {kind}")),
         Event::TriggerArmed { trigger, due } => line
-            .word("trigger.armed")
-            .word(trigger)
-            .word(format!("due=+{}", due.ms_since(at))),
-        Event::Agent(fact) => agent(line, &fact.agent_id, &fact.said),
+            .push("trigger.armed")
+            .push(trigger)
+            .push(format!("due=+{}", due.ms_since(at))),
+        Event::Agent(fact) => agent(line, &fact.agent_id, &fact.kind),
         Event::OrchestratorDecided {
             node,
             decision,
             iteration,
             ..
         } => line
-            .word("decided")
-            .word(node)
-            .word(format!("#{iteration}"))
-            .word(decision["kind"].as_str().unwrap_or("?")),
+            .push("decided")
+            .push(node)
+            .push(format!("#{iteration}"))
+            .push(decision["kind"].as_str().unwrap_or("?")),
         Event::ConfidenceEscalated {
             confidence,
             floor,
             worker,
             ..
         } => line
-            .word("escalated")
-            .word(format!("{confidence}<{floor}"))
-            .words(worker),
+            .push("escalated")
+            .push(format!("{confidence}<{floor}"))
+            .push_all(worker),
         Event::Handoff(handoff) => {
-            let line = line.word(handoff.step.phase()).word(&handoff.worker);
+            let line = line.push(handoff.step.phase()).push(&handoff.worker);
             match &handoff.step {
-                HandoffStep::Harvested { keys, .. } => line.words(keys),
+                HandoffStep::Harvested { keys, .. } => line.push_all(keys),
                 HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
                     line.error(error)
                 }
                 _ => line,
             }
         }
-        Event::VerificationAsked(asked) => line
-            .word("critic.asked")
-            .word(&asked.node)
-            .word(&asked.agent_id)
-            .word(waits(&asked.work, at)),
-        Event::FanOut { children, join, .. } => line.word("fan-out").word(children).word(join),
+        Event::VerificationRequested(asked) => line
+            .push("critic.asked")
+            .push(&asked.node)
+            .push(&asked.agent_id)
+            .push(waits(&asked.work, at)),
+        Event::FanOut { children, join, .. } => line.push("fan-out").push(children).push(join),
         Event::FanIn {
             outcome,
             completed,
@@ -301,55 +302,57 @@ pub(super) fn event(recorded: &Recorded) -> String {
             cancelled,
             ..
         } => line
-            .word("fan-in")
-            .word(outcome.as_str())
-            .word(format!("{completed}/{failed}/{cancelled}")),
-        Event::LogAppended { message, .. } => line.word("log").word(message),
+            .push("fan-in")
+            .push(outcome.as_str())
+            .push(format!("{completed}/{failed}/{cancelled}")),
+        Event::LogAppended { message, .. } => line.push("log").push(message),
     }
     .0
 }
 
-fn agent(line: Line, agent: &str, said: &Said) -> Line {
-    let line = line.word(agent);
+fn agent(line: Line, agent: &str, said: &AgentEventKind) -> Line {
+    let line = line.push(agent);
     match said {
-        Said::Reasoned { reasoning, .. } => line.word("reasoned").word(reasoning),
-        Said::ReasoningDelta { delta, sequence } => {
-            line.word(format!("delta[{sequence}]")).word(delta)
+        AgentEventKind::Reasoned { reasoning, .. } => line.push("reasoned").push(reasoning),
+        AgentEventKind::ReasoningDelta { delta, sequence } => {
+            line.push(format!("delta[{sequence}]")).push(delta)
         }
-        Said::ToolCalled { tool, .. } => line.word("called").word(tool),
-        Said::ToolReturned { tool, error, .. } => {
-            let line = line.word("returned").word(tool);
-            line.words(error.as_ref().map(|e| &e.code))
+        AgentEventKind::ToolCalled { tool, .. } => line.push("called").push(tool),
+        AgentEventKind::ToolReturned { tool, error, .. } => {
+            let line = line.push("returned").push(tool);
+            line.push_all(error.as_ref().map(|e| &e.code))
         }
-        Said::HandedOff { to, .. } => line.word("hands off to").word(to),
-        Said::Decided { confidence, .. } => line.word("decided").words(confidence),
-        Said::Verified {
-            judged,
+        AgentEventKind::HandedOff { to, .. } => line.push("hands off to").push(to),
+        AgentEventKind::Decided { confidence, .. } => line.push("decided").push_all(confidence),
+        AgentEventKind::Verified {
+            verification_subject,
             verdict,
             criteria,
             ..
         } => line
-            .word("verified")
-            .word(match judged {
-                Judged::Decision { decided } => format!("event {decided}"),
-                Judged::Output { index, .. } => format!("worker {index}"),
+            .push("verified")
+            .push(match verification_subject {
+                VerificationSubject::Decision { decided } => format!("event {decided}"),
+                VerificationSubject::Output { index, .. } => format!("worker {index}"),
             })
-            .word(verdict.as_str())
-            .words(criteria),
+            .push(verdict.as_str())
+            .push_all(criteria),
     }
 }
 
-fn envelope(line: Line, step: &EnvelopeStep) -> Line {
+fn envelope(line: Line, step: &EnvelopeEventKind) -> Line {
     match step {
-        EnvelopeStep::Refused(_) => line.word("envelope.refusal"),
-        EnvelopeStep::Truncated { .. } => line.word("envelope.truncated"),
-        EnvelopeStep::Recovered { path, .. } => line.word("envelope.recovered").word(path.as_str()),
-        EnvelopeStep::Exhausted {
+        EnvelopeEventKind::Refused(_) => line.push("envelope.refusal"),
+        EnvelopeEventKind::Truncated { .. } => line.push("envelope.truncated"),
+        EnvelopeEventKind::Recovered { path, .. } => {
+            line.push("envelope.recovered").push(path.as_str())
+        }
+        EnvelopeEventKind::Exhausted {
             attempts, reason, ..
         } => line
-            .word("envelope.exhausted")
-            .word(attempts)
-            .word(reason.as_str()),
+            .push("envelope.exhausted")
+            .push(attempts)
+            .push(reason.as_str()),
     }
 }
 
@@ -381,10 +384,10 @@ pub(super) fn effect(effect: &Effect) -> String {
             attempt,
             request,
         } => {
-            let asked = match &request.ask {
-                ToolAsk::Call { tool, arguments } => format!("{tool} {}", text(arguments)),
-                ToolAsk::List { cursor } => format!("list {cursor:?}"),
-                ToolAsk::Read { uri } => format!("read {uri}"),
+            let asked = match &request.operation {
+                ToolOperation::Call { tool, arguments } => format!("{tool} {}", text(arguments)),
+                ToolOperation::List { cursor } => format!("list {cursor:?}"),
+                ToolOperation::Read { uri } => format!("read {uri}"),
             };
             format!("> tool {node} {}/{asked} attempt={attempt}", request.server)
         }
@@ -412,19 +415,23 @@ pub(super) fn effect(effect: &Effect) -> String {
             ChildOutcome::Resumed { .. } => format!("> tell parent {node} resumed"),
         },
         EffectKind::CancelChild { .. } => "> cancel child".to_owned(),
-        EffectKind::Announce { .. } => "> announce".to_owned(),
+        EffectKind::NotifyCallback { .. } => "> announce".to_owned(),
         EffectKind::Continue => "> continue".to_owned(),
     }
 }
 
 /// A child that comes into being.
-pub(super) fn birth(birth: &Birth) -> String {
+pub(super) fn new_child(new_child: &NewChildRun) -> String {
     format!(
         "> start {} {} erased={:?}{}",
-        birth.definition.id(),
-        text(&birth.request.inputs),
-        birth.request.erased_defaults,
-        if birth.given_up { " given up" } else { "" }
+        new_child.definition.id(),
+        text(&new_child.request.inputs),
+        new_child.request.erased_defaults,
+        if new_child.cancelled_at_creation {
+            " given up"
+        } else {
+            ""
+        }
     )
 }
 
@@ -458,7 +465,7 @@ fn text(object: &Object) -> String {
 struct Line(String);
 
 impl Line {
-    fn word(mut self, word: impl ToString) -> Self {
+    fn push(mut self, word: impl ToString) -> Self {
         if !self.0.is_empty() {
             self.0.push(' ');
         }
@@ -466,20 +473,20 @@ impl Line {
         self
     }
 
-    fn words(self, words: impl IntoIterator<Item: ToString>) -> Self {
-        words.into_iter().fold(self, Self::word)
+    fn push_all(self, words: impl IntoIterator<Item: ToString>) -> Self {
+        words.into_iter().fold(self, Self::push)
     }
 
     /// Left out when it is zero, the ordinary case.
     fn number(self, name: &str, n: u32) -> Self {
-        self.words((n > 0).then(|| format!("{name}={n}")))
+        self.push_all((n > 0).then(|| format!("{name}={n}")))
     }
 
     fn object(self, object: &Object) -> Self {
-        self.words((!object.is_empty()).then(|| text(object)))
+        self.push_all((!object.is_empty()).then(|| text(object)))
     }
 
     fn error(self, error: &ErrorInfo) -> Self {
-        self.word(&error.code)
+        self.push(&error.code)
     }
 }

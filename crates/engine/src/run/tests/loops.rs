@@ -1,20 +1,20 @@
 //! Repetition: how many rounds, what they see, and how a loop ends.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{Event, RunStatus};
 
 /// `loop → body → loop`, then `after`.
-fn looped(config: Value) -> Flow {
-    flow("loop")
+fn looped(config: Value) -> WorkflowBuilder {
+    workflow("loop")
         .node("loop", "core.loop", config)
         .noops("body after")
         .path("loop body loop after")
 }
 
 /// How often a node was started.
-fn starts(run: &Stage, wanted: &str) -> usize {
+fn starts(run: &RunHarness, wanted: &str) -> usize {
     let starts = run.log().iter().filter(|recorded| {
         matches!(&recorded.event, Event::NodeStarted { node, .. } if node.as_str() == wanted)
     });
@@ -22,8 +22,8 @@ fn starts(run: &Stage, wanted: &str) -> usize {
 }
 
 #[test]
-fn a_number_of_times() {
-    Stage::started(looped(json!({"times": 2}))).then(
+fn loop_runs_a_number_of_times() {
+    RunHarness::started(looped(json!({"times": 2}))).then(
         r#"
             run.started
             node.started loop
@@ -44,8 +44,8 @@ fn a_number_of_times() {
 }
 
 #[test]
-fn no_times_at_all() {
-    Stage::started(looped(json!({"times": 0}))).then(
+fn loop_with_zero_times_skips_its_body() {
+    RunHarness::started(looped(json!({"times": 0}))).then(
         r#"
             run.started
             node.started loop
@@ -59,14 +59,14 @@ fn no_times_at_all() {
 }
 
 #[test]
-fn over_items() {
-    let flow = flow("items")
+fn loop_runs_over_items() {
+    let workflow = workflow("items")
         .node("loop", "core.loop", json!({"itemVariable": "item"}))
         .port("items", json!({"type": "static", "value": ["x", "y"]}))
         .node("body", "core.identity", json!({}))
         .port("item", json!({"type": "variable", "variableName": "item"}))
         .path("loop body loop");
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started loop
@@ -87,8 +87,8 @@ fn over_items() {
 }
 
 #[test]
-fn while_a_condition_on_the_last_round_holds() {
-    let flow = flow("polling")
+fn loop_runs_while_a_condition_on_the_last_round_holds() {
+    let workflow = workflow("polling")
         .node(
             "loop",
             "core.loop",
@@ -101,7 +101,7 @@ fn while_a_condition_on_the_last_round_holds() {
             json!({"type": "connection", "nodeId": "poll", "outputKey": "status"}),
         )
         .path("loop poll loop after");
-    let mut run = Stage::started(flow).given();
+    let mut run = RunHarness::started(workflow).given();
     run.done("poll", json!({"status": 202}));
     run.then(
         r#"
@@ -126,12 +126,12 @@ fn while_a_condition_on_the_last_round_holds() {
 }
 
 #[test]
-fn each_round_is_an_effect_of_its_own() {
-    let flow = flow("calls")
+fn each_round_has_its_own_effect_id() {
+    let workflow = workflow("calls")
         .node("loop", "core.loop", json!({"times": 2}))
         .http("call", json!({}))
         .path("loop call loop");
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     let first = run.effect_of("call");
     run.done("call", json!({}));
     assert_ne!(run.effect_of("call"), first);
@@ -139,7 +139,7 @@ fn each_round_is_an_effect_of_its_own() {
 
 #[test]
 fn a_loop_that_is_not_done_at_its_limit_fails() {
-    let mut run = Stage::started(looped(json!({"times": 5, "maxIterations": 2})));
+    let mut run = RunHarness::started(looped(json!({"times": 5, "maxIterations": 2})));
     run.then(
         r#"
             run.started
@@ -160,7 +160,7 @@ fn a_loop_that_is_not_done_at_its_limit_fails() {
 
 #[test]
 fn without_any_bound_the_limit_is_the_number_of_rounds() {
-    let run = Stage::started(looped(json!({"maxIterations": 3})));
+    let run = RunHarness::started(looped(json!({"maxIterations": 3})));
     assert_eq!(
         (run.status(), starts(&run, "body")),
         (RunStatus::Completed, 3)
@@ -170,12 +170,12 @@ fn without_any_bound_the_limit_is_the_number_of_rounds() {
 #[test]
 fn a_round_whose_body_is_skipped_is_over() {
     let odd = json!({"condition": {"type": "equals", "left": "iteration", "right": 1}});
-    let flow = flow("skips")
+    let workflow = workflow("skips")
         .node("loop", "core.loop", json!({"times": 3}))
         .noops("body after")
         .edge("loop", "body", odd)
         .path("body loop after");
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started loop
@@ -199,11 +199,11 @@ fn a_round_whose_body_is_skipped_is_over() {
 
 #[test]
 fn an_edge_back_to_itself_is_a_loop_without_a_body() {
-    let flow = flow("spin")
+    let workflow = workflow("spin")
         .node("loop", "core.loop", json!({"times": 3}))
         .noops("after")
         .path("loop loop after");
-    let run = Stage::started(flow);
+    let run = RunHarness::started(workflow);
     assert_eq!(
         (run.status(), starts(&run, "loop"), starts(&run, "after")),
         (RunStatus::Completed, 4, 1)
@@ -211,13 +211,15 @@ fn an_edge_back_to_itself_is_a_loop_without_a_body() {
 }
 
 /// `outer → inner → leaf → inner → tail → outer`, edges listed in the given order.
-fn nested(edges: &[&str]) -> Flow {
-    let flow = flow("nested")
+fn nested(edges: &[&str]) -> WorkflowBuilder {
+    let workflow = workflow("nested")
         .noops("start")
         .node("outer", "core.loop", json!({"times": 2}))
         .node("inner", "core.loop", json!({"times": 3}))
         .noops("leaf tail after");
-    edges.iter().fold(flow, |flow, path| flow.path(path))
+    edges
+        .iter()
+        .fold(workflow, |workflow, path| workflow.path(path))
 }
 
 #[test]
@@ -244,7 +246,7 @@ fn nested_loops_multiply() {
         ],
     ];
     for order in orders {
-        let run = Stage::started(nested(order));
+        let run = RunHarness::started(nested(order));
         let counts = ["outer", "inner", "leaf", "tail", "after"].map(|node| starts(&run, node));
         assert_eq!(run.status(), RunStatus::Completed);
         assert_eq!(counts, [3, 8, 6, 2, 1], "{order:?}");
@@ -253,12 +255,12 @@ fn nested_loops_multiply() {
 
 #[test]
 fn an_inner_loop_may_be_the_tail_of_the_outer() {
-    let flow = flow("nested")
+    let workflow = workflow("nested")
         .node("outer", "core.loop", json!({"times": 2}))
         .node("inner", "core.loop", json!({"times": 2}))
         .delay("leaf", 10)
         .path("outer inner leaf inner outer");
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.elapse(1_000);
     assert_eq!(run.status(), RunStatus::Completed);
     assert_eq!(
@@ -269,7 +271,7 @@ fn an_inner_loop_may_be_the_tail_of_the_outer() {
 
 #[test]
 fn a_round_ends_with_its_slowest_branch() {
-    let flow = flow("branches")
+    let workflow = workflow("branches")
         .node("loop", "core.loop", json!({"times": 2}))
         .delay("slow", 100)
         .noops("quick tail")
@@ -278,7 +280,7 @@ fn a_round_ends_with_its_slowest_branch() {
         .ruled("slow", "tail", "any_success")
         .ruled("quick", "tail", "any_success")
         .path("tail loop");
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.elapse(1_000);
     assert_eq!(run.status(), RunStatus::Completed);
     let completed = |wanted: &str| {
@@ -293,14 +295,14 @@ fn a_round_ends_with_its_slowest_branch() {
 
 #[test]
 fn two_loops_at_the_execution_limit_fail_the_run_once() {
-    let flow = flow("two")
+    let workflow = workflow("two")
         .node("one", "core.loop", json!({"times": 9}))
         .delay("a", 10)
         .path("one a one")
         .node("two", "core.loop", json!({"times": 9}))
         .delay("b", 10)
         .path("two b two");
-    let mut run = Stage::new(flow).configured(json!({"recursionLimit": 4}));
+    let mut run = RunHarness::new(workflow).configured(json!({"recursionLimit": 4}));
     run.create(json!({}));
     run.elapse(1_000);
     assert_eq!(run.status(), RunStatus::Failed);

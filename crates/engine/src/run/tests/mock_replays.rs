@@ -1,19 +1,19 @@
 //! Mock providers in forks: a replay tells what the source told, token by token; a branch goes on with
 //! a sentence that was begun, and a mock provider it names answers the call its source was making.
 
-use super::flow::{Flow, flow};
-use super::mocks::says;
+use super::harness::RunHarness;
+use super::mocks::mock_tokens;
 use super::models::structured;
-use super::stage::Stage;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{Event, RunStatus};
 
 /// One that is asked three times in vain, one that is content, both at their pace.
-fn two() -> Flow {
+fn two() -> WorkflowBuilder {
     let chat = json!({"provider": "acme", "userPrompt": "Well?"});
     let on = json!({"onError": "continue"});
-    structured(flow("two"), "json", json!({}))
+    structured(workflow("two"), "json", json!({}))
         .with("settings", on)
         .node("chat", "core.llm.chat", chat)
         .noops("z")
@@ -21,32 +21,27 @@ fn two() -> Flow {
         .path("chat z")
 }
 
-fn told(stage: &Stage) -> Vec<Value> {
-    let log = stage.log().iter().skip(1);
-    log.filter(|r| {
-        !matches!(
-            r.event,
-            Event::NodeStarted { .. } | Event::ModelAskedAgain(_)
-        )
-    })
-    .map(|r| json!([r.seq, r.at, r.cause, r.event]))
-    .collect()
+fn chunks(harness: &RunHarness) -> Vec<Value> {
+    let log = harness.log().iter().skip(1);
+    log.filter(|r| !matches!(r.event, Event::NodeStarted { .. } | Event::ModelRetried(_)))
+        .map(|r| json!([r.seq, r.at, r.cause, r.event]))
+        .collect()
 }
 
-fn content(stage: &Stage) -> Value {
-    let outputs = stage.node("chat").outputs.clone();
+fn content(harness: &RunHarness) -> Value {
+    let outputs = harness.node("chat").outputs.clone();
     outputs.expect("it has answered")["content"].clone()
 }
 
 #[test]
-fn a_replay_from_any_index_tells_the_same_tokens_and_waits_for_nothing() {
+fn replay_from_any_event_emits_the_same_tokens_without_waiting() {
     for delay in [0, 10] {
-        let mut run = says(two(), &["no", "pe"], delay);
+        let mut run = mock_tokens(two(), &["no", "pe"], delay);
         run.elapse(100);
         assert_eq!(run.status(), RunStatus::Completed);
         for from in 0..run.log().len() as u64 {
             let replay = run.fork(Replay, from);
-            assert_eq!(told(&replay), told(&run), "from {from}");
+            assert_eq!(chunks(&replay), chunks(&run), "from {from}");
             assert!(replay.timers().is_empty());
             assert_eq!(replay.outbox().count(), 0);
         }
@@ -54,9 +49,9 @@ fn a_replay_from_any_index_tells_the_same_tokens_and_waits_for_nothing() {
 }
 
 #[test]
-fn a_branch_from_any_index_finishes_what_was_begun_and_repeats_no_token() {
+fn branch_from_any_event_finishes_the_answer_without_repeating_tokens() {
     for delay in [0, 10] {
-        let mut run = says(two(), &["so", " it", " is"], delay);
+        let mut run = mock_tokens(two(), &["so", " it", " is"], delay);
         run.elapse(200);
         for from in 1..run.log().len() as u64 {
             let mut branch = run.fork(Branch, from);
@@ -64,8 +59,8 @@ fn a_branch_from_any_index_finishes_what_was_begun_and_repeats_no_token() {
             assert_eq!(branch.status(), RunStatus::Completed, "from {from}");
             assert_eq!(content(&branch), "so it is", "from {from}");
             assert_eq!(branch.outbox().count(), 0);
-            let chunks = |stage: &Stage| {
-                let log = stage.log().iter();
+            let chunks = |harness: &RunHarness| {
+                let log = harness.log().iter();
                 log.filter(|r| matches!(&r.event, Event::OutputChunk(c) if c.node == "chat".into()))
                     .count()
             };
@@ -75,9 +70,9 @@ fn a_branch_from_any_index_finishes_what_was_begun_and_repeats_no_token() {
 }
 
 #[test]
-fn a_branch_that_names_one_has_it_answer_the_open_call() {
+fn branch_with_a_mock_provider_uses_it_for_the_open_call() {
     let chat = json!({"provider": "acme", "userPrompt": "Well?"});
-    let mut run = Stage::started(flow("chat").node("chat", "core.llm.chat", chat));
+    let mut run = RunHarness::started(workflow("chat").node("chat", "core.llm.chat", chat));
     assert_eq!(run.outbox().count(), 1, "the source asks a provider");
     let mock = json!({"mockProvider": {"id": "stream-text", "config": {"tokens": ["hi"]}}});
     run.request.options.configurable = mock.as_object().cloned();

@@ -1,38 +1,38 @@
 //! Mock providers: what each says, when, and that nobody else is asked; what stops one in the middle
 //! of a sentence; what may be asked of one.
 
-use super::flow::{Flow, flow};
+use super::harness::RunHarness;
 use super::models::structured;
-use super::stage::Stage;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::{Refusal, Run};
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, EffectKind, Event, Reply, RunStatus, TimerKey};
 
 /// A prompt by its id.
-fn prompt(flow: Flow, id: &str) -> Flow {
+fn prompt(workflow: WorkflowBuilder, id: &str) -> WorkflowBuilder {
     let config = json!({"promptId": "p", "expectsStreaming": true});
-    flow.node(id, "core.ai.callPrompt", config)
+    workflow.node(id, "core.ai.callPrompt", config)
 }
 
-fn one() -> Flow {
-    prompt(flow("conformance-one"), "ai")
+fn one() -> WorkflowBuilder {
+    prompt(workflow("conformance-one"), "ai")
 }
 
-fn chat() -> Flow {
+fn chat() -> WorkflowBuilder {
     let config = json!({"provider": "acme", "userPrompt": "Well?"});
-    flow("chat").node("ai", "core.llm.chat", config)
+    workflow("chat").node("ai", "core.llm.chat", config)
 }
 
-fn mocked(flow: Flow, id: &str, config: Value) -> Stage {
+fn mocked(workflow: WorkflowBuilder, id: &str, config: Value) -> RunHarness {
     let mock = json!({"id": id, "config": config});
-    let mut run = Stage::new(flow).configured(json!({"mockProvider": mock}));
+    let mut run = RunHarness::new(workflow).configured(json!({"mockProvider": mock}));
     run.create(json!({}));
     run
 }
 
-pub(super) fn says(flow: Flow, tokens: &[&str], delay: u64) -> Stage {
+pub(super) fn mock_tokens(workflow: WorkflowBuilder, tokens: &[&str], delay: u64) -> RunHarness {
     let config = json!({"tokens": tokens, "delayMsPerToken": delay});
-    mocked(flow, "stream-text", config)
+    mocked(workflow, "stream-text", config)
 }
 
 fn wake(attempt: u32) -> TimerKey {
@@ -43,8 +43,8 @@ fn wake(attempt: u32) -> TimerKey {
 }
 
 #[test]
-fn a_token_is_told_when_it_is_due_and_the_last_one_ends_the_call() {
-    let mut run = says(one(), &["Hello", " ", "world"], 10);
+fn token_is_emitted_when_due_and_the_last_one_ends_the_call() {
+    let mut run = mock_tokens(one(), &["Hello", " ", "world"], 10);
     run.then(
         r#"
             run.started
@@ -68,7 +68,7 @@ fn a_token_is_told_when_it_is_due_and_the_last_one_ends_the_call() {
 }
 
 #[test]
-fn without_a_delay_one_decision_tells_everything() {
+fn without_a_delay_one_decision_emits_all_tokens() {
     let mut run = mocked(one(), "stream-text", json!({}));
     run.then(
         r#"
@@ -91,8 +91,8 @@ fn without_a_delay_one_decision_tells_everything() {
 }
 
 #[test]
-fn early_repeated_and_late_timers_tell_one_token_each_or_none() {
-    let mut run = says(one(), &["a", "b", "c"], 10).given();
+fn early_repeated_and_late_timers_emit_at_most_one_token() {
+    let mut run = mock_tokens(one(), &["a", "b", "c"], 10).given();
     assert_eq!(run.fire(wake(0)), Reply::Unchanged, "too early");
     assert_eq!(run.fire(wake(1)), Reply::Unchanged, "another attempt's");
     run.now = run.now.plus_ms(5_000);
@@ -148,9 +148,9 @@ fn every_way_an_answer_can_end() {
 }
 
 #[test]
-fn json_in_tokens_is_judged_like_any_answer() {
-    let wants = || structured(flow("json"), "ai", json!({}));
-    let mut run = says(wants(), &["{\"ok\":", "true}"], 0);
+fn json_in_tokens_is_validated_like_any_answer() {
+    let wants = || structured(workflow("json"), "ai", json!({}));
+    let mut run = mock_tokens(wants(), &["{\"ok\":", "true}"], 0);
     run.then(
         r#"
             run.started
@@ -163,7 +163,7 @@ fn json_in_tokens_is_judged_like_any_answer() {
         "#,
     );
     // Asked again it says the same again, at its pace.
-    let mut run = says(wants(), &["no", "pe"], 10).given();
+    let mut run = mock_tokens(wants(), &["no", "pe"], 10).given();
     run.elapse(10);
     run.then(
         r#"
@@ -192,7 +192,7 @@ fn json_in_tokens_is_judged_like_any_answer() {
 }
 
 #[test]
-fn calls_of_tools_and_usage_alone_are_told_in_chunks_too() {
+fn tool_calls_and_usage_are_emitted_as_chunks() {
     let call = |id: &str| json!({"id": id, "name": "add", "arguments": "{\"a\":1}"});
     let calls = json!({"toolCalls": [call("c1"), call("c2")], "delayMsPerToken": 5});
     let mut run = mocked(chat(), "tool-calls", calls).given();
@@ -220,7 +220,7 @@ fn calls_of_tools_and_usage_alone_are_told_in_chunks_too() {
 }
 
 #[test]
-fn an_error_fails_the_node_as_a_providers_does() {
+fn mock_error_fails_the_node_like_a_provider_error() {
     let retry = json!({"retry": {"maxAttempts": 2, "backoff": "fixed", "backoffMs": 7}});
     let error = json!({"code": "boom", "message": "no", "retryable": true, "failAfterMs": 40});
     let mut run = mocked(chat().with("settings", retry), "error", error);
@@ -254,8 +254,8 @@ fn an_error_fails_the_node_as_a_providers_does() {
 }
 
 #[test]
-fn a_pause_cuts_the_sentence_off_and_the_call_is_made_again() {
-    let mut run = says(one(), &["a", "b"], 10).given();
+fn pause_stops_the_mock_answer_and_resume_repeats_the_call() {
+    let mut run = mock_tokens(one(), &["a", "b"], 10).given();
     run.elapse(4);
     run.pause(DrainPolicy::Immediate).expect("it can pause");
     assert!(run.timers().is_empty());
@@ -274,22 +274,22 @@ fn a_pause_cuts_the_sentence_off_and_the_call_is_made_again() {
             run.completed {"content":"ab","finishReason":"stop"}
         "#,
     );
-    let mut run = says(one(), &["a", "b"], 10).given();
+    let mut run = mock_tokens(one(), &["a", "b"], 10).given();
     run.pause(DrainPolicy::DrainCurrentNode).expect("it can");
     run.elapse(10);
     assert_eq!(run.status(), RunStatus::Paused, "it finished its sentence");
 }
 
 #[test]
-fn a_cancel_and_both_timeouts_stop_it_in_the_middle() {
-    let mut run = says(one(), &["a", "b"], 10).given();
+fn cancel_and_timeouts_stop_a_mock_answer() {
+    let mut run = mock_tokens(one(), &["a", "b"], 10).given();
     run.cancel();
     assert_eq!(run.status(), RunStatus::Cancelled);
     assert!(run.timers().is_empty());
     assert_eq!(run.fire(wake(0)), Reply::Unchanged);
 
     let slow = one().with("settings", json!({"timeoutMs": 15}));
-    let mut run = says(slow, &["a", "b", "c"], 10).given();
+    let mut run = mock_tokens(slow, &["a", "b", "c"], 10).given();
     run.elapse(15);
     run.then(
         r#"
@@ -298,7 +298,7 @@ fn a_cancel_and_both_timeouts_stop_it_in_the_middle() {
             run.failed node_timeout ai
         "#,
     );
-    let mut run = says(one().settings(json!({"timeout": 15})), &["a", "b", "c"], 10).given();
+    let mut run = mock_tokens(one().settings(json!({"timeout": 15})), &["a", "b", "c"], 10).given();
     run.elapse(15);
     assert_eq!(run.status(), RunStatus::Failed);
     assert_eq!(
@@ -310,7 +310,7 @@ fn a_cancel_and_both_timeouts_stop_it_in_the_middle() {
 
 #[test]
 fn a_prompt_by_its_id_needs_a_mock_provider_and_a_conformance_workflow() {
-    let mut run = Stage::started(one());
+    let mut run = RunHarness::started(one());
     run.then(
         "
             run.started
@@ -320,7 +320,7 @@ fn a_prompt_by_its_id_needs_a_mock_provider_and_a_conformance_workflow() {
     );
     let message = &run.run().error().expect("it failed").message;
     assert!(message.contains("configurable.mockProvider"), "{message}");
-    let elsewhere = prompt(flow("mine"), "ai").faults();
+    let elsewhere = prompt(workflow("mine"), "ai").faults();
     assert_eq!(elsewhere[0].type_id.as_deref(), Some("core.ai.callPrompt"));
     for config in [
         json!({}),
@@ -328,13 +328,13 @@ fn a_prompt_by_its_id_needs_a_mock_provider_and_a_conformance_workflow() {
         json!({"promptId": "p", "expectsStreaming": 1}),
         json!({"promptId": "p", "provider": "acme"}),
     ] {
-        let flow = flow("conformance-bad").node("ai", "core.ai.callPrompt", config);
-        assert!(flow.faults()[0].path.starts_with("/nodes/0/config"));
+        let workflow = workflow("conformance-bad").node("ai", "core.ai.callPrompt", config);
+        assert!(workflow.faults()[0].path.starts_with("/nodes/0/config"));
     }
 }
 
 #[test]
-fn what_is_asked_of_a_mock_provider_is_checked_at_once() {
+fn mock_provider_options_are_validated_at_creation() {
     let many: Vec<&str> = vec!["a"; 1_001];
     let large = "x".repeat(64 * 1024 + 1);
     let call = json!({"id": "c", "name": "n"});
@@ -384,7 +384,7 @@ fn what_is_asked_of_a_mock_provider_is_checked_at_once() {
         (json!({"id": "usage-only", "config": {}}), "/config"),
     ] {
         let shown = mock.to_string();
-        let mut run = Stage::new(one()).configured(json!({"mockProvider": mock}));
+        let mut run = RunHarness::new(one()).configured(json!({"mockProvider": mock}));
         let Err(Refusal::Invalid(problems)) = run.try_create(json!({})) else {
             panic!("{shown} was taken");
         };
@@ -394,16 +394,18 @@ fn what_is_asked_of_a_mock_provider_is_checked_at_once() {
 }
 
 #[test]
-fn children_are_answered_by_it_too_whatever_their_workflow_lets_callers_configure() {
+fn children_inherit_the_mock_provider() {
     let closed = json!({"type": "object", "additionalProperties": false});
     let child = chat().key("configurableSchema", closed);
-    let parent = flow("parent").call("call", "chat", json!({}));
+    let parent = workflow("parent").call("call", "chat", json!({}));
     let mock = json!({"id": "stream-text", "config": {"tokens": ["a"]}});
     let wanted = json!({"mockProvider": mock, "temperature": 1, "ai.provider": "acme"});
-    let mut run = Stage::new(parent).knows(child).configured(wanted);
+    let mut run = RunHarness::new(parent)
+        .with_workflow(child)
+        .configured(wanted);
     run.create(json!({}));
-    let birth = run.born().next().expect("it has a child");
-    let given = birth.request.options.configurable.clone();
+    let new_child = run.created_children().next().expect("it has a child");
+    let given = new_child.request.options.configurable.clone();
     assert_eq!(Value::from(given), json!({"mockProvider": mock}));
     let refused = run
         .outbox()
@@ -412,10 +414,10 @@ fn children_are_answered_by_it_too_whatever_their_workflow_lets_callers_configur
 }
 
 #[test]
-fn what_follows_a_long_answer_is_decided_by_itself() {
+fn node_after_a_long_answer_starts_in_another_decision() {
     let tokens: Vec<&str> = vec!["a"; 300];
-    let two = prompt(prompt(flow("conformance-two"), "ai"), "more").path("ai more");
-    let run = says(two, &tokens, 0);
+    let two = prompt(prompt(workflow("conformance-two"), "ai"), "more").path("ai more");
+    let run = mock_tokens(two, &tokens, 0);
     assert_eq!(run.status(), RunStatus::Running);
     let later: Vec<&EffectKind> = run.outbox().map(|e| &e.kind).collect();
     assert_eq!(later, [&EffectKind::Continue]);
@@ -425,7 +427,7 @@ fn what_follows_a_long_answer_is_decided_by_itself() {
 }
 
 #[test]
-fn a_mock_provider_that_lost_its_meaning_is_no_way_to_a_real_one() {
+fn unreadable_mock_provider_never_falls_back_to_a_real_one() {
     let mut run = mocked(chat(), "stream-text", json!({}));
     // As if a secret had been taken out of what was asked.
     run.tamper(|event| {

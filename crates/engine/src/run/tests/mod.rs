@@ -1,18 +1,18 @@
 //! Machine tables: given a workflow and what happened so far, when a command comes, then these
-//! events, one per line. [`stage::Stage`] checks the machine's invariants after every decision, so
+//! events, one per line. [`harness::RunHarness`] checks the machine's invariants after every decision, so
 //! each table proves them too.
 
-mod acts;
 mod agents;
-mod flow;
-mod foresee;
+mod commands;
 mod fork_ids;
-mod forked_crews;
+mod forked_supervisors;
 mod forks;
 mod gates;
+mod harness;
 mod lines;
+mod next_steps;
 mod providers;
-mod stage;
+mod workflow_builder;
 
 mod announcing;
 mod answer_orders;
@@ -21,12 +21,12 @@ mod bounds;
 mod branching;
 mod budget;
 mod cancelling;
+mod causation;
 mod channel_triggers;
 mod channels;
-mod checked_outputs;
 mod children;
 mod children_refused;
-mod convergence;
+mod confidence_floor;
 mod conversations;
 mod deciders;
 mod decisions;
@@ -35,9 +35,7 @@ mod early_events;
 mod effects;
 mod emitters;
 mod fan_out;
-mod floor;
 mod linear;
-mod links;
 mod loops;
 mod mock_replays;
 mod mocks;
@@ -51,14 +49,16 @@ mod random_steps;
 mod retries;
 mod schemas;
 mod sensitive;
+mod success_criteria;
 mod supervising;
+mod supervisor_iterations;
 mod test_only;
 mod timers;
 mod tools;
 mod transitions;
 mod trigger_rules;
 mod trust;
-mod turns;
 mod variables;
+mod verified_outputs;
 mod verifying;
 mod versions;

@@ -1,23 +1,23 @@
 //! Models in forks: a replay answers from the record by content key and refuses what is not there;
 //! a provider that answers by program is asked again and compared; a branch asks anew.
 
-use super::flow::{Flow, flow};
-use super::models::{cut_off, refused, said, structured};
-use super::stage::Stage;
-use crate::run::Reheard;
+use super::harness::RunHarness;
+use super::models::{cut_off, model_text, refused, structured};
+use super::workflow_builder::{WorkflowBuilder, workflow};
+use crate::run::ReplayedModelAnswer;
 use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{EffectKind, Event, ModelAnswer, RunStatus, Work};
 
 /// Two models side by side, and a variable that keeps what one of them said.
-fn two() -> Flow {
+fn two() -> WorkflowBuilder {
     let kept = json!({"type": "connection", "nodeId": "a", "outputKey": "output"});
-    let flow = structured(
-        flow("two").variable("kept", json!({"type": "object"})),
+    let workflow = structured(
+        workflow("two").variable("kept", json!({"type": "object"})),
         "a",
         json!({}),
     );
-    structured(flow, "b", json!({"temperature": 1}))
+    structured(workflow, "b", json!({"temperature": 1}))
         .node("keep", "core.setVariable", json!({"name": "kept"}))
         .port("value", kept)
         .noops("z")
@@ -26,36 +26,36 @@ fn two() -> Flow {
 }
 
 /// Answers of the two mixed, one asked three times, one found in a fence.
-fn answered() -> Stage {
-    let mut run = Stage::started(two());
+fn answered() -> RunHarness {
+    let mut run = RunHarness::started(two());
     run.elapse(5);
-    run.done("a", said("prose"));
-    run.done("b", said("```\n{\"ok\":true}\n```"));
+    run.done("a", model_text("prose"));
+    run.done("b", model_text("```\n{\"ok\":true}\n```"));
     run.elapse(3);
     run.done("a", cut_off("{"));
-    run.done("a", said("{\"ok\":false}"));
+    run.done("a", model_text("{\"ok\":false}"));
     assert_eq!(run.status(), RunStatus::Completed);
     run
 }
 
 #[test]
-fn a_replay_from_any_index_does_again_what_followed_from_the_recorded_answers() {
+fn replay_from_any_event_repeats_what_followed_recorded_answers() {
     let run = answered();
     for from in 0..run.log().len() as u64 {
         let (one, two) = (run.fork(Replay, from), run.fork(Replay, from));
         assert_eq!(one.log(), two.log(), "from {from}");
-        assert_told_alike(&run, &one);
+        assert_same_events(&run, &one);
         assert_eq!(at_every_index(&one), at_every_index(&run), "from {from}");
         // A fork of a fork is as good.
-        assert_told_alike(&one, &one.fork(Replay, 0));
+        assert_same_events(&one, &one.fork(Replay, 0));
     }
 }
 
 /// The replay tells what the source told, asks nobody and waits for nothing.
 #[track_caller]
-fn assert_told_alike(source: &Stage, replay: &Stage) {
-    let told = |stage: &Stage| -> Vec<Value> {
-        let log = stage.log().iter().skip(1);
+fn assert_same_events(source: &RunHarness, replay: &RunHarness) {
+    let told = |harness: &RunHarness| -> Vec<Value> {
+        let log = harness.log().iter().skip(1);
         log.map(|r| json!([r.cause, shape(&r.event)])).collect()
     };
     assert_eq!(told(replay), told(source));
@@ -65,9 +65,12 @@ fn assert_told_alike(source: &Stage, replay: &Stage) {
 }
 
 /// Variables, channels and status after each event.
-fn at_every_index(stage: &Stage) -> Vec<(Value, String)> {
-    let mut run = crate::run::Run::new(stage.run().id().clone(), stage.run().definition().clone());
-    let log = stage.log().iter();
+fn at_every_index(harness: &RunHarness) -> Vec<(Value, String)> {
+    let mut run = crate::run::Run::new(
+        harness.run().id().clone(),
+        harness.run().definition().clone(),
+    );
+    let log = harness.log().iter();
     log.map(|recorded| {
         run.evolve(recorded);
         let view = run.view();
@@ -116,7 +119,7 @@ fn a_request_without_a_recorded_answer_ends_the_replay_visibly() {
     assert_eq!(replay.outbox().count(), 0);
 
     // A run that still waits has no answer either.
-    let waiting = Stage::started(two()).fork(Replay, 0);
+    let waiting = RunHarness::started(two()).fork(Replay, 0);
     assert_eq!(
         waiting.run().error().expect("it failed").code,
         "replay_source_missing"
@@ -124,21 +127,21 @@ fn a_request_without_a_recorded_answer_ends_the_replay_visibly() {
 }
 
 #[test]
-fn a_replay_does_not_care_who_could_be_asked_today() {
-    let chat = flow("chat").node(
+fn replay_does_not_need_the_providers_of_the_source() {
+    let chat = workflow("chat").node(
         "m",
         "core.llm.chat",
         json!({"provider": "acme", "userPrompt": "Why?"}),
     );
-    let mut run = Stage::started(chat);
-    run.done("m", said("Because."));
+    let mut run = RunHarness::started(chat);
+    run.done("m", model_text("Because."));
     run.providers = Default::default();
-    assert_told_alike(&run, &run.fork(Replay, 0));
+    assert_same_events(&run, &run.fork(Replay, 0));
 }
 
 #[test]
-fn a_failed_call_is_repeated_as_it_failed() {
-    let mut run = Stage::started(two());
+fn failed_model_call_is_replayed_as_failed() {
+    let mut run = RunHarness::started(two());
     run.failed(
         "a",
         tandem_record::ErrorInfo::new("provider_unavailable", "gone"),
@@ -149,25 +152,25 @@ fn a_failed_call_is_repeated_as_it_failed() {
     assert_eq!(replay.log().len(), run.log().len());
 }
 
-fn mocked() -> Flow {
+fn mocked() -> WorkflowBuilder {
     mocked_with(json!({}))
 }
 
-fn mocked_with(settings: Value) -> Flow {
+fn mocked_with(settings: Value) -> WorkflowBuilder {
     let config = json!({"provider": "mock", "model": "mini"});
-    structured(flow("conformance-m"), "m", config)
+    structured(workflow("conformance-m"), "m", config)
         .with("settings", settings)
         .noops("z")
         .path("m z")
 }
 
-fn reheard(answer: Value) -> Reheard {
+fn replayed_answer(answer: Value) -> ReplayedModelAnswer {
     let answer: ModelAnswer = serde_json::from_value(answer).expect("an answer");
-    Reheard::Answer(answer)
+    ReplayedModelAnswer::Answer(answer)
 }
 
-fn source(answer: Value) -> Stage {
-    let mut run = Stage::started(mocked());
+fn source(answer: Value) -> RunHarness {
+    let mut run = RunHarness::started(mocked());
     run.done("m", answer);
     assert!(run.status().is_terminal());
     run
@@ -176,11 +179,19 @@ fn source(answer: Value) -> Stage {
 #[test]
 fn a_refusal_on_one_side_only_ends_the_replay_there() {
     for (was, is, kinds) in [
-        (said("{\"ok\":true}"), refused("no"), ("valid", "refusal")),
-        (refused("no"), said("{\"ok\":true}"), ("refusal", "valid")),
+        (
+            model_text("{\"ok\":true}"),
+            refused("no"),
+            ("valid", "refusal"),
+        ),
+        (
+            refused("no"),
+            model_text("{\"ok\":true}"),
+            ("refusal", "valid"),
+        ),
     ] {
         let mut run = source(was);
-        run.reheard = reheard(is);
+        run.replayed_answer = replayed_answer(is);
         let mut replay = run.fork(Replay, 0);
         let error = replay.run().error().expect("it failed").clone();
         assert_eq!(error.code, "replay_diverged_at_refusal");
@@ -208,37 +219,37 @@ fn a_refusal_on_one_side_only_ends_the_replay_there() {
 }
 
 #[test]
-fn what_the_source_got_in_the_end_is_what_counts() {
-    let mut run = Stage::started(mocked());
-    run.done("m", said("prose"));
-    run.done("m", said("{\"ok\":true}"));
-    run.reheard = reheard(refused("no"));
+fn last_answer_of_the_source_decides_refusal_divergence() {
+    let mut run = RunHarness::started(mocked());
+    run.done("m", model_text("prose"));
+    run.done("m", model_text("{\"ok\":true}"));
+    run.replayed_answer = replayed_answer(refused("no"));
     let replay = run.fork(Replay, 0);
     let error = replay.run().error().expect("it failed").clone();
     assert_eq!(error.code, "replay_diverged_at_refusal");
 
     // A source that gave up was neither refused nor answered.
     let lenient = mocked_with(json!({"onError": "continue"}));
-    let mut run = Stage::started(lenient);
+    let mut run = RunHarness::started(lenient);
     for _ in 0..3 {
-        run.done("m", said("prose"));
+        run.done("m", model_text("prose"));
     }
     assert_eq!(run.status(), RunStatus::Completed);
-    run.reheard = reheard(refused("no"));
+    run.replayed_answer = replayed_answer(refused("no"));
     let replay = run.fork(Replay, 0);
     let error = replay.run().error().expect("it failed").clone();
     assert_eq!(error.code, "replay_source_missing");
 }
 
 #[test]
-fn other_answers_of_a_program_are_told_and_another_course_is_refused() {
-    let mut run = source(said("{\"ok\":true}"));
-    run.reheard = Reheard::Nothing;
-    assert_told_alike(&run, &run.fork(Replay, 0));
-    run.reheard = reheard(said("{\"ok\":true}"));
-    assert_told_alike(&run, &run.fork(Replay, 0));
+fn programmed_answer_may_differ_but_another_path_ends_the_replay() {
+    let mut run = source(model_text("{\"ok\":true}"));
+    run.replayed_answer = ReplayedModelAnswer::Exhausted;
+    assert_same_events(&run, &run.fork(Replay, 0));
+    run.replayed_answer = replayed_answer(model_text("{\"ok\":true}"));
+    assert_same_events(&run, &run.fork(Replay, 0));
 
-    run.reheard = reheard(said("{\"ok\":false}"));
+    run.replayed_answer = replayed_answer(model_text("{\"ok\":false}"));
     let mut other = run.fork(Replay, 0);
     assert_eq!(other.status(), RunStatus::Completed);
     assert!(
@@ -248,7 +259,7 @@ fn other_answers_of_a_program_are_told_and_another_course_is_refused() {
             .any(|l| l.starts_with("replay.diverged "))
     );
 
-    run.reheard = reheard(said("prose"));
+    run.replayed_answer = replayed_answer(model_text("prose"));
     let astray = run.fork(Replay, 0);
     assert_eq!(
         astray.run().error().expect("it failed").code,
@@ -257,14 +268,14 @@ fn other_answers_of_a_program_are_told_and_another_course_is_refused() {
 
     let twice = refused("no");
     let mut run = source(twice.clone());
-    run.reheard = reheard(twice);
-    assert_told_alike(&run, &run.fork(Replay, 0));
+    run.replayed_answer = replayed_answer(twice);
+    assert_same_events(&run, &run.fork(Replay, 0));
 }
 
 #[test]
-fn a_program_is_asked_before_a_replay_is_decided() {
-    let mut run = source(said("{\"ok\":true}"));
-    run.reheard = Reheard::NotAsked;
+fn programmed_provider_is_called_before_a_replay_is_decided() {
+    let mut run = source(model_text("{\"ok\":true}"));
+    run.replayed_answer = ReplayedModelAnswer::NotCalled;
     let need = run.fork_needs(Replay, 0);
     let need = format!("{need:?}");
     assert!(
@@ -274,23 +285,23 @@ fn a_program_is_asked_before_a_replay_is_decided() {
 }
 
 #[test]
-fn what_says_it_is_not_deterministic_is_repeated_from_the_log() {
+fn nondeterministic_model_node_is_copied_from_the_log() {
     let config = json!({"provider": "mock", "model": "mini", "nondeterministic": true});
-    let mut run = Stage::started(structured(flow("conformance-m"), "m", config));
-    run.done("m", said("{\"ok\":true}"));
-    run.reheard = reheard(refused("no"));
+    let mut run = RunHarness::started(structured(workflow("conformance-m"), "m", config));
+    run.done("m", model_text("{\"ok\":true}"));
+    run.replayed_answer = replayed_answer(refused("no"));
     let replay = run.fork(Replay, 0);
     assert_eq!(replay.status(), RunStatus::Completed);
     assert_eq!(replay.log().len(), run.log().len());
 }
 
 #[test]
-fn a_branch_asks_anew_under_its_own_identity() {
-    let mut run = Stage::started(two());
-    run.done("a", said("prose"));
+fn branch_calls_the_model_again_with_its_own_effect_id() {
+    let mut run = RunHarness::started(two());
+    run.done("a", model_text("prose"));
     let theirs = run.effect_of("a");
     let at = run.log().len() as u64;
-    run.done("a", said("{\"ok\":true}"));
+    run.done("a", model_text("{\"ok\":true}"));
     let branch = run.fork(Branch, at);
     assert_ne!(branch.effect_of("a"), theirs);
     let rounds = branch.outbox().filter_map(|e| match &e.kind {

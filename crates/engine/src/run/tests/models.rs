@@ -1,7 +1,7 @@
 //! Nodes that ask a model: what is asked, what follows from each kind of answer, what is tried again.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, EffectKind, ErrorInfo, Event, ModelRequest, RunStatus, Work};
@@ -11,19 +11,20 @@ pub(super) fn schema() -> Value {
 }
 
 /// A node that wants `{ok}`.
-pub(super) fn structured(flow: Flow, id: &str, config: Value) -> Flow {
+pub(super) fn structured(workflow: WorkflowBuilder, id: &str, config: Value) -> WorkflowBuilder {
     let mut whole = json!({"provider": "acme", "model": "small", "outputSchema": schema()});
     let given = config.as_object().expect("a configuration");
     whole
         .as_object_mut()
         .expect("it is one")
         .extend(given.clone());
-    let asked = json!([{"role": "user", "content": "Is it fine?"}]);
-    flow.node(id, "core.ai.structuredOutput", whole)
-        .port("messages", json!({"type": "static", "value": asked}))
+    let messages = json!([{"role": "user", "content": "Is it fine?"}]);
+    workflow
+        .node(id, "core.ai.structuredOutput", whole)
+        .port("messages", json!({"type": "static", "value": messages}))
 }
 
-pub(super) fn said(text: &str) -> Value {
+pub(super) fn model_text(text: &str) -> Value {
     json!({"text": text, "stop": "end", "usage": {"input_tokens": 3, "output_tokens": 2}})
 }
 
@@ -35,7 +36,7 @@ pub(super) fn refused(words: &str) -> Value {
     json!({"stop": "end", "refusal": {"text": words, "category": "policy"}})
 }
 
-fn asked(run: &Stage) -> ModelRequest {
+fn model_request(run: &RunHarness) -> ModelRequest {
     let calls = run.outbox().filter_map(|effect| match &effect.kind {
         EffectKind::Model { request, .. } => Some((**request).clone()),
         _ => None,
@@ -45,8 +46,8 @@ fn asked(run: &Stage) -> ModelRequest {
     calls.into_iter().next().expect("counted")
 }
 
-fn one(config: Value) -> Stage {
-    Stage::started(structured(flow("one"), "m", config))
+fn one(config: Value) -> RunHarness {
+    RunHarness::started(structured(workflow("one"), "m", config))
 }
 
 #[test]
@@ -66,13 +67,13 @@ fn a_call_is_recorded_whole_before_it_is_made() {
     else {
         panic!("the start tells of the call");
     };
-    assert_eq!(**request, asked(&run));
+    assert_eq!(**request, model_request(&run));
     assert_eq!(*key, crate::model::content_key(request));
     assert_eq!(request.schema, Some(schema()));
 }
 
 #[test]
-fn each_kind_of_answer_leads_where_the_table_says() {
+fn each_kind_of_model_answer_has_its_outcome() {
     let again = |text: Value, reason: &str, last: &str| {
         format!(
             "
@@ -85,7 +86,7 @@ fn each_kind_of_answer_leads_where_the_table_says() {
     };
     for (answer, expected) in [
         (
-            said("{\"ok\":true}"),
+            model_text("{\"ok\":true}"),
             "
             model.answered m round=1
             node.completed m {\"output\":{\"ok\":true}}
@@ -94,7 +95,7 @@ fn each_kind_of_answer_leads_where_the_table_says() {
             .to_owned(),
         ),
         (
-            said("Sure:\n```json\n{\"ok\":false}\n```"),
+            model_text("Sure:\n```json\n{\"ok\":false}\n```"),
             "
             model.answered m round=1
             envelope.recovered markdown-fence m
@@ -114,7 +115,7 @@ fn each_kind_of_answer_leads_where_the_table_says() {
             .to_owned(),
         ),
         (
-            said("fine, I think"),
+            model_text("fine, I think"),
             again(
                 Value::Null,
                 "parse-error",
@@ -122,7 +123,7 @@ fn each_kind_of_answer_leads_where_the_table_says() {
             ),
         ),
         (
-            said("{\"ok\":1}"),
+            model_text("{\"ok\":1}"),
             again(
                 Value::Null,
                 "schema-violation",
@@ -152,27 +153,27 @@ fn each_kind_of_answer_leads_where_the_table_says() {
 }
 
 #[test]
-fn the_model_is_told_what_was_wrong_and_only_the_last_of_it() {
+fn model_retry_contains_only_the_last_error() {
     let mut run = one(json!({}));
     let first = run.effect_of("m");
-    run.done("m", said("prose"));
+    run.done("m", model_text("prose"));
     assert_ne!(
         run.effect_of("m"),
         first,
         "another call has another identity"
     );
-    let second = asked(&run);
+    let second = model_request(&run);
     assert!(
         second.messages[1]
             .content
             .contains("the answer is not JSON")
     );
-    run.done("m", said("{}"));
-    let third = asked(&run);
+    run.done("m", model_text("{}"));
+    let third = model_request(&run);
     assert_eq!(third.messages.len(), 2);
     assert!(third.messages[1].content.contains("\"ok\" is missing"));
     let mut run = run.given();
-    run.done("m", said("{\"ok\":true}"));
+    run.done("m", model_text("{\"ok\":true}"));
     run.then(
         r#"
             model.answered m round=3
@@ -183,12 +184,12 @@ fn the_model_is_told_what_was_wrong_and_only_the_last_of_it() {
 }
 
 #[test]
-fn three_attempts_and_no_more() {
+fn model_call_fails_after_three_attempts() {
     let mut run = one(json!({"maxTokens": 50, "retryOnInvalidJson": 0}));
     for _ in 0..2 {
         run.done("m", cut_off("{"));
     }
-    assert_eq!(asked(&run).max_output_tokens, Some(200));
+    assert_eq!(model_request(&run).max_output_tokens, Some(200));
     let mut run = run.given();
     run.done("m", cut_off("{"));
     run.then(
@@ -203,7 +204,7 @@ fn three_attempts_and_no_more() {
     );
     let mut run = one(json!({}));
     for _ in 0..3 {
-        run.done("m", said("never"));
+        run.done("m", model_text("never"));
     }
     let error = run.run().error().expect("it failed").clone();
     assert_eq!(error.code, "envelope_invalid");
@@ -228,7 +229,7 @@ fn three_attempts_and_no_more() {
 }
 
 #[test]
-fn a_refusal_is_told_without_the_prompt_and_no_error_quotes_it() {
+fn refusal_and_errors_do_not_quote_the_prompt() {
     let mut run = one(json!({}));
     run.done("m", refused("I will not say whether: Is it fine? Ever."));
     let error = run.run().error().expect("it failed");
@@ -242,13 +243,13 @@ fn a_refusal_is_told_without_the_prompt_and_no_error_quotes_it() {
 }
 
 #[test]
-fn a_failed_call_is_tried_again_as_the_same_call_with_the_answers_before_it() {
-    let flow = structured(flow("tried"), "m", json!({})).with(
+fn failed_model_call_is_retried_with_the_same_request() {
+    let workflow = structured(workflow("tried"), "m", json!({})).with(
         "settings",
         json!({"retry": {"maxAttempts": 2, "backoff": "none"}}),
     );
-    let mut run = Stage::started(flow);
-    run.done("m", said("prose"));
+    let mut run = RunHarness::started(workflow);
+    run.done("m", model_text("prose"));
     let second = run.effect_of("m");
     let later = ErrorInfo::new("provider_quota_exhausted", "later")
         .with_details(json!({"retryAfterMs": 7_000}))
@@ -259,7 +260,7 @@ fn a_failed_call_is_tried_again_as_the_same_call_with_the_answers_before_it() {
     assert_eq!(run.outbox().count(), 0, "the provider asked for patience");
     run.elapse(1);
     assert_eq!(run.effect_of("m"), second);
-    run.done("m", said("{\"ok\":true}"));
+    run.done("m", model_text("{\"ok\":true}"));
     run.then(
         r#"
             node.retried m provider_quota_exhausted attempt=1 delay=7000
@@ -276,9 +277,9 @@ fn a_failed_call_is_tried_again_as_the_same_call_with_the_answers_before_it() {
 }
 
 #[test]
-fn a_pause_keeps_the_place_in_the_conversation() {
+fn pause_preserves_the_model_retry_round() {
     let mut run = one(json!({}));
-    run.done("m", said("prose"));
+    run.done("m", model_text("prose"));
     let second = run.effect_of("m");
     run.pause(DrainPolicy::Immediate).expect("running");
     assert_eq!(run.outbox().count(), 0);
@@ -287,18 +288,18 @@ fn a_pause_keeps_the_place_in_the_conversation() {
 }
 
 #[test]
-fn a_chat_puts_its_prompts_around_what_arrives() {
+fn chat_adds_its_prompts_to_the_input_messages() {
     let arrives = json!([{"role": "assistant", "content": "Hello."}]);
     let config = json!({"provider": "acme", "systemPrompt": "Be terse.", "userPrompt": "Why?"});
-    let chat = flow("chat")
+    let chat = workflow("chat")
         .node("m", "core.llm.chat", config)
         .port("messages", json!({"type": "static", "value": arrives}));
-    let mut run = Stage::started(chat);
-    let request = asked(&run);
+    let mut run = RunHarness::started(chat);
+    let request = model_request(&run);
     let roles: Vec<&str> = request.messages.iter().map(|m| m.role.as_str()).collect();
     assert_eq!(roles, ["system", "assistant", "user"]);
     assert_eq!((request.model.as_str(), request.schema), ("large", None));
-    run.done("m", said("Because."));
+    run.done("m", model_text("Because."));
     let outputs = run.node("m").outputs.clone().expect("it completed");
     assert_eq!(
         Value::Object((*outputs).clone()),
@@ -309,11 +310,11 @@ fn a_chat_puts_its_prompts_around_what_arrives() {
 }
 
 #[test]
-fn the_runs_options_stand_over_the_node() {
+fn run_options_override_node_configuration() {
     let options = json!({"ai.model": "tiny", "model": "other", "temperature": 2, "maxTokens": 9});
-    let mut run = Stage::new(structured(flow("one"), "m", json!({}))).configured(options);
+    let mut run = RunHarness::new(structured(workflow("one"), "m", json!({}))).configured(options);
     run.create(json!({}));
-    let request = asked(&run);
+    let request = model_request(&run);
     assert_eq!(request.model, "tiny");
     assert_eq!(
         (request.temperature, request.max_output_tokens),
@@ -321,7 +322,8 @@ fn the_runs_options_stand_over_the_node() {
     );
     for unknown in ["nobody", "mock"] {
         let options = json!({"ai.provider": unknown});
-        let mut run = Stage::new(structured(flow("one"), "m", json!({}))).configured(options);
+        let mut run =
+            RunHarness::new(structured(workflow("one"), "m", json!({}))).configured(options);
         let refused = run.try_create(json!({})).expect_err("nobody is called so");
         let Refusal::Invalid(problems) = refused else {
             panic!("{refused:?}");
@@ -329,13 +331,13 @@ fn the_runs_options_stand_over_the_node() {
         assert_eq!(problems[0].path, "/configurable/ai.provider");
     }
     // One that was configured when the run began may be gone when the node starts.
-    let gone = structured(flow("one"), "m", json!({"provider": "gone"}));
-    let error = Stage::started(gone).run().error().cloned();
+    let gone = structured(workflow("one"), "m", json!({"provider": "gone"}));
+    let error = RunHarness::started(gone).run().error().cloned();
     assert_eq!(error.expect("it failed").code, "provider_not_supported");
 }
 
 #[test]
-fn messages_that_cannot_be_said_fail_the_node() {
+fn invalid_messages_fail_the_node() {
     for (messages, code) in [
         (json!("hello"), "validation_error"),
         (json!([]), "validation_error"),
@@ -356,17 +358,17 @@ fn messages_that_cannot_be_said_fail_the_node() {
             "content_too_long",
         ),
     ] {
-        let flow = structured(flow("bad"), "m", json!({}))
+        let workflow = structured(workflow("bad"), "m", json!({}))
             .port("messages", json!({"type": "static", "value": messages}));
-        let run = Stage::started(flow);
+        let run = RunHarness::started(workflow);
         assert_eq!(run.run().error().expect("it failed").code, code);
     }
 }
 
 #[test]
-fn what_a_node_may_be_told_is_closed() {
+fn model_node_config_rejects_invalid_values() {
     let faults = |config: Value| {
-        let faults = structured(flow("bad"), "m", config).faults();
+        let faults = structured(workflow("bad"), "m", config).faults();
         faults.into_iter().map(|f| f.path).collect::<Vec<_>>()
     };
     for (config, path) in [
@@ -391,7 +393,7 @@ fn what_a_node_may_be_told_is_closed() {
     ] {
         assert_eq!(faults(config), [path]);
     }
-    let chat = flow("bad").node(
+    let chat = workflow("bad").node(
         "m",
         "core.llm.chat",
         json!({"provider": "acme", "stream": true}),
@@ -400,11 +402,11 @@ fn what_a_node_may_be_told_is_closed() {
 }
 
 #[test]
-fn a_document_is_refused_for_providers_nobody_configured() {
-    let stage = Stage::new(flow("any").noops("n"));
+fn unconfigured_provider_is_refused_at_registration() {
+    let harness = RunHarness::new(workflow("any").noops("n"));
     let faults = |config: Value| {
-        let def = structured(flow("doc").noops("a"), "m", config).compile();
-        let faults = stage.providers.check(&def).into_iter();
+        let def = structured(workflow("doc").noops("a"), "m", config).compile();
+        let faults = harness.providers.check(&def).into_iter();
         faults.map(|f| (f.path, f.message)).collect::<Vec<_>>()
     };
     assert_eq!(faults(json!({})), []);
@@ -412,11 +414,11 @@ fn a_document_is_refused_for_providers_nobody_configured() {
     let told = faults(json!({"provider": "other"}));
     assert_eq!(told[0].0, "/nodes/1/config/provider");
     assert!(told[0].1.ends_with("it has acme"), "{told:?}");
-    let mock = flow("conformance-x").node(
+    let mock = workflow("conformance-x").node(
         "m",
         "core.ai.structuredOutput",
         json!({"provider": "mock", "outputSchema": {}}),
     );
-    let told = stage.providers.check(&mock.compile());
+    let told = harness.providers.check(&mock.compile());
     assert_eq!(told[0].path, "/nodes/0/config/model");
 }

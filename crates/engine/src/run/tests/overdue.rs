@@ -1,12 +1,12 @@
 //! When nobody answers: what the author asked for, one decision a firing, and never an approval.
 
-use super::flow::{Flow, flow};
 use super::gates::{answer, gate};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{Command, NodeId, RunStatus, TimerKey};
 
-fn escalating() -> Flow {
+fn escalating() -> WorkflowBuilder {
     gate(json!({
         "timeoutMs": 1000,
         "approverGroupRefs": ["desk"],
@@ -18,15 +18,15 @@ fn escalating() -> Flow {
 }
 
 fn fired(node: &str) -> Command {
-    Command::TimerFired(TimerKey::InterruptDeadline {
+    Command::FireTimer(TimerKey::InterruptDeadline {
         node: NodeId::new(node),
     })
 }
 
 #[test]
-fn others_are_asked_level_by_level_and_then_it_fails_closed() {
-    let mut run = Stage::started(escalating()).given();
-    let asked = |run: &Stage| run.run().open_questions()[0].clone();
+fn question_escalates_level_by_level_and_then_rejects() {
+    let mut run = RunHarness::started(escalating()).given();
+    let asked = |run: &RunHarness| run.run().open_questions()[0].clone();
     assert_eq!(asked(&run).policy.groups, ["desk"]);
     assert_eq!(
         asked(&run).interrupt.timeout_ms,
@@ -61,15 +61,15 @@ fn others_are_asked_level_by_level_and_then_it_fails_closed() {
 
 #[test]
 fn an_escalated_question_is_still_answered_once() {
-    let mut run = Stage::started(escalating().noops("after").path("gate after"));
+    let mut run = RunHarness::started(escalating().noops("after").path("gate after"));
     run.elapse(1200);
     run.when(answer("gate", json!({"action": "accept"})));
     assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
-fn a_clock_that_jumps_is_one_firing_and_one_decision() {
-    let mut run = Stage::started(escalating()).given();
+fn clock_jump_causes_one_firing_and_one_decision() {
+    let mut run = RunHarness::started(escalating()).given();
     run.now = run.now.plus_ms(1_000_000);
     run.when(fired("gate"));
     run.then("interrupt.escalated gate level=1 leads due=+500");
@@ -79,10 +79,10 @@ fn a_clock_that_jumps_is_one_firing_and_one_decision() {
 }
 
 #[test]
-fn reminders_are_bounded_and_the_question_waits_on() {
+fn reminders_are_bounded_and_the_question_stays_open() {
     let reminding = |then: Value| {
         let policy = json!({"policy": "remind", "everyMs": 2000, "times": 2, "then": then});
-        Stage::started(gate(
+        RunHarness::started(gate(
             json!({"timeoutMs": 1000, "tandem": {"onTimeout": policy}}),
         ))
         .given()
@@ -119,15 +119,15 @@ fn reminders_are_bounded_and_the_question_waits_on() {
 }
 
 #[test]
-fn a_default_answers_what_is_no_approval() {
+fn timeout_default_answers_questions_other_than_approvals() {
     let questions = json!([{"id": "size", "question": "How big?", "schema": {"type": "integer"}}]);
     let default = json!({"policy": "default", "value": {"answers": {"size": 3}}});
-    let asked = flow("asked").node(
+    let asked = workflow("asked").node(
         "ask",
         "core.clarificationGate",
         json!({"questions": questions, "timeoutMs": 10, "tandem": {"onTimeout": default}}),
     );
-    let mut run = Stage::started(asked).given();
+    let mut run = RunHarness::started(asked).given();
     run.elapse(10);
     run.then(
         r#"
@@ -139,19 +139,19 @@ fn a_default_answers_what_is_no_approval() {
         "#,
     );
     let default = json!({"policy": "default", "value": {"pin": "none"}});
-    let custom = flow("custom").node(
+    let custom = workflow("custom").node(
         "pin",
         "core.interrupt",
         json!({"kind": "custom", "data": {"customKind": "pin"}, "timeoutMs": 10,
                "tandem": {"onTimeout": default}}),
     );
-    let mut run = Stage::started(custom);
+    let mut run = RunHarness::started(custom);
     run.elapse(10);
     assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
-fn a_rule_that_would_guard_nothing_is_refused_with_its_place() {
+fn invalid_interrupt_rule_is_refused_with_its_path() {
     let timed = |tandem: Value| json!({"timeoutMs": 10, "tandem": tandem});
     let policy = |policy: Value| timed(json!({"onTimeout": policy}));
     let cases = [
@@ -217,7 +217,7 @@ fn a_rule_that_would_guard_nothing_is_refused_with_its_place() {
         assert_eq!(paths, [format!("/nodes/0/config/{place}")], "{config}");
     }
     let fine = gate(json!({"tandem": {"priority": "high"}}));
-    let run = Stage::started(fine);
+    let run = RunHarness::started(fine);
     assert_eq!(
         run.run().open_questions()[0].interrupt.priority,
         Some(8),

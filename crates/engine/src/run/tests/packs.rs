@@ -1,28 +1,28 @@
 //! Nodes of packs: called once it is written down, told as they answered, repeated by replays.
 
-use super::flow::{Flow, flow};
-use super::stage::{Stage, object};
+use super::harness::{RunHarness, object};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::pack::PackTypes;
 use serde_json::{Value, json};
 use tandem_record::{
-    CapKind, EffectKind, EffectOutcome, ErrorInfo, ForkMode, PackAnswer, PackLine, PackResult,
+    CapKind, EffectKind, EffectOutcome, ErrorInfo, ForkMode, PackAnswer, PackLogLine, PackResult,
     RunStatus,
 };
 
-fn acts(settings: Value) -> Flow {
-    flow("acts")
+fn acts(settings: Value) -> WorkflowBuilder {
+    workflow("acts")
         .node("act", "vendor.acme.act", json!({"tone": "kind"}))
         .with("settings", settings)
         .noops("after")
         .path("act after")
 }
 
-fn answer(run: &mut Stage, result: PackResult) {
+fn answer(run: &mut RunHarness, result: PackResult) {
     let effect = run.effect_of("act");
-    let said = Vec::new();
+    let log_lines = Vec::new();
     run.finish(
         effect,
-        EffectOutcome::Pack(Box::new(PackAnswer { result, said })),
+        EffectOutcome::Pack(Box::new(PackAnswer { result, log_lines })),
     );
 }
 
@@ -43,7 +43,7 @@ fn too_much() -> PackResult {
 
 #[test]
 fn a_call_is_recorded_before_it_is_made_and_its_answer_completes_the_node() {
-    let mut run = Stage::new(acts(json!({}))).configured(json!({"acme.mode": "x"}));
+    let mut run = RunHarness::new(acts(json!({}))).configured(json!({"acme.mode": "x"}));
     run.create(json!({"name": "you"}));
     run.then(
         r#"
@@ -74,16 +74,16 @@ fn a_call_is_recorded_before_it_is_made_and_its_answer_completes_the_node() {
 }
 
 #[test]
-fn what_a_node_logged_is_told_before_its_end() {
-    let mut run = Stage::started(acts(json!({}))).given();
+fn pack_log_lines_are_recorded_before_the_node_ends() {
+    let mut run = RunHarness::started(acts(json!({}))).given();
     let effect = run.effect_of("act");
-    let line = |message: &str| PackLine {
+    let line = |message: &str| PackLogLine {
         level: "info".to_owned(),
         message: message.to_owned(),
     };
     let answer = PackAnswer {
         result: completed(json!({})),
-        said: vec![line("one"), line("two")],
+        log_lines: vec![line("one"), line("two")],
     };
     run.finish(effect, EffectOutcome::Pack(Box::new(answer)));
     run.then(
@@ -99,10 +99,10 @@ fn what_a_node_logged_is_told_before_its_end() {
 }
 
 #[test]
-fn a_failure_is_final_unless_the_node_says_otherwise() {
+fn pack_failure_is_final_unless_marked_retryable() {
     let failed = |error| PackResult::Failed { error };
     let retry = json!({"retry": {"maxAttempts": 2, "backoff": "fixed", "backoffMs": 10}});
-    let mut run = Stage::started(acts(retry.clone())).given();
+    let mut run = RunHarness::started(acts(retry.clone())).given();
     answer(&mut run, failed(ErrorInfo::new("no_stock", "none")));
     run.then(
         "
@@ -111,7 +111,7 @@ fn a_failure_is_final_unless_the_node_says_otherwise() {
         ",
     );
 
-    let mut run = Stage::started(acts(retry)).given();
+    let mut run = RunHarness::started(acts(retry)).given();
     let first = run.effect_of("act");
     answer(
         &mut run,
@@ -133,9 +133,9 @@ fn a_failure_is_final_unless_the_node_says_otherwise() {
 }
 
 #[test]
-fn a_node_that_wanted_too_much_ends_its_run() {
+fn pack_cap_breach_fails_the_run() {
     let retry = json!({"retry": {"maxAttempts": 3}});
-    let mut run = Stage::started(acts(retry)).given();
+    let mut run = RunHarness::started(acts(retry)).given();
     answer(&mut run, too_much());
     run.then(
         "
@@ -147,8 +147,8 @@ fn a_node_that_wanted_too_much_ends_its_run() {
 }
 
 #[test]
-fn a_type_whose_pack_is_gone_fails_its_node() {
-    let mut run = Stage::new(acts(json!({})));
+fn node_of_a_missing_pack_fails() {
+    let mut run = RunHarness::new(acts(json!({})));
     run.packs = PackTypes::default();
     run.create(json!({}));
     run.then(
@@ -167,7 +167,7 @@ fn a_replay_repeats_what_was_recorded_without_the_pack() {
         (completed(json!({"n": 1})), RunStatus::Completed),
         (too_much(), RunStatus::Failed),
     ] {
-        let mut run = Stage::started(acts(json!({})));
+        let mut run = RunHarness::started(acts(json!({})));
         answer(&mut run, result);
         run.packs = PackTypes::default();
         let told = run.log().len();
@@ -179,8 +179,8 @@ fn a_replay_repeats_what_was_recorded_without_the_pack() {
 }
 
 #[test]
-fn a_branch_calls_again_under_an_identity_of_its_own() {
-    let run = Stage::started(acts(json!({})));
+fn branch_calls_the_pack_with_its_own_effect_id() {
+    let run = RunHarness::started(acts(json!({})));
     let branch = run.fork(ForkMode::Branch, 1);
     assert_ne!(run.effect_of("act"), branch.effect_of("act"));
 }

@@ -1,15 +1,15 @@
 //! Pause and resume.
 
-use super::flow::{Flow, flow};
 use super::gates::answer;
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::json;
 use tandem_record::DrainPolicy::{DrainCurrentNode, Immediate};
 use tandem_record::{DrainPolicy, ErrorInfo, RunStatus};
 
-fn busy() -> Flow {
-    flow("busy")
+fn busy() -> WorkflowBuilder {
+    workflow("busy")
         .http(
             "call",
             json!({"retry": {"maxAttempts": 3, "backoff": "fixed", "backoffMs": 100}}),
@@ -25,7 +25,7 @@ fn trouble() -> ErrorInfo {
 
 #[test]
 fn a_drain_lets_running_nodes_finish_and_starts_no_others() {
-    let mut run = Stage::started(busy()).given();
+    let mut run = RunHarness::started(busy()).given();
     run.pause(DrainCurrentNode).expect("running");
     run.then(
         "
@@ -60,7 +60,7 @@ fn a_drain_lets_running_nodes_finish_and_starts_no_others() {
 
 #[test]
 fn an_immediate_pause_cuts_nodes_off_and_they_start_afresh() {
-    let mut run = Stage::started(busy()).given();
+    let mut run = RunHarness::started(busy()).given();
     let effect = run.effect_of("call");
     run.elapse(400);
     run.pause(Immediate).expect("running");
@@ -90,8 +90,8 @@ fn an_immediate_pause_cuts_nodes_off_and_they_start_afresh() {
 }
 
 #[test]
-fn a_node_cut_off_while_it_waits_to_retry_keeps_its_turn() {
-    let mut run = Stage::started(busy());
+fn node_cut_off_during_backoff_keeps_its_attempt() {
+    let mut run = RunHarness::started(busy());
     run.failed("call", trouble());
     let mut run = run.given();
     run.pause(Immediate).expect("running");
@@ -109,11 +109,12 @@ fn a_node_cut_off_while_it_waits_to_retry_keeps_its_turn() {
 
 #[test]
 fn a_child_is_not_cut_off_and_may_end_while_its_parent_is_paused() {
-    let flow = flow("parent")
+    let workflow = workflow("parent")
         .call("call", "child", json!({}))
         .noops("after")
         .path("call after");
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     let mut run = run.given();
     run.pause(Immediate).expect("running");
@@ -125,12 +126,13 @@ fn a_child_is_not_cut_off_and_may_end_while_its_parent_is_paused() {
 }
 
 #[test]
-fn a_childs_deadline_stands_still_during_a_pause() {
-    let flow = flow("parent")
+fn deadline_of_a_child_node_is_extended_by_a_pause() {
+    let workflow = workflow("parent")
         .settings(json!({"maxRetries": 1}))
         .call("call", "child", json!({}))
         .with("settings", json!({"timeoutMs": 100}));
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     run.elapse(40);
     run.pause(Immediate).expect("running");
@@ -150,8 +152,8 @@ fn a_childs_deadline_stands_still_during_a_pause() {
 }
 
 #[test]
-fn the_runs_own_deadline_stands_still_during_every_pause() {
-    let mut run = Stage::new(busy()).configured(json!({"runTimeoutMs": 500}));
+fn run_deadline_is_extended_by_every_pause() {
+    let mut run = RunHarness::new(busy()).configured(json!({"runTimeoutMs": 500}));
     run.create(json!({}));
     for _ in 0..2 {
         run.elapse(200);
@@ -177,8 +179,8 @@ fn the_runs_own_deadline_stands_still_during_every_pause() {
 }
 
 #[test]
-fn a_pause_between_two_decisions_waits_for_nothing() {
-    let mut run = Stage::new(flow("chain").noops("a b c").path("a b c"));
+fn pause_between_two_decisions_takes_effect_at_once() {
+    let mut run = RunHarness::new(workflow("chain").noops("a b c").path("a b c"));
     run.limits.max_starts_per_decision = 1;
     run.create(json!({}));
     let mut run = run.given();
@@ -191,7 +193,7 @@ fn a_pause_between_two_decisions_waits_for_nothing() {
     );
 }
 
-fn refused(run: &mut Stage, policy: DrainPolicy) -> RunStatus {
+fn refused(run: &mut RunHarness, policy: DrainPolicy) -> RunStatus {
     match run.pause(policy) {
         Err(Refusal::NotPausable { status, .. }) => status,
         other => panic!("{other:?}"),
@@ -199,15 +201,15 @@ fn refused(run: &mut Stage, policy: DrainPolicy) -> RunStatus {
 }
 
 #[test]
-fn what_is_paused_or_over_is_not_paused_again() {
-    let mut run = Stage::started(busy());
+fn paused_or_ended_run_refuses_pause() {
+    let mut run = RunHarness::started(busy());
     run.pause(DrainCurrentNode).expect("running");
     assert_eq!(
         refused(&mut run, Immediate),
         RunStatus::Paused,
         "on its way"
     );
-    let mut run = Stage::started(busy());
+    let mut run = RunHarness::started(busy());
     run.pause(Immediate).expect("running");
     assert_eq!(refused(&mut run, Immediate), RunStatus::Paused);
     run.cancel();
@@ -216,7 +218,7 @@ fn what_is_paused_or_over_is_not_paused_again() {
 
 #[test]
 fn only_a_paused_run_resumes() {
-    let mut run = Stage::started(busy());
+    let mut run = RunHarness::started(busy());
     assert_eq!(
         run.resume(),
         Err(Refusal::NotPaused {
@@ -234,9 +236,9 @@ fn only_a_paused_run_resumes() {
 }
 
 #[test]
-fn a_question_outlives_an_immediate_pause_with_its_votes_and_its_deadline() {
+fn open_question_keeps_votes_and_deadline_through_a_pause() {
     let asked = || {
-        flow("asked")
+        workflow("asked")
             .node(
                 "gate",
                 "core.approvalGate",
@@ -245,7 +247,7 @@ fn a_question_outlives_an_immediate_pause_with_its_votes_and_its_deadline() {
             .delay("nap", 60_000)
     };
     let accept = |voter: &str| answer("gate", json!({"action": "accept", "voter": voter}));
-    let mut run = Stage::started(asked());
+    let mut run = RunHarness::started(asked());
     run.when(accept("ana"));
     let mut run = run.given();
     run.pause(Immediate).expect("running");
@@ -263,7 +265,7 @@ fn a_question_outlives_an_immediate_pause_with_its_votes_and_its_deadline() {
             node.completed gate {"action":"accept","decidedBy":"ana"}
         "#,
     );
-    let mut late = Stage::started(asked()).given();
+    let mut late = RunHarness::started(asked()).given();
     late.pause(Immediate).expect("running");
     late.elapse(3_000);
     match late.try_when(accept("ana")) {

@@ -1,4 +1,4 @@
-//! The models of a stage.
+//! The models of a harness.
 
 use crate::model::{Provider, Providers};
 

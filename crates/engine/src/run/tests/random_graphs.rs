@@ -1,6 +1,6 @@
 //! Random small workflows: any shape, any kinds, any rules.
 
-use super::flow::{Flow, flow};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -93,20 +93,20 @@ fn node() -> impl Strategy<Value = RandomNode> {
 
 /// Nodes, whether a trigger listens to the channel, its debounce, and the run's bounds.
 #[derive(Debug, Clone)]
-pub(super) struct RandomFlow {
+pub(super) struct RandomWorkflow {
     nodes: Vec<RandomNode>,
     trigger: Option<(usize, u64)>,
 }
 
-pub(super) fn random_flow() -> impl Strategy<Value = RandomFlow> {
+pub(super) fn random_workflow() -> impl Strategy<Value = RandomWorkflow> {
     let trigger = prop::option::weighted(0.6, (0_usize..8, prop_oneof![Just(0_u64), 1_u64..200]));
     (prop::collection::vec(node(), 1..8), trigger)
-        .prop_map(|(nodes, trigger)| RandomFlow { nodes, trigger })
+        .prop_map(|(nodes, trigger)| RandomWorkflow { nodes, trigger })
 }
 
-impl RandomFlow {
-    pub(super) fn document(&self) -> Flow {
-        let mut built = flow("random")
+impl RandomWorkflow {
+    pub(super) fn document(&self) -> WorkflowBuilder {
+        let mut built = workflow("random")
             .settings(json!({"maxLoopbackIterations": 2}))
             .channel("c", json!({"reducer": "append", "maxSize": 3}))
             .variable("flag", json!({"type": "boolean"}));
@@ -160,7 +160,7 @@ fn condition(edge: RandomEdge) -> Option<Value> {
     }
 }
 
-fn add_node(flow: Flow, id: &str, node: &RandomNode) -> Flow {
+fn add_node(workflow: WorkflowBuilder, id: &str, node: &RandomNode) -> WorkflowBuilder {
     let retry = json!({"maxAttempts": node.retries + 1, "backoff": "fixed", "backoffMs": 50});
     let mut settings = json!({"retry": retry});
     if node.timeout {
@@ -169,25 +169,27 @@ fn add_node(flow: Flow, id: &str, node: &RandomNode) -> Flow {
     if node.on_error {
         settings["onError"] = json!("continue");
     }
-    let flow = match node.kind {
-        Kind::Noop => flow.noops(id),
-        Kind::Fail => flow.fail(id, "broken"),
-        Kind::Delay(ms) => flow.delay(id, ms),
-        Kind::Http => flow.http(id, json!({})),
-        Kind::Tool => super::tools::caller(flow, id, json!({})),
-        Kind::Call => flow.call(id, "child", json!({})),
-        Kind::SetVariable => flow.node(
+    let workflow = match node.kind {
+        Kind::Noop => workflow.noops(id),
+        Kind::Fail => workflow.fail(id, "broken"),
+        Kind::Delay(ms) => workflow.delay(id, ms),
+        Kind::Http => workflow.http(id, json!({})),
+        Kind::Tool => super::tools::caller(workflow, id, json!({})),
+        Kind::Call => workflow.call(id, "child", json!({})),
+        Kind::SetVariable => workflow.node(
             id,
             "core.setVariable",
             json!({"name": "flag", "value": true}),
         ),
-        Kind::Write => flow.write(id, "c", json!(id)),
+        Kind::Write => workflow.write(id, "c", json!(id)),
         Kind::Loop(times, _) => {
-            flow.delay(&format!("{id}-body"), 5)
+            workflow
+                .delay(&format!("{id}-body"), 5)
                 .node(id, "core.loop", json!({"times": times}))
         }
     };
     let disabled = node.disabled && !matches!(node.kind, Kind::Loop(..));
-    flow.with("settings", settings)
+    workflow
+        .with("settings", settings)
         .with("disabled", json!(disabled))
 }

@@ -1,15 +1,15 @@
-//! Random workflows under random interleavings of everything that can happen to a run. The stage
+//! Random workflows under random interleavings of everything that can happen to a run. The harness
 //! checks its invariants after each step; here: every run comes to exactly one end.
 
-use super::flow::flow;
 use super::forks::assert_same_course;
-use super::random_graphs::{RandomFlow, random_flow};
-use super::stage::{Stage, object};
+use super::harness::{RunHarness, object};
+use super::random_graphs::{RandomWorkflow, random_workflow};
+use super::workflow_builder::workflow;
 use proptest::prelude::*;
 use serde_json::json;
 use tandem_record::{
-    Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, Event, ForkMode, Recorded,
-    RunId, RunStatus, TimerKey, WorkflowId,
+    Command, DrainPolicy, Effect, EffectKind, EffectOutcome, ErrorInfo, Event, ForkMode,
+    RecordedEvent, RunId, RunStatus, TimerKey, WorkflowId,
 };
 
 /// One thing that happens; numbers choose among what is possible then.
@@ -50,12 +50,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-fn take(run: &mut Stage, step: Step) {
+fn take(run: &mut RunHarness, step: Step) {
     match step {
         Step::Elapse(ms) => run.elapse(ms),
         Step::Effect(n, end) => {
             let waiting: Vec<Effect> = run.outbox().cloned().collect();
-            let children: Vec<RunId> = run.born().map(|birth| birth.child.clone()).collect();
+            let children: Vec<RunId> = run
+                .created_children()
+                .map(|new_child| new_child.child.clone())
+                .collect();
             let n = n % (waiting.len() + children.len()).max(1);
             if let Some(effect) = waiting.get(n) {
                 finish(run, effect, end);
@@ -83,7 +86,7 @@ fn take(run: &mut Stage, step: Step) {
     }
 }
 
-fn finish(run: &mut Stage, effect: &Effect, end: u8) {
+fn finish(run: &mut RunHarness, effect: &Effect, end: u8) {
     match &effect.kind {
         EffectKind::Http { .. }
         | EffectKind::Model { .. }
@@ -105,7 +108,7 @@ fn finish(run: &mut Stage, effect: &Effect, end: u8) {
         }
         EffectKind::CancelChild { .. }
         | EffectKind::NotifyParent { .. }
-        | EffectKind::Announce { .. } => {
+        | EffectKind::NotifyCallback { .. } => {
             run.performed(&effect.id);
         }
         EffectKind::Continue => {
@@ -124,7 +127,7 @@ fn child_status(end: u8) -> RunStatus {
 }
 
 /// Nobody interferes any more: the world answers, time passes, paused runs go on.
-fn play_out(run: &mut Stage) {
+fn play_out(run: &mut RunHarness) {
     for round in 0..200 {
         if run.status().is_terminal() {
             return;
@@ -134,7 +137,10 @@ fn play_out(run: &mut Stage) {
         for effect in waiting {
             finish(run, &effect, 2);
         }
-        let children: Vec<RunId> = run.born().map(|birth| birth.child.clone()).collect();
+        let children: Vec<RunId> = run
+            .created_children()
+            .map(|new_child| new_child.child.clone())
+            .collect();
         for child in children {
             run.child_ends(&child, RunStatus::Completed);
         }
@@ -143,8 +149,8 @@ fn play_out(run: &mut Stage) {
     }
 }
 
-fn check(random: &RandomFlow, steps: &[Step], starts: u32) {
-    let mut run = Stage::new(random.document()).knows(flow("child").noops("n"));
+fn check(random: &RandomWorkflow, steps: &[Step], starts: u32) {
+    let mut run = RunHarness::new(random.document()).with_workflow(workflow("child").noops("n"));
     run.limits.max_starts_per_decision = starts;
     run.limits.max_in_flight = 3;
     run.limits.max_node_executions = 60;
@@ -162,8 +168,8 @@ fn check(random: &RandomFlow, steps: &[Step], starts: u32) {
 
 /// The replay of a cancelled run repeats it up to the cancel and ends by itself.
 #[track_caller]
-fn assert_goes_on_without_cancel(source: &Stage, replay: &Stage) {
-    let cancel = |r: &&Recorded| {
+fn assert_goes_on_without_cancel(source: &RunHarness, replay: &RunHarness) {
+    let cancel = |r: &&RecordedEvent| {
         !matches!(
             r.event,
             Event::RunCancelled { .. }
@@ -179,7 +185,7 @@ fn assert_goes_on_without_cancel(source: &Stage, replay: &Stage) {
 }
 
 /// A replay from anywhere is the same run again; a branch from anywhere comes to an end.
-fn fork_everywhere(run: &Stage) {
+fn fork_everywhere(run: &RunHarness) {
     let length = run.log().len();
     for from in (0..length).step_by(1 + length / 12) {
         let from = from as u64;
@@ -201,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_run_comes_to_one_end(random in random_flow(), steps in steps(), starts in 1_u32..20) {
+    fn every_run_ends_exactly_once(random in random_workflow(), steps in steps(), starts in 1_u32..20) {
         check(&random, &steps, starts);
     }
 }

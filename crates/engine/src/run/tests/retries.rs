@@ -1,12 +1,12 @@
 //! Failed attempts: what is tried again, when, and how often.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, TimerKey};
 
-fn call(retry: Value) -> Flow {
-    flow("call").http("call", json!({"retry": retry}))
+fn call(retry: Value) -> WorkflowBuilder {
+    workflow("call").http("call", json!({"retry": retry}))
 }
 
 fn trouble() -> ErrorInfo {
@@ -15,7 +15,7 @@ fn trouble() -> ErrorInfo {
 
 /// Delays before each retry until the node is given up.
 fn delays(retry: Value) -> Vec<u64> {
-    let mut run = Stage::started(call(retry));
+    let mut run = RunHarness::started(call(retry));
     let mut delays = Vec::new();
     while !run.status().is_terminal() {
         run.failed("call", trouble());
@@ -42,7 +42,7 @@ fn backoff_kinds() {
 
 #[test]
 fn a_retry_waits_for_its_timer_and_keeps_the_effects_identity() {
-    let mut run = Stage::started(call(
+    let mut run = RunHarness::started(call(
         json!({"maxAttempts": 2, "backoff": "fixed", "backoffMs": 70}),
     ));
     let effect = run.effect_of("call");
@@ -79,8 +79,8 @@ fn a_retry_waits_for_its_timer_and_keeps_the_effects_identity() {
 }
 
 #[test]
-fn what_a_retry_cannot_help_is_not_retried() {
-    let mut run = Stage::started(call(json!({"maxAttempts": 5}))).given();
+fn non_retryable_error_is_not_retried() {
+    let mut run = RunHarness::started(call(json!({"maxAttempts": 5}))).given();
     run.failed("call", ErrorInfo::new("validation_error", "bad url"));
     run.then(
         "
@@ -91,11 +91,11 @@ fn what_a_retry_cannot_help_is_not_retried() {
 }
 
 #[test]
-fn the_workflows_budget_holds_for_nodes_without_their_own() {
-    let flow = flow("budget")
+fn workflow_retry_limit_applies_to_nodes_without_their_own() {
+    let workflow = workflow("budget")
         .settings(json!({"maxRetries": 2}))
         .http("call", json!({}));
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     for _ in 0..3 {
         run.failed("call", trouble());
         run.elapse(5_000);
@@ -119,13 +119,13 @@ fn the_workflows_budget_holds_for_nodes_without_their_own() {
 
 #[test]
 fn a_node_that_takes_too_long_is_a_failed_attempt() {
-    let flow = flow("slow")
+    let workflow = workflow("slow")
         .http(
             "call",
             json!({"retry": {"maxAttempts": 2, "backoff": "none"}}),
         )
         .with("settings", json!({"timeoutMs": 300}));
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.then(
         "
             run.started
@@ -152,14 +152,14 @@ fn a_node_that_takes_too_long_is_a_failed_attempt() {
 }
 
 #[test]
-fn a_deadline_of_an_earlier_attempt_means_nothing() {
-    let flow = flow("slow")
+fn deadline_of_an_earlier_attempt_is_ignored() {
+    let workflow = workflow("slow")
         .http(
             "call",
             json!({"retry": {"maxAttempts": 2, "backoff": "none"}}),
         )
         .with("settings", json!({"timeoutMs": 300}));
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.elapse(300);
     let mut run = run.given();
     run.now = run.now.plus_ms(300);
@@ -173,10 +173,10 @@ fn a_deadline_of_an_earlier_attempt_means_nothing() {
 
 #[test]
 fn a_delay_longer_than_its_timeout_fails() {
-    let flow = flow("slow")
+    let workflow = workflow("slow")
         .delay("nap", 1_000)
         .with("settings", json!({"timeoutMs": 300}));
-    let mut run = Stage::started(flow).given();
+    let mut run = RunHarness::started(workflow).given();
     run.elapse(1_000);
     run.then(
         "
@@ -189,7 +189,7 @@ fn a_delay_longer_than_its_timeout_fails() {
 #[test]
 fn retries_count_as_node_executions() {
     let retry = json!({"maxAttempts": 9, "backoff": "none"});
-    let mut run = Stage::new(call(retry)).configured(json!({"recursionLimit": 2}));
+    let mut run = RunHarness::new(call(retry)).configured(json!({"recursionLimit": 2}));
     run.create(json!({}));
     run.failed("call", trouble());
     run.elapse(0);

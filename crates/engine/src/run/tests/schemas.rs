@@ -1,10 +1,10 @@
 //! Schema work within decisions: bounded for each value and for each decision, and put off when it
 //! does not belong where the decision is made.
 
-use super::flow::{Flow, flow};
-use super::stage::{Empty, Stage};
+use super::harness::{NoMemory, RunHarness};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::definition::{Definition, Permissions};
-use crate::pack::Brought;
+use crate::pack::AllowedPackTypes;
 use crate::run::{Context, Decision, Limits, Need, Undecided, create};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -13,16 +13,16 @@ use tandem_record::{Command, Effect, EffectKind, RunId, RunStatus, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
 
 /// A workflow that writes each value to a channel with this schema.
-fn writes(schema: Value, values: &[Value]) -> Flow {
+fn writes(schema: Value, values: &[Value]) -> WorkflowBuilder {
     let channel = json!({"reducer": "replace", "schema": schema});
-    let mut flow = flow("writes").channel("c", channel);
+    let mut workflow = workflow("writes").channel("c", channel);
     let mut path = Vec::new();
     for (i, value) in values.iter().enumerate() {
         let id = format!("w{i}");
-        flow = flow.write(&id, "c", value.clone());
+        workflow = workflow.write(&id, "c", value.clone());
         path.push(id);
     }
-    flow.path(&path.join(" "))
+    workflow.path(&path.join(" "))
 }
 
 fn costly() -> Value {
@@ -30,9 +30,9 @@ fn costly() -> Value {
 }
 
 #[test]
-fn a_value_too_costly_to_check_fails_its_node_with_a_code_of_its_own() {
+fn value_over_the_schema_work_limit_fails_its_node() {
     let long = json!("a".repeat(400_000));
-    let run = Stage::started(writes(costly(), &[long]));
+    let run = RunHarness::started(writes(costly(), &[long]));
     assert_eq!(run.status(), RunStatus::Failed);
     let error = run.run().error().expect("it failed");
     assert_eq!(error.code, "schema_work_exceeded");
@@ -40,28 +40,28 @@ fn a_value_too_costly_to_check_fails_its_node_with_a_code_of_its_own() {
 
 /// The first decision of a run, with this much schema work allowed.
 fn begin(def: &Arc<Definition>, schema_work: &Meter) -> Result<Decision, Undecided> {
-    let request = Stage::new(flow("any").noops("n")).request;
+    let request = RunHarness::new(workflow("any").noops("n")).request;
     let context = Context {
         now: Timestamp(5),
         limits: &Limits::default(),
         conformance: true,
         agents: &Default::default(),
         definitions: &HashMap::new(),
-        memory: &Empty,
+        memory: &NoMemory,
         providers: &Default::default(),
         tools: &Default::default(),
         packs: &Default::default(),
-        asked: &Empty,
+        model_answers: &NoMemory,
         schema_work,
     };
     create(def, RunId::new("run-1"), request, None, &context)
 }
 
 #[test]
-fn a_schema_that_is_refused_today_fails_closed_and_says_why() {
+fn schema_no_longer_accepted_fails_the_node() {
     let document = writes(json!({"pattern": "(?=a)a"}), &[json!("a")]).document();
     let stored = Permissions {
-        packs: Brought::Once,
+        packs: AllowedPackTypes::PreviouslyAccepted,
         ..Permissions::default()
     };
     let def = Arc::new(Definition::compile(&document, stored).expect("it was accepted once"));
@@ -72,11 +72,11 @@ fn a_schema_that_is_refused_today_fails_closed_and_says_why() {
 }
 
 #[test]
-fn a_decision_with_more_schema_work_than_allowed_is_not_made_here() {
+fn decision_over_the_schema_budget_is_deferred() {
     let def = writes(json!({"items": {"type": "integer"}}), &[json!([1, 2, 3])]).compile();
-    let undecided = begin(&def, &Meter::up_to(10)).expect_err("too much for this place");
+    let undecided = begin(&def, &Meter::with_limit(10)).expect_err("too much for this place");
     assert_eq!(undecided, Undecided::Needs(Need::SchemaWork));
-    let enough = Meter::up_to(100_000);
+    let enough = Meter::with_limit(100_000);
     let here = begin(&def, &enough).expect("it fits");
     let elsewhere = begin(&def, &Meter::unlimited()).expect("it fits");
     assert_eq!(
@@ -87,13 +87,13 @@ fn a_decision_with_more_schema_work_than_allowed_is_not_made_here() {
 }
 
 #[test]
-fn a_decision_that_checked_enough_leaves_the_rest_to_another() {
+fn decision_that_used_its_schema_budget_continues_later() {
     // Two of these values take more work than a decision may, and each less than a value may.
     let mut kinds = vec![json!({"type": "integer"})];
     kinds.extend((0..500).map(|_| json!({"type": "string"})));
     let schema = json!({"items": {"anyOf": kinds}});
     let values = vec![Value::from(vec![1; 20_000]); 4];
-    let mut run = Stage::started(writes(schema, &values));
+    let mut run = RunHarness::started(writes(schema, &values));
     assert!(run.schema_work.spent() >= MAX_WORK);
     assert_eq!(run.status(), RunStatus::Running);
     let continues = |effect: &&Effect| matches!(effect.kind, EffectKind::Continue);
@@ -106,16 +106,16 @@ fn a_decision_that_checked_enough_leaves_the_rest_to_another() {
 }
 
 #[test]
-fn a_text_too_long_for_the_pattern_of_a_condition_fails_the_run_instead_of_choosing_the_way() {
+fn text_too_long_for_a_condition_pattern_fails_the_run() {
     let condition = json!({"type": "regex", "left": "text", "right": r"^(\p{L}{1,20}x){1,3}$"});
     let way = || {
-        flow("ways")
+        workflow("ways")
             .node("n", "core.identity", json!({}))
             .noops("review")
             .edge("n", "review", json!({"condition": condition}))
     };
     let ends = |text: String| {
-        let mut run = Stage::new(way());
+        let mut run = RunHarness::new(way());
         run.create(json!({"text": text}));
         run.run().error().map(|error| error.code.clone())
     };

@@ -1,8 +1,8 @@
 //! What is sensitive in a workflow: given marks in the document, then these places and no others.
 //! One line per node with marked ports, `$name` for a variable, `#name` for a channel.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{Masking, Sensitivity};
 
@@ -17,13 +17,13 @@ fn lines(found: &Sensitivity) -> Vec<String> {
 }
 
 #[track_caller]
-fn marks(flow: Flow, expected: &[&str]) {
-    assert_eq!(lines(&flow.compile().sensitivity), expected);
+fn marks(workflow: WorkflowBuilder, expected: &[&str]) {
+    assert_eq!(lines(&workflow.compile().sensitivity), expected);
 }
 
 /// A workflow that is given a secret `s` and something plain.
-fn secretive() -> Flow {
-    flow("w")
+fn secretive() -> WorkflowBuilder {
+    workflow("w")
         .variable("s", json!({"sensitive": true}))
         .variable("plain", json!({}))
 }
@@ -40,13 +40,13 @@ fn expression(text: &str) -> Value {
     json!({"type": "expression", "expression": text})
 }
 
-fn set(flow: Flow, id: &str, name: &str) -> Flow {
-    flow.node(id, "core.setVariable", json!({"name": name}))
+fn set(workflow: WorkflowBuilder, id: &str, name: &str) -> WorkflowBuilder {
+    workflow.node(id, "core.setVariable", json!({"name": name}))
 }
 
 #[test]
-fn nothing_is_marked_where_nobody_marks_anything() {
-    let found = flow("w")
+fn nothing_is_sensitive_without_marks() {
+    let found = workflow("w")
         .variable("v", json!({}))
         .noops("a b")
         .path("a b")
@@ -55,7 +55,7 @@ fn nothing_is_marked_where_nobody_marks_anything() {
 }
 
 #[test]
-fn the_inputs_of_a_run_reach_whatever_has_nothing_before_it() {
+fn sensitive_inputs_reach_root_nodes() {
     for type_id in [
         "core.noop",
         "core.identity",
@@ -177,7 +177,7 @@ fn loops_are_followed_until_nothing_is_new() {
 }
 
 #[test]
-fn channels_carry_it_on() {
+fn channels_propagate_sensitivity() {
     let kept = secretive()
         .channel("log", json!({"reducer": "append"}))
         .node("write", "core.channelWrite", json!({"channelName": "log"}))
@@ -189,22 +189,22 @@ fn channels_carry_it_on() {
 }
 
 #[test]
-fn marked_ports_and_variables_that_get_an_answer_are_one() {
-    let answer = flow("w")
+fn sensitive_output_port_and_its_variable_are_both_marked() {
+    let answer = workflow("w")
         .http("call", json!({"output": "answer"}))
         .with("outputSensitivity", json!({"body": true}))
         .noops("b")
         .port("x", variable("answer"))
         .path("call b");
     marks(answer, &["b x", "call body", "$answer"]);
-    let answer = flow("w")
+    let answer = workflow("w")
         .variable("answer", json!({"sensitive": true}))
         .http("call", json!({"output": "answer"}));
     marks(answer, &["call body", "$answer"]);
 }
 
 #[test]
-fn what_others_answer_is_theirs() {
+fn external_answers_are_not_sensitive_by_default() {
     let asks = secretive()
         .http("call", json!({}))
         .port("body", variable("s"))
@@ -222,7 +222,7 @@ fn what_others_answer_is_theirs() {
 }
 
 #[test]
-fn an_edit_of_what_was_approved_is_as_sensitive_as_that() {
+fn edited_artifact_keeps_its_sensitivity() {
     let gate = |config: Value| secretive().node("gate", "core.approvalGate", config);
     let asked = gate(json!({})).noops("next");
     let asked = asked
@@ -234,7 +234,7 @@ fn an_edit_of_what_was_approved_is_as_sensitive_as_that() {
 }
 
 #[test]
-fn a_child_is_told_what_is_sensitive_and_masks_it_by_its_own_rules() {
+fn child_receives_sensitivity_and_masks_by_its_own_rules() {
     let mapping = json!({
         "inputMapping": {"given": "copy", "other": "plain"},
         "outputMapping": {"back": "made"},
@@ -247,20 +247,24 @@ fn a_child_is_told_what_is_sensitive_and_masks_it_by_its_own_rules() {
             .port("x", variable("back"))
             .path("keep sub after")
     };
-    let born = |flow: Flow| {
-        let mut run = Stage::new(flow).knows(flow_of_child("mask"));
+    let created = |workflow: WorkflowBuilder| {
+        let mut run = RunHarness::new(workflow).with_workflow(flow_of_child("mask"));
         run.create(json!({"s": "hush", "plain": "x"}));
-        run.born().next().expect("a child").request.clone()
+        run.created_children()
+            .next()
+            .expect("a child")
+            .request
+            .clone()
     };
     marks(parent(), &["after x", "keep value", "$back", "$copy", "$s"]);
-    let request = born(parent());
+    let request = created(parent());
     assert_eq!(request.sensitive_inputs, ["given"]);
     let open = json!({"complianceConfig": {"maskingMode": "passthrough"}});
-    let request_of_open = born(parent().key("metadata", open));
+    let request_of_open = created(parent().key("metadata", open));
     assert!(request_of_open.sensitive_inputs.is_empty());
 
     for (mode, shown) in [("hash", Masking::Hash), ("passthrough", Masking::Mask)] {
-        let mut child = Stage::new(flow_of_child(mode)).child_under(&["w"], &["made"]);
+        let mut child = RunHarness::new(flow_of_child(mode)).child_under(&["w"], &["made"]);
         child.request.sensitive_inputs = request.sensitive_inputs.clone();
         child.create(json!({"given": "hush", "other": "x"}));
         let found = child.run().sensitivity();
@@ -270,7 +274,7 @@ fn a_child_is_told_what_is_sensitive_and_masks_it_by_its_own_rules() {
     }
 }
 
-fn flow_of_child(mode: &str) -> Flow {
+fn flow_of_child(mode: &str) -> WorkflowBuilder {
     let config = json!({"complianceConfig": {"maskingMode": mode}});
-    flow("child").noops("n").key("metadata", config)
+    workflow("child").noops("n").key("metadata", config)
 }

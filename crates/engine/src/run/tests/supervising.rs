@@ -1,7 +1,7 @@
 //! Supervisor and dispatch: the loop, the handoff of each worker, and every bound on both.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::definition::{Definition, Permissions};
 use serde_json::{Value, json};
 use tandem_record::{
@@ -17,8 +17,8 @@ pub(super) fn terminate() -> Value {
 }
 
 /// The loop around a plan of decisions.
-pub(super) fn supervised(plan: Value, dispatch: Value) -> Flow {
-    flow("conformance-loop")
+pub(super) fn supervised(plan: Value, dispatch: Value) -> WorkflowBuilder {
+    workflow("conformance-loop")
         .variable("mine", json!({"defaultValue": "before"}))
         .node(
             "lead",
@@ -29,26 +29,26 @@ pub(super) fn supervised(plan: Value, dispatch: Value) -> Flow {
         .path("lead send lead")
 }
 
-pub(super) fn staged(flow: Flow) -> Stage {
-    let worker = |id| super::flow::flow(id).noops("n");
-    Stage::new(flow)
-        .knows(worker("one"))
-        .knows(worker("two"))
-        .knows(worker("three"))
+pub(super) fn staged(workflow: WorkflowBuilder) -> RunHarness {
+    let worker = |id| super::workflow_builder::workflow(id).noops("n");
+    RunHarness::new(workflow)
+        .with_workflow(worker("one"))
+        .with_workflow(worker("two"))
+        .with_workflow(worker("three"))
 }
 
-pub(super) fn started(flow: Flow) -> Stage {
-    let mut run = staged(flow);
+pub(super) fn started(workflow: WorkflowBuilder) -> RunHarness {
+    let mut run = staged(workflow);
     run.create(json!({}));
     run
 }
 
-fn looping(plan: Value, dispatch: Value) -> Stage {
+fn looping(plan: Value, dispatch: Value) -> RunHarness {
     started(supervised(plan, dispatch))
 }
 
 #[test]
-fn one_worker_is_handed_over_harvested_and_the_run_ends_by_decision() {
+fn one_worker_is_dispatched_and_harvested_and_the_run_terminates() {
     // R-0039-12: without a stated confidence nothing is escalated.
     let plan = json!([workers(&["one"]), terminate()]);
     let mut run = looping(plan, json!({"outputMapping": {"mine": "theirs"}}));
@@ -87,7 +87,7 @@ fn one_worker_is_handed_over_harvested_and_the_run_ends_by_decision() {
 }
 
 /// Causes of the events of one handoff, as the types they point to.
-fn causes(run: &Stage) -> Vec<(String, String)> {
+fn causes(run: &RunHarness) -> Vec<(String, String)> {
     let name = |event: &Event| match event {
         Event::Handoff(h) => h.step.phase().to_owned(),
         Event::OrchestratorDecided { .. } => "decided".to_owned(),
@@ -112,7 +112,7 @@ fn causes(run: &Stage) -> Vec<(String, String)> {
 }
 
 #[test]
-fn each_step_is_caused_by_the_one_before_and_the_first_by_the_decision() {
+fn handoff_steps_form_a_causal_chain_from_the_decision() {
     let plan = json!([workers(&["one"]), terminate()]);
     let mut run = looping(plan, json!({"outputMapping": {"mine": "theirs"}}));
     run.child_ended("send", RunStatus::Completed, json!({"theirs": 1}));
@@ -130,7 +130,7 @@ fn each_step_is_caused_by_the_one_before_and_the_first_by_the_decision() {
 }
 
 #[test]
-fn a_failed_or_cancelled_worker_gives_the_supervisor_its_next_turn() {
+fn failed_or_cancelled_worker_leads_to_the_next_iteration() {
     for (status, step) in [
         (RunStatus::Failed, "child.failed one boom"),
         (RunStatus::Cancelled, "child.cancelled one"),
@@ -150,7 +150,7 @@ fn a_failed_or_cancelled_worker_gives_the_supervisor_its_next_turn() {
 }
 
 #[test]
-fn workers_follow_each_other_and_see_what_was_harvested() {
+fn sequential_workers_see_harvested_variables() {
     let plan = json!([workers(&["one", "two"]), terminate()]);
     let dispatch = json!({
         "inputMapping": {"input": "mine"}, "outputMapping": {"mine": "theirs"},
@@ -184,7 +184,7 @@ fn the_same_worker_twice_is_two_children() {
 }
 
 #[test]
-fn what_cannot_be_dispatched_fails_the_node_and_says_why() {
+fn undispatchable_decision_fails_the_node_with_a_code() {
     let reject = json!({"fanOutPolicy": "reject"});
     let recursive = json!([workers(&["conformance-loop"])]);
     for (plan, dispatch, code) in [
@@ -218,11 +218,11 @@ fn what_cannot_be_dispatched_fails_the_node_and_says_why() {
 
 #[test]
 fn a_dispatch_before_any_decision_fails() {
-    let flow = flow("conformance-early")
+    let workflow = workflow("conformance-early")
         .node("send", "core.dispatch", json!({}))
         .node("lead", "core.orchestrator.supervisor", json!({}))
         .path("send lead");
-    let run = started(flow);
+    let run = started(workflow);
     assert_eq!(
         run.run().error().expect("failed").code,
         "no_pending_decision"
@@ -232,7 +232,7 @@ fn a_dispatch_before_any_decision_fails() {
 #[test]
 fn every_bound_on_the_loop_ends_the_run_before_the_node_that_breaks_it() {
     let endless: Vec<Value> = (0..9).map(|_| workers(&["one"])).collect();
-    let capped_lead = flow("conformance-loop")
+    let capped_lead = workflow("conformance-loop")
         .node(
             "lead",
             "core.orchestrator.supervisor",
@@ -279,10 +279,10 @@ fn every_bound_on_the_loop_ends_the_run_before_the_node_that_breaks_it() {
 #[test]
 fn terminate_stops_what_else_is_under_way() {
     let plan = json!([workers(&["one"]), terminate()]);
-    let flow = supervised(plan, json!({}))
+    let workflow = supervised(plan, json!({}))
         .delay("nap", 1_000)
         .call("call", "two", json!({}));
-    let mut run = started(flow).given();
+    let mut run = started(workflow).given();
     run.child_ended("send", RunStatus::Completed, json!({}));
     let lines = run.lines();
     for stopped in [
@@ -296,7 +296,7 @@ fn terminate_stops_what_else_is_under_way() {
 }
 
 #[test]
-fn a_cancel_takes_the_worker_down_and_records_how_it_ended() {
+fn cancel_stops_the_worker_and_records_its_end() {
     let mut run = looping(json!([workers(&["one", "two"])]), json!({})).given();
     run.cancel();
     run.then(
@@ -316,7 +316,7 @@ fn a_cancel_takes_the_worker_down_and_records_how_it_ended() {
 }
 
 #[test]
-fn a_pause_holds_the_next_worker_until_the_run_goes_on() {
+fn pause_holds_the_next_worker_until_resume() {
     let mut run = looping(json!([workers(&["one", "two"])]), json!({})).given();
     run.pause(DrainPolicy::Immediate).expect("running");
     run.child_ended("send", RunStatus::Completed, json!({}));
@@ -339,7 +339,7 @@ fn a_pause_holds_the_next_worker_until_the_run_goes_on() {
 }
 
 #[test]
-fn a_waiting_worker_is_mirrored_and_the_loop_keeps_its_turn() {
+fn waiting_worker_is_mirrored_within_the_same_iteration() {
     let plan = json!([workers(&["one"]), terminate()]);
     let mut run = looping(plan, json!({})).given();
     let child = run.child_of("send");
@@ -366,9 +366,9 @@ fn a_waiting_worker_is_mirrored_and_the_loop_keeps_its_turn() {
 }
 
 #[test]
-fn an_endpoint_may_decide_and_its_doubts_count() {
+fn endpoint_can_decide_and_its_confidence_counts() {
     // R-0023-1 (half: the supervisor reasons aloud), R-0023-5 (half: a live one decides)
-    let flow = flow("real")
+    let workflow = workflow("real")
         .variable("goal", json!({"defaultValue": "tea"}))
         .node(
             "lead",
@@ -377,7 +377,7 @@ fn an_endpoint_may_decide_and_its_doubts_count() {
         )
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead");
-    let mut run = started(flow);
+    let mut run = started(workflow);
     let lines = run.lines();
     assert!(
         lines.contains(&"> http lead POST http://brain.test/ attempt=0".to_owned()),
@@ -405,8 +405,8 @@ fn an_endpoint_may_decide_and_its_doubts_count() {
 }
 
 #[test]
-fn a_node_before_it_may_decide() {
-    let flow = flow("ported")
+fn upstream_node_can_provide_the_decision() {
+    let workflow = workflow("ported")
         .variable(
             "choice",
             json!({"type": "object", "defaultValue": terminate()}),
@@ -418,15 +418,15 @@ fn a_node_before_it_may_decide() {
         )
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead");
-    let run = started(flow);
+    let run = started(workflow);
     assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
-fn registration_refuses_what_could_never_work() {
+fn registration_refuses_invalid_supervisor_settings() {
     // R-0023-26 (half: hooks of supervisors are refused elsewhere): the hooks are for conformance workflows.
     let lead = |config: Value| {
-        flow("plain")
+        workflow("plain")
             .node("lead", "core.orchestrator.supervisor", config)
             .node("send", "core.dispatch", json!({}))
             .path("lead send lead")
@@ -447,7 +447,7 @@ fn registration_refuses_what_could_never_work() {
             "/nodes/0/config/endpoint/url",
         ),
         (
-            flow("alone").node("send", "core.dispatch", json!({})),
+            workflow("alone").node("send", "core.dispatch", json!({})),
             "/nodes/0",
         ),
         (send(json!({"surprise": 1})), "/nodes/1/config/surprise"),
@@ -480,8 +480,8 @@ fn registration_refuses_what_could_never_work() {
             "/nodes/0/config/mockDispatchPlan/0/kind",
         ),
     ];
-    for (flow, place) in table {
-        let refused = Definition::admit(&flow.document(), Permissions::default());
+    for (workflow, place) in table {
+        let refused = Definition::admit(&workflow.document(), Permissions::default());
         let problems = refused.expect_err(place);
         let places: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
         assert_eq!(places, [place]);

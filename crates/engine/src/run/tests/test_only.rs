@@ -1,17 +1,17 @@
 //! Node types of the protocol's own test workflows.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::ForkMode;
 
-fn only(type_id: &str, config: Value) -> Flow {
-    flow("conformance-x").node("n", type_id, config)
+fn only(type_id: &str, config: Value) -> WorkflowBuilder {
+    workflow("conformance-x").node("n", type_id, config)
 }
 
 #[test]
-fn a_host_facility_nobody_has() {
-    Stage::started(only("conformance.requiresMissing", json!({}))).then(
+fn missing_host_capability_fails_the_node() {
+    RunHarness::started(only("conformance.requiresMissing", json!({}))).then(
         "
             run.started
             node.failed n capability_not_provided
@@ -21,8 +21,8 @@ fn a_host_facility_nobody_has() {
 }
 
 #[test]
-fn a_model_capability_nobody_has() {
-    Stage::started(only("conformance.modelCapability.insufficient", json!({}))).then(
+fn missing_model_capability_fails_the_node() {
+    RunHarness::started(only("conformance.modelCapability.insufficient", json!({}))).then(
         "
             run.started
             model.capability.insufficient n
@@ -33,8 +33,8 @@ fn a_model_capability_nobody_has() {
 }
 
 #[test]
-fn a_secret_is_proven_by_its_effect() {
-    let mut run = Stage::started(only("conformance.secret.echo", json!({"secretId": "key"})));
+fn secret_echo_is_an_effect() {
+    let mut run = RunHarness::started(only("conformance.secret.echo", json!({"secretId": "key"})));
     run.then(
         "
             run.started
@@ -59,10 +59,10 @@ fn costs_are_summed_and_only_known_attributes_kept() {
             "openwop.cost.usd": usd, "openwop.cost.model": "m", "openwop.cost.secret": "x", "other": 1,
         }})
     };
-    let flow = only("conformance.cost.emit", cost(0.25))
+    let workflow = only("conformance.cost.emit", cost(0.25))
         .node("m", "conformance.cost.emit", cost(0.5))
         .path("n m");
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.then(
         r#"
             run.started
@@ -83,7 +83,7 @@ fn costs_are_summed_and_only_known_attributes_kept() {
 #[test]
 fn an_artifact_can_be_fetched_by_its_id() {
     let config = json!({"artifactId": "report", "artifactType": "text", "content": {"t": 1}});
-    let mut run = Stage::started(only("conformance.artifact.emit", config));
+    let mut run = RunHarness::started(only("conformance.artifact.emit", config));
     run.then(
         r#"
             run.started
@@ -98,27 +98,27 @@ fn an_artifact_can_be_fetched_by_its_id() {
         Some(json!({"t": 1}))
     );
     assert!(run.run().artifact("other").is_none());
-    let run = Stage::started(only("conformance.artifact.emit", json!({})));
+    let run = RunHarness::started(only("conformance.artifact.emit", json!({})));
     assert!(run.run().artifact("run-1:n").is_some());
 }
 
 #[test]
-fn a_repeated_message_is_folded_once() {
+fn repeated_message_id_is_folded_once() {
     let hook = json!({"emitDuplicateMessageId": true});
-    let flow = only("core.identity", hook.clone()).channel("m", json!({"reducer": "message"}));
-    let run = Stage::started(flow);
+    let workflow = only("core.identity", hook.clone()).channel("m", json!({"reducer": "message"}));
+    let run = RunHarness::started(workflow);
     let channels = run.run().view().channels.expect("declared");
     assert_eq!(channels["m"].as_array().map(Vec::len), Some(2));
     let elsewhere = flow_outside(hook);
     assert_eq!(
-        Stage::started(elsewhere).log().len(),
+        RunHarness::started(elsewhere).log().len(),
         4,
         "the hook means nothing elsewhere"
     );
 }
 
-fn flow_outside(hook: Value) -> Flow {
-    flow("ordinary")
+fn flow_outside(hook: Value) -> WorkflowBuilder {
+    workflow("ordinary")
         .node("n", "core.identity", hook)
         .channel("m", json!({"reducer": "message"}))
 }
@@ -128,7 +128,7 @@ fn hold_completes_after_its_delay_with_its_inputs_as_outputs() {
     let held = only("core.conformance.hold", json!({}))
         .port("delayMs", json!({"type": "static", "value": 250}))
         .port("greeting", json!({"type": "static", "value": "hi"}));
-    let mut run = Stage::started(held);
+    let mut run = RunHarness::started(held);
     run.then(
         "
             run.started

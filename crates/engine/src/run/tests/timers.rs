@@ -1,12 +1,12 @@
 //! Timers that fire late, early, twice, or for something that is over; and clocks that step back.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::{Reply, RunStatus, TimerKey, Timestamp};
 
-fn nap() -> Flow {
-    flow("nap")
+fn nap() -> WorkflowBuilder {
+    workflow("nap")
         .delay("nap", 100)
         .noops("after")
         .path("nap after")
@@ -20,8 +20,8 @@ fn wake(attempt: u32) -> TimerKey {
 }
 
 #[test]
-fn a_wake_up_is_told_how_long_it_really_slept() {
-    let mut run = Stage::started(nap()).given();
+fn woken_node_reports_the_actual_sleep_time() {
+    let mut run = RunHarness::started(nap()).given();
     run.now = run.now.plus_ms(730);
     run.fire(wake(0));
     run.then(
@@ -36,7 +36,7 @@ fn a_wake_up_is_told_how_long_it_really_slept() {
 
 #[test]
 fn early_repeated_and_unknown_timers_change_nothing() {
-    let mut run = Stage::started(nap()).given();
+    let mut run = RunHarness::started(nap()).given();
     run.now = run.now.plus_ms(99);
     let useless = [
         wake(0),
@@ -65,8 +65,8 @@ fn early_repeated_and_unknown_timers_change_nothing() {
 }
 
 #[test]
-fn the_clock_may_step_back_but_the_log_does_not() {
-    let mut run = Stage::started(nap()).given();
+fn log_time_never_goes_back_when_the_clock_does() {
+    let mut run = RunHarness::started(nap()).given();
     let start = run.now;
     run.now = Timestamp(start.0 - 50_000);
     assert_eq!(run.fire(wake(0)), Reply::Unchanged, "it has not slept");
@@ -76,11 +76,11 @@ fn the_clock_may_step_back_but_the_log_does_not() {
 }
 
 #[test]
-fn where_a_delay_takes_its_length_from() {
+fn delay_reads_its_length_from_input_or_config() {
     let port = json!({"type": "static", "value": 30});
     let cases = [
         (
-            flow("d").node(
+            workflow("d").node(
                 "nap",
                 "core.delay",
                 json!({"delayMs": 10, "durationMs": 11, "ms": 12}),
@@ -89,34 +89,34 @@ fn where_a_delay_takes_its_length_from() {
             10,
         ),
         (
-            flow("d").node("nap", "core.delay", json!({"durationMs": 11, "ms": 12})),
+            workflow("d").node("nap", "core.delay", json!({"durationMs": 11, "ms": 12})),
             json!({}),
             11,
         ),
         (
-            flow("d").node("nap", "core.delay", json!({"ms": 12})),
+            workflow("d").node("nap", "core.delay", json!({"ms": 12})),
             json!({}),
             12,
         ),
         (
-            flow("d")
+            workflow("d")
                 .node("nap", "core.delay", json!({"ms": 12}))
                 .port("delayMs", port),
             json!({}),
             30,
         ),
         (
-            flow("d").node("nap", "core.delay", json!({"ms": 12})),
+            workflow("d").node("nap", "core.delay", json!({"ms": 12})),
             json!({"delaySeconds": 0.25}),
             250,
         ),
     ];
-    for (flow, inputs, ms) in cases {
-        let mut run = Stage::new(flow);
+    for (workflow, inputs, ms) in cases {
+        let mut run = RunHarness::new(workflow);
         run.create(inputs);
         assert_eq!(run.timers(), [format!("wake nap 0 +{ms}")]);
     }
-    Stage::started(flow("d").node("nap", "core.delay", json!({}))).then(
+    RunHarness::started(workflow("d").node("nap", "core.delay", json!({}))).then(
         r#"
             run.started
             node.started nap
@@ -125,10 +125,10 @@ fn where_a_delay_takes_its_length_from() {
         "#,
     );
     let words = json!({"type": "static", "value": "soon"});
-    let wrong = flow("d")
+    let wrong = workflow("d")
         .node("nap", "core.delay", json!({}))
         .port("delayMs", words);
-    Stage::started(wrong).then(
+    RunHarness::started(wrong).then(
         "
             run.started
             node.started nap

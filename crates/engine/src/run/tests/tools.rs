@@ -1,31 +1,31 @@
 //! Nodes that ask a tool server: what is recorded before, what is told after, what is tried again.
 
-use super::flow::{Flow, flow};
 use super::forks::assert_same_course;
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{
-    AgentFact, DrainPolicy, EffectKind, ErrorInfo, Event, Principal, Reply, RunStatus, Said, Seq,
-    ToolTransport, Work,
+    AgentEvent, AgentEventKind, DrainPolicy, EffectKind, ErrorInfo, Event, Principal, Reply,
+    RunStatus, Seq, ToolTransport, Work,
 };
 
-pub(super) fn caller(flow: Flow, id: &str, config: Value) -> Flow {
+pub(super) fn caller(workflow: WorkflowBuilder, id: &str, config: Value) -> WorkflowBuilder {
     let mut whole = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": "hi"}});
     let given = config.as_object().expect("a configuration").clone();
     whole.as_object_mut().expect("it is one").extend(given);
-    flow.node(id, "core.mcp.toolCall", whole)
+    workflow.node(id, "core.mcp.toolCall", whole)
 }
 
-fn one(config: Value) -> Stage {
-    Stage::started(caller(flow("one"), "t", config))
+fn one(config: Value) -> RunHarness {
+    RunHarness::started(caller(workflow("one"), "t", config))
 }
 
 pub(super) fn result(text: &str, is_error: bool) -> Value {
     json!({"result": {"content": [{"type": "text", "text": text}], "isError": is_error}})
 }
 
-fn facts(run: &Stage) -> Vec<(Seq, Option<Seq>, AgentFact)> {
+fn facts(run: &RunHarness) -> Vec<(Seq, Option<Seq>, AgentEvent)> {
     let log = run.log().iter();
     log.filter_map(|r| match &r.event {
         Event::Agent(fact) => {
@@ -41,11 +41,11 @@ fn facts(run: &Stage) -> Vec<(Seq, Option<Seq>, AgentFact)> {
 }
 
 #[test]
-fn a_call_is_recorded_whole_and_told_before_it_is_made() {
-    let mut stage = Stage::new(caller(flow("one"), "t", json!({"timeoutMs": 5_000})));
-    stage.request.owner.principal = Some(Principal::new("ana"));
-    stage.create(json!({}));
-    stage.then(
+fn tool_call_is_recorded_before_it_is_made() {
+    let mut harness = RunHarness::new(caller(workflow("one"), "t", json!({"timeoutMs": 5_000})));
+    harness.request.owner.principal = Some(Principal::new("ana"));
+    harness.create(json!({}));
+    harness.then(
         "
             run.started
             node.started t tool
@@ -58,23 +58,23 @@ fn a_call_is_recorded_whole_and_told_before_it_is_made() {
             request, effect, ..
         }),
         ..
-    } = &stage.log()[1].event
+    } = &harness.log()[1].event
     else {
         panic!("the start tells of the call");
     };
-    let under_way: Vec<_> = stage.outbox().collect();
+    let under_way: Vec<_> = harness.outbox().collect();
     let EffectKind::Tool { request: sent, .. } = &under_way[0].kind else {
         panic!("one call is under way");
     };
     assert_eq!((request, effect), (sent, &under_way[0].id));
     assert_eq!(request.timeout_ms, 5_000);
-    let (_, _, called) = &facts(&stage)[0];
-    let Said::ToolCalled {
+    let (_, _, called) = &facts(&harness)[0];
+    let AgentEventKind::ToolCalled {
         transport,
         principal,
         inputs,
         ..
-    } = &called.said
+    } = &called.kind
     else {
         panic!("it calls");
     };
@@ -85,7 +85,7 @@ fn a_call_is_recorded_whole_and_told_before_it_is_made() {
 
 /// R-0023-3 (half: what a server answered is caused by its call): the return answers the very call, and says one of outcome and error.
 #[test]
-fn a_result_is_told_by_its_digest_and_put_out_as_it_is() {
+fn tool_result_is_logged_by_digest_and_output_unchanged() {
     for is_error in [false, true] {
         let mut run = one(json!({"agentId": "a.librarian"})).given();
         run.elapse(42);
@@ -107,8 +107,8 @@ fn a_result_is_told_by_its_digest_and_put_out_as_it_is() {
         };
         assert_eq!(*cause, Some(*called));
         let (
-            Said::ToolCalled { call: id, .. },
-            Said::ToolReturned {
+            AgentEventKind::ToolCalled { call: id, .. },
+            AgentEventKind::ToolReturned {
                 call: same,
                 outcome: Some(outcome),
                 error: None,
@@ -116,7 +116,7 @@ fn a_result_is_told_by_its_digest_and_put_out_as_it_is() {
                 untrusted: true,
                 ..
             },
-        ) = (&call.said, &back.said)
+        ) = (&call.kind, &back.kind)
         else {
             panic!("a call and its outcome, not {back:?}");
         };
@@ -132,7 +132,7 @@ fn a_result_is_told_by_its_digest_and_put_out_as_it_is() {
 }
 
 #[test]
-fn what_may_help_is_tried_again_under_the_same_identity() {
+fn retryable_tool_failure_is_retried_with_the_same_effect_id() {
     let retry = json!({"retry": {"maxAttempts": 2, "backoff": "fixed", "backoffMs": 70}});
     for (code, again) in [
         ("mcp_network_error", true),
@@ -147,9 +147,10 @@ fn what_may_help_is_tried_again_under_the_same_identity() {
         if again {
             error = error.retryable();
         }
-        let mut run =
-            Stage::started(caller(flow("one"), "t", json!({})).with("settings", retry.clone()))
-                .given();
+        let mut run = RunHarness::started(
+            caller(workflow("one"), "t", json!({})).with("settings", retry.clone()),
+        )
+        .given();
         let effect = run.effect_of("t");
         run.failed("t", error.clone());
         if !again {
@@ -177,8 +178,9 @@ fn what_may_help_is_tried_again_under_the_same_identity() {
         assert_eq!(run.status(), RunStatus::Completed);
         let calls: Vec<String> = facts(&run)
             .into_iter()
-            .map(|(_, _, fact)| match fact.said {
-                Said::ToolCalled { call, .. } | Said::ToolReturned { call, .. } => call,
+            .map(|(_, _, fact)| match fact.kind {
+                AgentEventKind::ToolCalled { call, .. }
+                | AgentEventKind::ToolReturned { call, .. } => call,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -187,7 +189,7 @@ fn what_may_help_is_tried_again_under_the_same_identity() {
 }
 
 #[test]
-fn a_server_nobody_configured_is_no_call() {
+fn unconfigured_tool_server_fails_without_a_call() {
     for (servers, config, chosen) in [
         (vec!["docs"], json!({"serverId": "mail"}), None),
         (vec![], json!({}), None),
@@ -197,7 +199,7 @@ fn a_server_nobody_configured_is_no_call() {
             Some("mail"),
         ),
     ] {
-        let mut run = Stage::new(caller(flow("one"), "t", config));
+        let mut run = RunHarness::new(caller(workflow("one"), "t", config));
         run.tools = servers.into_iter().map(str::to_owned).collect();
         run.create(json!({}));
         match chosen {
@@ -231,7 +233,7 @@ fn the_hosts_own_server_is_found_where_a_node_names_none() {
     ] {
         for type_id in ["core.ai.callPrompt", "core.conformance.mcp-invoke"] {
             let config = json!({"mcp": {"tool": "echo", "arguments": {"text": "probe"}}});
-            let mut run = Stage::new(flow("conformance-tool").node("t", type_id, config));
+            let mut run = RunHarness::new(workflow("conformance-tool").node("t", type_id, config));
             run.tools = servers.iter().map(|id| (*id).to_owned()).collect();
             run.create(json!({}));
             let asked = run.outbox().find_map(|effect| match &effect.kind {
@@ -245,7 +247,7 @@ fn the_hosts_own_server_is_found_where_a_node_names_none() {
 }
 
 #[test]
-fn the_conformance_client_asks_what_it_is_told() {
+fn conformance_client_sends_the_configured_request() {
     let cases = [
         (json!({"method": "listTools"}), Ok("list None")),
         (
@@ -268,11 +270,11 @@ fn the_conformance_client_asks_what_it_is_told() {
         ),
     ];
     for (inputs, expected) in cases {
-        let flow = flow("conformance-mcp-client")
+        let workflow = workflow("conformance-mcp-client")
             .node("c", "core.conformance.mcp-client", json!({}))
             .variable("method", json!({"defaultValue": "serverHealth"}))
             .variable("serverId", json!({"defaultValue": "docs"}));
-        let mut run = Stage::new(flow);
+        let mut run = RunHarness::new(workflow);
         run.create(inputs.clone());
         let lines = run.lines();
         match expected {
@@ -291,8 +293,9 @@ fn the_conformance_client_asks_what_it_is_told() {
 
 #[test]
 fn the_node_s_own_deadline_ends_the_call() {
-    let limited = caller(flow("one"), "t", json!({})).with("settings", json!({"timeoutMs": 50}));
-    let mut run = Stage::started(limited).given();
+    let limited =
+        caller(workflow("one"), "t", json!({})).with("settings", json!({"timeoutMs": 50}));
+    let mut run = RunHarness::started(limited).given();
     run.elapse(50);
     run.then(
         "
@@ -317,13 +320,13 @@ fn a_cancel_drops_the_call_and_its_late_answer_changes_nothing() {
     );
     assert_eq!(run.outbox().count(), 0);
     let late = tandem_record::EffectOutcome::Done {
-        outputs: super::stage::object(result("late", false)),
+        outputs: super::harness::object(result("late", false)),
     };
     assert_eq!(run.finish(effect, late), Reply::Unchanged);
 }
 
 #[test]
-fn a_pause_cuts_the_call_off_and_the_resume_makes_it_again() {
+fn pause_drops_the_tool_call_and_resume_repeats_it() {
     let mut run = one(json!({})).given();
     let effect = run.effect_of("t");
     run.pause(DrainPolicy::Immediate).expect("it may be paused");
@@ -335,9 +338,13 @@ fn a_pause_cuts_the_call_off_and_the_resume_makes_it_again() {
 }
 
 #[test]
-fn a_replay_repeats_what_was_heard_and_calls_nobody() {
+fn replay_repeats_tool_results_without_calls() {
     for failing in [false, true] {
-        let mut run = Stage::started(caller(flow("one"), "t", json!({})).noops("z").path("t z"));
+        let mut run = RunHarness::started(
+            caller(workflow("one"), "t", json!({}))
+                .noops("z")
+                .path("t z"),
+        );
         run.elapse(7);
         match failing {
             true => run.failed("t", ErrorInfo::new("mcp_tool_error", "no")),
@@ -356,7 +363,7 @@ fn a_replay_repeats_what_was_heard_and_calls_nobody() {
 }
 
 #[test]
-fn a_branch_makes_the_call_again_and_tells_of_every_call_once() {
+fn branch_repeats_the_tool_call_and_records_each_call_once() {
     let mut run = one(json!({}));
     run.done("t", result("fine", false));
     for from in 0..run.log().len() as u64 {
@@ -368,9 +375,9 @@ fn a_branch_makes_the_call_again_and_tells_of_every_call_once() {
         assert_eq!(branch.status(), RunStatus::Completed, "from {from}");
         let mut open: Vec<(Seq, String)> = Vec::new();
         for (seq, cause, fact) in facts(&branch) {
-            match fact.said {
-                Said::ToolCalled { call, .. } => open.push((seq, call)),
-                Said::ToolReturned { call, .. } => {
+            match fact.kind {
+                AgentEventKind::ToolCalled { call, .. } => open.push((seq, call)),
+                AgentEventKind::ToolReturned { call, .. } => {
                     let (called, name) = open.pop().expect("it was called");
                     assert_eq!((Some(called), name), (cause, call), "from {from}");
                 }
@@ -388,14 +395,14 @@ fn arguments_may_come_from_a_port_and_must_be_an_object() {
         (json!(null), Some("{}")),
         (json!([1]), None),
     ] {
-        let node = flow("ported")
+        let node = workflow("ported")
             .node(
                 "t",
                 "core.mcp.toolCall",
                 json!({"serverId": "docs", "toolName": "echo"}),
             )
             .port("arguments", json!({"type": "static", "value": bound}));
-        let mut run = Stage::started(node);
+        let mut run = RunHarness::started(node);
         let lines = run.lines();
         match expected {
             Some(text) => assert!(lines.last().is_some_and(|l| l.contains(text)), "{lines:?}"),
@@ -408,7 +415,7 @@ fn arguments_may_come_from_a_port_and_must_be_an_object() {
 }
 
 #[test]
-fn a_bad_configuration_is_refused_with_its_place() {
+fn invalid_tool_config_is_refused_with_its_path() {
     let call = "core.mcp.toolCall";
     for (type_id, config, place) in [
         (call, json!({"toolName": "echo"}), "/config/serverId"),
@@ -463,7 +470,9 @@ fn a_bad_configuration_is_refused_with_its_place() {
             "/typeId",
         ),
     ] {
-        let faults = flow("plain").node("t", type_id, config.clone()).faults();
+        let faults = workflow("plain")
+            .node("t", type_id, config.clone())
+            .faults();
         let places: Vec<String> = faults.into_iter().map(|f| f.path).collect();
         assert_eq!(places, [format!("/nodes/0{place}")], "{config}");
     }
@@ -471,8 +480,12 @@ fn a_bad_configuration_is_refused_with_its_place() {
 
 /// R-0023-2 (half: its neighbours do not)
 #[test]
-fn only_nodes_that_call_speak_of_calls() {
-    let mut run = Stage::started(caller(flow("one"), "t", json!({})).noops("z").path("t z"));
+fn only_tool_nodes_emit_tool_events() {
+    let mut run = RunHarness::started(
+        caller(workflow("one"), "t", json!({}))
+            .noops("z")
+            .path("t z"),
+    );
     run.done("t", result("fine", false));
     assert!(
         facts(&run)

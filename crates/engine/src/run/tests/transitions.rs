@@ -1,31 +1,32 @@
 //! Every status against every command, held against the table in `transitions.md`.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::{
-    ChildOutcome, Command, Denial, DrainPolicy, EffectOutcome, InterruptId, NodeId, Principal,
-    RunStatus, Standing, TimerKey,
+    ChildOutcome, Command, DeciderSnapshot, Denial, DrainPolicy, EffectOutcome, InterruptId,
+    NodeId, Principal, RunStatus, TimerKey,
 };
 
 /// Waits for everything a run can wait for: the world, a time, a child.
-fn busy() -> Flow {
-    flow("busy")
+fn busy() -> WorkflowBuilder {
+    workflow("busy")
         .settings(json!({"timeout": 60_000}))
         .http("call", json!({}))
         .delay("nap", 100)
         .call("sub", "child", json!({}))
 }
 
-fn started(flow: Flow) -> Stage {
-    let mut run = Stage::new(flow).knows(super::flow::flow("child").noops("n"));
+fn started(workflow: WorkflowBuilder) -> RunHarness {
+    let mut run = RunHarness::new(workflow)
+        .with_workflow(super::workflow_builder::workflow("child").noops("n"));
     run.create(json!({}));
     run
 }
 
-fn waiting(status: RunStatus) -> Stage {
+fn waiting(status: RunStatus) -> RunHarness {
     let only_child =
-        flow("busy")
+        workflow("busy")
             .settings(json!({"timeout": 60_000}))
             .call("sub", "child", json!({}));
     let mut run = started(only_child);
@@ -47,7 +48,7 @@ fn waiting(status: RunStatus) -> Stage {
 }
 
 /// A run in this status. `None` before its first event: no run is stored then.
-fn in_status(status: RunStatus) -> Option<Stage> {
+fn in_status(status: RunStatus) -> Option<RunHarness> {
     let mut run = started(busy());
     match status {
         RunStatus::Pending => return None,
@@ -64,10 +65,10 @@ fn in_status(status: RunStatus) -> Option<Stage> {
         RunStatus::Cancelling => {
             run.cancel();
         }
-        RunStatus::Completed => run = started(flow("done").noops("n")),
-        RunStatus::Failed => run = started(flow("bad").fail("n", "broken")),
+        RunStatus::Completed => run = started(workflow("done").noops("n")),
+        RunStatus::Failed => run = started(workflow("bad").fail("n", "broken")),
         RunStatus::Cancelled => {
-            run = started(flow("nap").delay("nap", 100));
+            run = started(workflow("nap").delay("nap", 100));
             run.cancel();
         }
     }
@@ -76,7 +77,7 @@ fn in_status(status: RunStatus) -> Option<Stage> {
     Some(run)
 }
 
-fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
+fn commands(running: &RunHarness) -> Vec<(&'static str, Command)> {
     let pause = |policy| Command::Pause {
         reason: None,
         policy,
@@ -95,18 +96,18 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
         ("resume", Command::Resume { reason: None }),
         (
             "node timer due",
-            Command::TimerFired(TimerKey::NodeWake {
+            Command::FireTimer(TimerKey::NodeWake {
                 node: "nap".into(),
                 attempt: 0,
             }),
         ),
         (
             "run deadline due",
-            Command::TimerFired(TimerKey::RunDeadline),
+            Command::FireTimer(TimerKey::RunDeadline),
         ),
         (
             "effect finished",
-            Command::EffectFinished {
+            Command::FinishEffect {
                 effect: running.effect_of("call"),
                 outcome: EffectOutcome::Done {
                     outputs: Default::default(),
@@ -115,7 +116,7 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
         ),
         (
             "child ended",
-            Command::ChildReported {
+            Command::ReportChildOutcome {
                 node: NodeId::new("sub"),
                 outcome: ChildOutcome::Ended {
                     child: running.child_of("sub"),
@@ -135,7 +136,7 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
                 value: json!(true),
                 by: Some(Principal::new("p")),
                 by_link: false,
-                standing: Standing::default(),
+                decider: DeciderSnapshot::default(),
             },
         ),
         (
@@ -163,7 +164,7 @@ fn commands(running: &Stage) -> Vec<(&'static str, Command)> {
 /// What the command leads to: a status, `refused`, or `—` when nothing changes.
 fn outcome(status: RunStatus, command: Command) -> String {
     let mut run = in_status(status).expect("a status runs are stored in");
-    if command == Command::TimerFired(TimerKey::RunDeadline) {
+    if command == Command::FireTimer(TimerKey::RunDeadline) {
         run.now = run.now.plus_ms(60_000);
     }
     let before = run.log().len();
@@ -175,7 +176,7 @@ fn outcome(status: RunStatus, command: Command) -> String {
 }
 
 #[test]
-fn the_printed_table_is_what_the_machine_does() {
+fn transition_table_matches_the_machine() {
     let columns: Vec<RunStatus> = RunStatus::ALL
         .into_iter()
         .filter(|status| in_status(*status).is_some())

@@ -1,7 +1,7 @@
 //! Every trigger rule against every mix of what comes before it.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 
 const RULES: [&str; 5] = [
@@ -12,32 +12,35 @@ const RULES: [&str; 5] = [
     "any_failed",
 ];
 
-/// A node of the given fate: `+` completes, `-` is skipped, `!` fails (and says so to a handler,
+/// A node of the given outcome: `+` completes, `-` is skipped, `!` fails (and says so to a handler,
 /// so that the run goes on), `~` sleeps.
-fn source(flow: Flow, id: &str, fate: char) -> Flow {
-    match fate {
-        '+' => flow.noops(id),
-        '-' => flow.noops(id).with("disabled", json!(true)),
+fn source(workflow: WorkflowBuilder, id: &str, outcome: char) -> WorkflowBuilder {
+    match outcome {
+        '+' => workflow.noops(id),
+        '-' => workflow.noops(id).with("disabled", json!(true)),
         '!' => {
             let handler = format!("{id}-handler");
-            let flow = flow.fail(id, "broken").noops(&handler);
-            flow.ruled(id, &handler, "any_failed")
+            let workflow = workflow.fail(id, "broken").noops(&handler);
+            workflow.ruled(id, &handler, "any_failed")
         }
-        '~' => flow.delay(id, 100),
-        other => panic!("{other:?} is no fate"),
+        '~' => workflow.delay(id, 100),
+        other => panic!("{other:?} is no outcome"),
     }
 }
 
 /// What becomes of a target behind two sources: `started`, `waits`, or why it was skipped.
-fn verdict(rule: &str, fates: &str) -> String {
-    let mut fates_of = fates.chars();
-    let (first, second) = (fates_of.next().expect("two"), fates_of.next().expect("two"));
-    let flow = source(flow("rule"), "one", first);
-    let flow = source(flow, "two", second)
+fn rule_outcome(rule: &str, outcomes: &str) -> String {
+    let mut outcomes_left = outcomes.chars();
+    let (first, second) = (
+        outcomes_left.next().expect("two"),
+        outcomes_left.next().expect("two"),
+    );
+    let workflow = source(workflow("rule"), "one", first);
+    let workflow = source(workflow, "two", second)
         .noops("target")
         .ruled("one", "target", rule)
         .ruled("two", "target", rule);
-    let run = Stage::started(flow);
+    let run = RunHarness::started(workflow);
     let target = run.node("target");
     match (&target.skipped, target.execution) {
         (Some(reason), _) => reason.clone(),
@@ -47,12 +50,15 @@ fn verdict(rule: &str, fates: &str) -> String {
 }
 
 #[test]
-fn ready_and_skipped() {
+fn trigger_rules_start_or_skip_a_node() {
     let table: Vec<String> = ["++", "+-", "--", "+!", "!!", "-!", "+~", "-~", "!~"]
         .iter()
-        .map(|fates| {
-            let verdicts: Vec<String> = RULES.iter().map(|rule| verdict(rule, fates)).collect();
-            format!("{fates} {}", verdicts.join(" "))
+        .map(|outcomes| {
+            let verdicts: Vec<String> = RULES
+                .iter()
+                .map(|rule| rule_outcome(rule, outcomes))
+                .collect();
+            format!("{outcomes} {}", verdicts.join(" "))
         })
         .collect();
     assert_eq!(
@@ -74,7 +80,7 @@ fn ready_and_skipped() {
 
 #[test]
 fn the_edge_with_the_smallest_id_sets_the_rule() {
-    let flow = flow("rules")
+    let workflow = workflow("rules")
         .noops("one")
         .fail("two", "broken")
         .noops("target")
@@ -88,7 +94,7 @@ fn the_edge_with_the_smallest_id_sets_the_rule() {
             "target",
             json!({"id": "a", "triggerRule": "all_complete"}),
         );
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         "
             run.started
             node.started one
@@ -103,14 +109,14 @@ fn the_edge_with_the_smallest_id_sets_the_rule() {
 }
 
 #[test]
-fn a_failure_is_open_until_another_branch_satisfies_any_success() {
-    let flow = flow("rescue")
+fn failure_is_pending_until_another_branch_satisfies_any_success() {
+    let workflow = workflow("rescue")
         .fail("broken", "first_try")
         .delay("slow", 100)
         .noops("target")
         .ruled("broken", "target", "any_success")
         .ruled("slow", "target", "any_success");
-    let mut run = Stage::started(flow);
+    let mut run = RunHarness::started(workflow);
     run.then(
         "
             run.started
@@ -131,16 +137,16 @@ fn a_failure_is_open_until_another_branch_satisfies_any_success() {
 }
 
 #[test]
-fn a_failure_nobody_took_fails_the_run_once_the_last_hope_is_gone() {
+fn unhandled_failure_fails_the_run_when_no_branch_can_handle_it() {
     let no = json!({"triggerRule": "any_success",
         "condition": {"type": "truthy", "left": "nothing"}});
-    let flow = flow("no-rescue")
+    let workflow = workflow("no-rescue")
         .fail("broken", "first_try")
         .delay("slow", 100)
         .noops("target")
         .ruled("broken", "target", "any_success")
         .edge("slow", "target", no);
-    let mut run = Stage::started(flow).given();
+    let mut run = RunHarness::started(workflow).given();
     run.elapse(100);
     run.then(
         r#"

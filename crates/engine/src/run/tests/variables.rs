@@ -1,12 +1,12 @@
 //! The variable bag: defaults, inputs, what nodes do to it, what a run refuses.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
 use serde_json::json;
 
-fn greeting() -> Flow {
-    flow("greet")
+fn greeting() -> WorkflowBuilder {
+    workflow("greet")
         .variable("name", json!({"defaultValue": "world"}))
         .variable("polite", json!({"type": "boolean", "defaultValue": null}))
         .variable("title", json!({}))
@@ -15,7 +15,7 @@ fn greeting() -> Flow {
 
 #[test]
 fn defaults_under_inputs_and_unknown_keys_kept() {
-    let mut run = Stage::new(greeting());
+    let mut run = RunHarness::new(greeting());
     run.create(json!({"name": "Ada", "extra": [1]}));
     run.then(
         r#"
@@ -25,7 +25,7 @@ fn defaults_under_inputs_and_unknown_keys_kept() {
             run.completed {"extra":[1],"name":"Ada"}
         "#,
     );
-    Stage::started(greeting()).then(
+    RunHarness::started(greeting()).then(
         r#"
             run.started {"name":"world","polite":null}
             node.started hello
@@ -37,7 +37,7 @@ fn defaults_under_inputs_and_unknown_keys_kept() {
 
 #[test]
 fn an_erased_default_leaves_the_variable_unset() {
-    let mut run = Stage::new(greeting());
+    let mut run = RunHarness::new(greeting());
     run.request.erased_defaults = vec!["name".to_owned()];
     run.create(json!({}));
     run.then(
@@ -58,16 +58,16 @@ fn missing(refused: Result<(), Refusal>) -> Vec<String> {
 }
 
 #[test]
-fn a_required_input_must_come_from_somewhere() {
+fn missing_required_input_is_refused() {
     let needs = |id: &str| {
-        let flow = flow(id)
+        let workflow = workflow(id)
             .variable("a", json!({"type": "number", "required": true}))
             .variable(
                 "b",
                 json!({"type": "number", "required": true, "defaultValue": 1}),
             )
             .noops("n");
-        Stage::new(flow)
+        RunHarness::new(workflow)
     };
     for inputs in [json!({}), json!({"a": null})] {
         assert_eq!(missing(needs("needs").try_create(inputs)), ["/inputs/a"]);
@@ -98,8 +98,8 @@ fn inputs_have_the_types_the_workflow_declares() {
     ];
     for (kind, _) in &values {
         let typed = || {
-            Stage::new(
-                flow("typed")
+            RunHarness::new(
+                workflow("typed")
                     .variable("v", json!({"type": kind}))
                     .noops("n"),
             )
@@ -113,36 +113,36 @@ fn inputs_have_the_types_the_workflow_declares() {
         }
         assert_eq!(typed().try_create(json!({"v": null})), Ok(()), "left unset");
     }
-    let odd = flow("odd")
+    let odd = workflow("odd")
         .variable("a/b", json!({"type": "string"}))
         .noops("n");
-    let refused = Stage::new(odd).try_create(json!({"a/b": 1}));
+    let refused = RunHarness::new(odd).try_create(json!({"a/b": 1}));
     assert_eq!(missing(refused), ["/inputs/a~1b"]);
 }
 
 #[test]
 fn inputs_do_not_set_channels() {
-    let flow = flow("chan")
+    let workflow = workflow("chan")
         .channel("log", json!({"reducer": "append"}))
         .noops("n");
     assert_eq!(
-        missing(Stage::new(flow).try_create(json!({"log": 1}))),
+        missing(RunHarness::new(workflow).try_create(json!({"log": 1}))),
         ["/inputs/log"]
     );
 }
 
 #[test]
-fn workflows_out_of_use_start_no_runs() {
+fn archived_workflow_starts_no_runs() {
     for status in ["archived", "inactive"] {
-        let flow = flow("old").key("status", json!(status)).noops("n");
+        let workflow = workflow("old").key("status", json!(status)).noops("n");
         assert_eq!(
-            missing(Stage::new(flow).try_create(json!({}))),
+            missing(RunHarness::new(workflow).try_create(json!({}))),
             ["/workflowId"]
         );
     }
     for status in ["active", "draft"] {
-        let flow = flow("fine").key("status", json!(status)).noops("n");
-        assert_eq!(Stage::new(flow).try_create(json!({})), Ok(()));
+        let workflow = workflow("fine").key("status", json!(status)).noops("n");
+        assert_eq!(RunHarness::new(workflow).try_create(json!({})), Ok(()));
     }
 }
 
@@ -151,17 +151,17 @@ fn configurable_follows_the_workflows_own_schema() {
     let schema = json!({"type": "object", "properties": {"mode": {"enum": ["a", "b"]}},
         "additionalProperties": false});
     let picky = || {
-        flow("picky")
+        workflow("picky")
             .key("configurableSchema", schema.clone())
             .noops("n")
     };
     assert_eq!(
-        Stage::new(picky())
+        RunHarness::new(picky())
             .configured(json!({"mode": "a"}))
             .try_create(json!({})),
         Ok(())
     );
-    let refused = Stage::new(picky())
+    let refused = RunHarness::new(picky())
         .configured(json!({"mode": "c"}))
         .try_create(json!({}));
     assert_eq!(missing(refused), ["/configurable/mode"]);
@@ -169,14 +169,14 @@ fn configurable_follows_the_workflows_own_schema() {
 
 #[test]
 fn setting_and_getting() {
-    let flow = flow("set")
+    let workflow = workflow("set")
         .node("put", "core.setVariable", json!({"name": "x", "value": 1}))
         .node("port", "core.setVariable", json!({"name": "x"}))
         .port("value", json!({"type": "static", "value": "two"}))
         .node("clear", "core.setVariable", json!({"name": "x"}))
         .node("get", "core.getVariable", json!({"name": "x"}))
         .path("put port clear get");
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         r#"
             run.started
             node.started put
@@ -197,14 +197,14 @@ fn setting_and_getting() {
 
 #[test]
 fn a_channel_is_not_a_variable() {
-    let flow = flow("set")
+    let workflow = workflow("set")
         .channel("log", json!({"reducer": "append"}))
         .node(
             "put",
             "core.setVariable",
             json!({"name": "log", "value": 1}),
         );
-    Stage::started(flow).then(
+    RunHarness::started(workflow).then(
         "
             run.started
             node.started put
@@ -214,10 +214,10 @@ fn a_channel_is_not_a_variable() {
     );
 }
 
-/// The stage compares the fold of the log, read back from JSON, with the live state.
+/// The harness compares the fold of the log, read back from JSON, with the live state.
 #[test]
 fn a_variable_set_to_null_is_not_an_unset_one() {
-    let flow = flow("nulls")
+    let workflow = workflow("nulls")
         .node(
             "set",
             "core.setVariable",
@@ -225,6 +225,6 @@ fn a_variable_set_to_null_is_not_an_unset_one() {
         )
         .node("get", "core.getVariable", json!({"name": "x"}))
         .path("set get");
-    let run = Stage::started(flow);
+    let run = RunHarness::started(workflow);
     assert_eq!(run.run().view().variables.get("x"), Some(&json!(null)));
 }

@@ -1,15 +1,15 @@
 //! Critics: nothing ends and nothing is merged before they let it pass.
 
-use super::flow::{Flow, flow};
 use super::gates::answer;
-use super::stage::Stage;
+use super::harness::RunHarness;
 use super::supervising::{staged, started, terminate};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
-use tandem_record::{DrainPolicy, ErrorInfo, Event, ForkMode, RunStatus, Said};
+use tandem_record::{AgentEventKind, DrainPolicy, ErrorInfo, Event, ForkMode, RunStatus};
 
 /// The loop around a plan, with a critic.
-pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> Flow {
-    flow("conformance-loop")
+pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> WorkflowBuilder {
+    workflow("conformance-loop")
         .variable("mine", json!({"defaultValue": "before"}))
         .node(
             "lead",
@@ -20,15 +20,15 @@ pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> Flow {
         .path("lead send lead")
 }
 
-/// A critic that says these things in turn, about the end of the run.
-pub(super) fn says(verdicts: Value) -> Value {
+/// A critic that planned_verdicts these things in turn, about the end of the run.
+pub(super) fn planned_verdicts(verdicts: Value) -> Value {
     json!({"agentId": "core.critic", "mockVerdicts": verdicts})
 }
 
-fn ending(verdicts: Value) -> Stage {
+fn ending(verdicts: Value) -> RunHarness {
     started(checked(
         json!([terminate(), terminate()]),
-        says(verdicts),
+        planned_verdicts(verdicts),
         json!({}),
     ))
 }
@@ -46,26 +46,26 @@ fn remote(extra: Value) -> Value {
     verifier
 }
 
-fn remotely(extra: Value) -> Stage {
+fn remotely(extra: Value) -> RunHarness {
     started(checked(json!([terminate()]), remote(extra), json!({})))
 }
 
 /// A critic that is a workflow.
-fn by_workflow() -> Stage {
+fn by_workflow() -> RunHarness {
     let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
     started(checked(json!([terminate()]), verifier, json!({})))
 }
 
-pub(super) fn code(run: &Stage) -> &str {
+pub(super) fn code(run: &RunHarness) -> &str {
     &run.run().error().expect("the run failed").code
 }
 
-fn said(answer: Value) -> Value {
+fn verifier_response(answer: Value) -> Value {
     json!({"status": 200, "body": answer})
 }
 
 #[test]
-fn a_pass_is_recorded_before_the_run_ends() {
+fn pass_verdict_is_recorded_before_the_run_ends() {
     let mut run = ending(json!(["pass"]));
     run.then(
         r#"
@@ -82,7 +82,7 @@ fn a_pass_is_recorded_before_the_run_ends() {
 }
 
 #[test]
-fn a_fail_keeps_the_run_from_completing() {
+fn fail_verdict_keeps_the_run_from_completing() {
     let mut run = ending(json!(["fail"])).given();
     assert_eq!(run.status(), RunStatus::Failed);
     assert_eq!(code(&run), "verification_failed");
@@ -90,7 +90,7 @@ fn a_fail_keeps_the_run_from_completing() {
 }
 
 #[test]
-fn revise_gives_the_supervisor_another_turn_and_the_turns_are_counted() {
+fn revise_verdict_starts_another_counted_iteration() {
     let verdicts = json!([{"verdict": "revise", "feedback": "Shorter."}, "pass"]);
     let mut run = ending(verdicts);
     run.then(
@@ -114,11 +114,11 @@ fn revise_gives_the_supervisor_another_turn_and_the_turns_are_counted() {
 }
 
 #[test]
-fn revisions_are_bounded_like_every_other_turn() {
+fn revisions_count_against_the_iteration_limit() {
     let verdicts: Vec<&str> = (0..9).map(|_| "revise").collect();
     let plan: Vec<Value> = (0..9).map(|_| terminate()).collect();
-    let flow = checked(json!(plan), says(json!(verdicts)), json!({}));
-    let mut run = staged(flow).configured(json!({"maxLoopIterations": 3}));
+    let workflow = checked(json!(plan), planned_verdicts(json!(verdicts)), json!({}));
+    let mut run = staged(workflow).configured(json!({"maxLoopIterations": 3}));
     run.create(json!({}));
     let lines = run.lines();
     let breach = "cap.breached loop-iterations 4>3";
@@ -129,28 +129,28 @@ fn revisions_are_bounded_like_every_other_turn() {
 }
 
 #[test]
-fn what_was_sent_back_never_counts_as_completed() {
+fn revised_termination_never_completes_the_run() {
     // There is no way back to the supervisor, or its author goes on after errors.
     let once = |verdict: &str| {
-        flow("conformance-once")
+        workflow("conformance-once")
             .node(
                 "lead",
                 "core.orchestrator.supervisor",
-                json!({"mockDispatchPlan": [terminate()], "verifier": says(json!([verdict]))}),
+                json!({"mockDispatchPlan": [terminate()], "verifier": planned_verdicts(json!([verdict]))}),
             )
             .node("send", "core.dispatch", json!({}))
             .path("lead send")
     };
     let lenient = once("fail").with("settings", json!({"onError": "continue"}));
-    for flow in [once("revise"), lenient] {
-        let run = started(flow);
+    for workflow in [once("revise"), lenient] {
+        let run = started(workflow);
         assert_eq!(run.status(), RunStatus::Failed);
         assert_eq!(code(&run), "verification_failed");
     }
 }
 
 #[test]
-fn an_endpoint_is_asked_once_and_answers_in_names_only() {
+fn verifier_endpoint_is_called_once_and_only_declared_criteria_are_recorded() {
     let mut run = remotely(json!({})).given();
     let asked = run.outbox().count();
     assert_eq!(asked, 1);
@@ -168,7 +168,7 @@ fn an_endpoint_is_asked_once_and_answers_in_names_only() {
         "criteria": ["grounded", "the secret is 42"],
         "confidence": 0.9,
     });
-    run.done("send", said(answer));
+    run.done("send", verifier_response(answer));
     run.then(
         r#"
         core.critic verified event 2 pass grounded
@@ -179,7 +179,7 @@ fn an_endpoint_is_asked_once_and_answers_in_names_only() {
 }
 
 #[test]
-fn a_workflow_may_be_the_critic() {
+fn workflow_can_be_the_verifier() {
     let mut run = by_workflow();
     let lines = run.lines();
     let start = r#"> start three {"subject":{"criteria":[],"decision":{"kind":"terminate","reason":"done"},"iteration":1,"nodeId":"send","over":"terminate","runId":"run-1","target":"evt-run-1-2","variables":{"mine":"before"}}} erased=[]"#;
@@ -208,18 +208,18 @@ fn a_workflow_may_be_the_critic() {
 }
 
 #[test]
-fn a_critic_that_is_a_run_is_not_given_what_is_sensitive() {
+fn verifier_workflow_does_not_receive_sensitive_values() {
     let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
-    let flow = checked(json!([terminate()]), verifier, json!({}));
-    let flow = flow.variable("pin", json!({"defaultValue": "1234", "sensitive": true}));
-    let mut run = started(flow);
+    let workflow = checked(json!([terminate()]), verifier, json!({}));
+    let workflow = workflow.variable("pin", json!({"defaultValue": "1234", "sensitive": true}));
+    let mut run = started(workflow);
     let lines = run.lines();
     let start = lines.iter().find(|l| l.starts_with("> start three"));
     let start = start.expect("the critic is started");
     assert!(start.contains(r#""mine":"before""#), "{start}");
     assert!(!start.contains("1234"), "{start}");
-    let masked = |run: &Stage| {
-        run.born()
+    let masked = |run: &RunHarness| {
+        run.created_children()
             .next()
             .expect("a critic")
             .request
@@ -243,9 +243,12 @@ fn without_a_verdict_nothing_ends() {
     let mut refused = remotely(json!({}));
     refused.failed("send", gone);
     let mut malformed = remotely(json!({}));
-    malformed.done("send", said(json!({"verdict": "maybe"})));
+    malformed.done("send", verifier_response(json!({"verdict": "maybe"})));
     let mut unsure = remotely(json!({}));
-    unsure.done("send", said(json!({"verdict": "pass", "confidence": 7})));
+    unsure.done(
+        "send",
+        verifier_response(json!({"verdict": "pass", "confidence": 7})),
+    );
     let mut silent = by_workflow();
     silent.child_ended("send", RunStatus::Completed, json!({}));
     let mut broken = by_workflow();
@@ -273,8 +276,8 @@ fn without_a_verdict_nothing_ends() {
     for (i, (run, expected)) in runs.iter().enumerate() {
         assert_eq!(run.status(), RunStatus::Failed, "{i}");
         assert_eq!(code(run), *expected, "{i}");
-        let verified = |r: &tandem_record::Recorded| match &r.event {
-            Event::Agent(fact) => matches!(fact.said, Said::Verified { .. }),
+        let verified = |r: &tandem_record::RecordedEvent| match &r.event {
+            Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Verified { .. }),
             _ => false,
         };
         assert!(!run.log().iter().any(verified), "{i}: nobody said anything");
@@ -282,7 +285,7 @@ fn without_a_verdict_nothing_ends() {
 }
 
 #[test]
-fn a_critic_that_does_not_answer_is_asked_again_as_its_author_wants() {
+fn verifier_call_is_retried_by_its_retry_policy() {
     let retry = json!({"url": "http://critic.test/", "retry": {
         "maxAttempts": 2, "backoff": "fixed", "backoffMs": 100}});
     let mut run = remotely(json!({"endpoint": retry})).given();
@@ -297,12 +300,12 @@ fn a_critic_that_does_not_answer_is_asked_again_as_its_author_wants() {
         ",
     );
     assert_eq!(run.effect_of("send"), first, "one question, one identity");
-    run.done("send", said(json!("pass")));
+    run.done("send", verifier_response(json!("pass")));
     assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
-fn a_pause_between_question_and_verdict_changes_nothing() {
+fn pause_before_the_verdict_changes_nothing() {
     let mut run = by_workflow().given();
     run.pause(DrainPolicy::Immediate).expect("running");
     run.child_ended("send", RunStatus::Completed, json!({"verdict": "pass"}));
@@ -332,12 +335,12 @@ fn a_pause_between_question_and_verdict_changes_nothing() {
         > http send POST http://critic.test/ attempt=1
         ",
     );
-    asked.done("send", said(json!("pass")));
+    asked.done("send", verifier_response(json!("pass")));
     assert_eq!(asked.status(), RunStatus::Completed);
 }
 
 #[test]
-fn a_cancel_takes_the_critic_down() {
+fn cancel_stops_the_verifier_run() {
     let mut run = by_workflow().given();
     run.cancel();
     run.then(
@@ -356,9 +359,14 @@ fn a_cancel_takes_the_critic_down() {
 }
 
 #[test]
-fn a_person_and_a_critic_both_have_their_say() {
+fn held_decision_needs_both_a_person_and_the_verifier() {
     let unsure = json!({"kind": "terminate", "reason": "done", "confidence": 0.2});
-    let mut run = started(checked(json!([unsure]), says(json!(["pass"])), json!({}))).given();
+    let mut run = started(checked(
+        json!([unsure]),
+        planned_verdicts(json!(["pass"])),
+        json!({}),
+    ))
+    .given();
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     run.when(answer("send", json!({"action": "accept"})));
     let lines = run.lines();
@@ -371,8 +379,8 @@ fn a_person_and_a_critic_both_have_their_say() {
 }
 
 #[test]
-fn the_next_turn_is_told_why_it_is_taken() {
-    let flow = flow("real")
+fn next_iteration_receives_the_last_verdict() {
+    let workflow = workflow("real")
         .node(
             "lead",
             "core.orchestrator.supervisor",
@@ -380,10 +388,10 @@ fn the_next_turn_is_told_why_it_is_taken() {
         )
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead");
-    let mut run = started(flow);
-    run.done("lead", said(terminate()));
+    let mut run = started(workflow);
+    run.done("lead", verifier_response(terminate()));
     let verdict = json!({"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."});
-    run.done("send", said(verdict));
+    run.done("send", verifier_response(verdict));
     let asked = run.outbox().next().expect("asked").kind.clone();
     let tandem_record::EffectKind::Http { request, .. } = asked else {
         panic!("{asked:?}");
@@ -397,11 +405,11 @@ fn the_next_turn_is_told_why_it_is_taken() {
 }
 
 #[test]
-fn a_replay_repeats_the_verdict_and_asks_nobody() {
+fn replay_repeats_the_verdict_without_calls() {
     let mut run = remotely(json!({}));
     run.done(
         "send",
-        said(json!({"verdict": "pass", "criteria": ["short"]})),
+        verifier_response(json!({"verdict": "pass", "criteria": ["short"]})),
     );
     let log = run.log().len() as u64;
     for from in 0..=log {
@@ -415,12 +423,12 @@ fn a_replay_repeats_the_verdict_and_asks_nobody() {
 }
 
 #[test]
-fn a_branch_asks_its_own_critic_and_keeps_what_was_said() {
+fn branch_uses_its_own_verifier_and_keeps_recorded_verdicts() {
     let mut source = by_workflow();
     source.child_ended("send", RunStatus::Completed, json!({"verdict": "pass"}));
     let place = |wanted: &str| {
         let found = source.log().iter().find(|r| match &r.event {
-            Event::VerificationAsked(_) => wanted == "asked",
+            Event::VerificationRequested(_) => wanted == "asked",
             Event::NodeDispatched { .. } => wanted == "dispatched",
             Event::Agent(_) => wanted == "verified",
             _ => false,
@@ -449,26 +457,26 @@ fn a_branch_asks_its_own_critic_and_keeps_what_was_said() {
         there,
         "another run, another question"
     );
-    asked.done("send", said(json!("pass")));
+    asked.done("send", verifier_response(json!("pass")));
 }
 
-fn source_child(source: &Stage) -> tandem_record::RunId {
+fn source_child(source: &RunHarness) -> tandem_record::RunId {
     source.run().view().children[0].run_id.clone()
 }
 
 #[test]
-fn only_a_critic_at_a_dispatch_node_speaks_a_verdict() {
+fn only_a_verifier_at_a_dispatch_node_emits_a_verdict() {
     // What is not authorized has no voice; the supervisor itself has none for this.
     let run = ending(json!(["revise", "pass"]));
-    let mut spoken = 0;
+    let mut emitted = 0;
     for recorded in run.log() {
         if let Event::Agent(fact) = &recorded.event
-            && let Said::Verified { .. } = fact.said
+            && let AgentEventKind::Verified { .. } = fact.kind
         {
             assert_eq!(fact.node.as_str(), "send");
             assert_eq!(fact.agent_id, "core.critic");
-            spoken += 1;
+            emitted += 1;
         }
     }
-    assert_eq!(spoken, 2);
+    assert_eq!(emitted, 2);
 }

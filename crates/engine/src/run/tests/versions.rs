@@ -1,21 +1,21 @@
 //! What an operator may leave out: versions of the execution model, agents as a whole, and the types
 //! for conformance tests. What is left out is not done, and what needs it does not start.
 
-use super::flow::{Flow, flow};
-use super::stage::Stage;
+use super::harness::RunHarness;
 use super::supervising::{staged, supervised, terminate, workers};
 use super::tools::{caller, result};
+use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::{AgentPolicy, Refusal};
 use serde_json::{Value, json};
 use tandem_record::{Event, RunStatus};
 
 fn capped(version: u64) -> AgentPolicy {
-    let policy = AgentPolicy::default().capped(Some(version));
+    let policy = AgentPolicy::default().with_model_cap(Some(version));
     policy.expect("a version there is")
 }
 
-fn under(policy: AgentPolicy, flow: Flow) -> Stage {
-    let mut run = staged(flow);
+fn under(policy: AgentPolicy, workflow: WorkflowBuilder) -> RunHarness {
+    let mut run = staged(workflow);
     run.agents = policy;
     run
 }
@@ -26,13 +26,15 @@ fn unsure(mut decision: Value) -> Value {
 }
 
 #[test]
-fn below_version_two_an_unsure_decision_is_carried_out_as_before() {
+fn low_confidence_decision_is_not_held_below_version_two() {
     // R-0039-11, R-0039-28 (half: version one behaves as it did)
     // R-0044-11 (half: the kind means nothing below version two)
     for kind in [None, Some("clarification"), Some("x-host-tandem-doubt")] {
         for (version, escalated) in [(1, false), (2, true), (6, true)] {
             let policy = AgentPolicy::new(Some(0.9), kind).expect("a known kind");
-            let policy = policy.capped(Some(version)).expect("a version there is");
+            let policy = policy
+                .with_model_cap(Some(version))
+                .expect("a version there is");
             assert_eq!(policy.advertised_floor().is_some(), escalated);
             assert_eq!(policy.advertised_kind().is_some(), escalated);
             let plan = json!([unsure(workers(&["one"])), terminate()]);
@@ -48,33 +50,34 @@ fn below_version_two_an_unsure_decision_is_carried_out_as_before() {
 }
 
 #[test]
-fn without_agents_nobody_speaks_as_one() {
-    // R-0023-8 (half: no type says anything)
-    let off = || AgentPolicy::default().switched(false);
-    let pinned = |flow: Flow, agent: &str| flow.with("agent", json!({"agentId": agent}));
-    let relay = pinned(flow("relay").noops("a"), "core.ann");
+fn no_agent_events_when_agents_are_disabled() {
+    // R-0023-8 (half: no type planned_verdicts anything)
+    let off = || AgentPolicy::default().with_agents_supported(false);
+    let pinned =
+        |workflow: WorkflowBuilder, agent: &str| workflow.with("agent", json!({"agentId": agent}));
+    let relay = pinned(workflow("relay").noops("a"), "core.ann");
     let relay = pinned(relay.noops("b"), "core.bob").path("a b");
     let mock = json!({
         "mockReasoning": true, "mockToolCalls": [{"toolId": "t"}],
         "mockHandoff": {"toAgentId": "core.next"}, "mockConfidence": 0.1,
     });
-    let mock = flow("conformance-mock").node("act", "core.conformance.mock-agent", mock);
-    for (flow, answers) in [
+    let mock = workflow("conformance-mock").node("act", "core.conformance.mock-agent", mock);
+    for (workflow, answers) in [
         (relay, None),
         (mock, None),
         (
-            caller(flow("tool"), "t", json!({})),
+            caller(workflow("tool"), "t", json!({})),
             Some(result("fine", false)),
         ),
     ] {
-        let mut run = under(off(), flow);
+        let mut run = under(off(), workflow);
         run.create(json!({}));
         if let Some(answer) = answers {
             run.done("t", answer);
         }
         assert_eq!(run.status(), RunStatus::Completed);
-        let spoke = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
-        assert!(!spoke, "{:?}", run.log());
+        let emitted = run.log().iter().any(|r| matches!(r.event, Event::Agent(_)));
+        assert!(!emitted, "{:?}", run.log());
     }
     let plan = json!([workers(&["one"])]);
     match under(off(), supervised(plan, json!({}))).try_create(json!({})) {
@@ -86,16 +89,16 @@ fn without_agents_nobody_speaks_as_one() {
 }
 
 #[test]
-fn a_run_from_before_agents_were_switched_off_says_no_more_of_its_workers() {
+fn older_run_records_no_handoffs_after_agents_are_disabled() {
     let plan = json!([workers(&["one"]), terminate()]);
     let mut run = under(AgentPolicy::default(), supervised(plan, json!({}))).given();
     run.create(json!({}));
-    let told = |run: &Stage| {
+    let told = |run: &RunHarness| {
         let log = run.log().iter();
         log.filter(|r| matches!(r.event, Event::Handoff(_))).count()
     };
     let before = told(&run);
-    run.agents = AgentPolicy::default().switched(false);
+    run.agents = AgentPolicy::default().with_agents_supported(false);
     run.child_ended("send", RunStatus::Completed, json!({}));
     assert_eq!(told(&run), before);
     let error = run.run().error().expect("it failed");
@@ -103,18 +106,18 @@ fn a_run_from_before_agents_were_switched_off_says_no_more_of_its_workers() {
 }
 
 #[test]
-fn a_critic_is_refused_below_version_six() {
+fn verifier_is_refused_below_version_six() {
     let lead = json!({"mockDispatchPlan": [terminate()],
         "verifier": {"mockVerdicts": ["pass"], "over": ["terminate"]}});
     let checked = || {
-        flow("conformance-checked")
+        workflow("conformance-checked")
             .node("lead", "core.orchestrator.supervisor", lead.clone())
             .node("send", "core.dispatch", json!({}))
             .path("lead send lead")
     };
     let definition = checked().compile();
     for (version, refused) in [(5, true), (6, false)] {
-        let complaint = capped(version).complaint(&definition);
+        let complaint = capped(version).registration_problem(&definition);
         assert_eq!(complaint.is_some(), refused, "{version}");
         let created = under(capped(version), checked()).try_create(json!({}));
         assert_eq!(created.is_err(), refused, "{version}");
@@ -122,20 +125,22 @@ fn a_critic_is_refused_below_version_six() {
 }
 
 #[test]
-fn without_conformance_types_no_run_that_uses_them_starts_or_goes_on() {
+fn run_with_conformance_types_is_refused_when_they_are_disabled() {
     // R-0023-18 (half: no run of a document stored before)
-    let mock = |flow: Flow| flow.node("act", "core.conformance.mock-agent", json!({}));
+    let mock =
+        |workflow: WorkflowBuilder| workflow.node("act", "core.conformance.mock-agent", json!({}));
     let hooked = supervised(json!([terminate()]), json!({}));
-    for flow in [mock(flow("conformance-mock")), hooked] {
-        let mut run = Stage::new(flow);
+    for workflow in [mock(workflow("conformance-mock")), hooked] {
+        let mut run = RunHarness::new(workflow);
         run.conformance = false;
         match run.try_create(json!({})) {
             Err(Refusal::TypeRefused { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
-    let later = mock(flow("conformance-later").node("nap", "core.delay", json!({"delayMs": 5})));
-    let mut run = Stage::started(later.path("nap act"));
+    let later =
+        mock(workflow("conformance-later").node("nap", "core.delay", json!({"delayMs": 5})));
+    let mut run = RunHarness::started(later.path("nap act"));
     run.conformance = false;
     run.elapse(5);
     let error = run.run().error().expect("it failed");

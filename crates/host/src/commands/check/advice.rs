@@ -3,9 +3,9 @@
 use tandem_record::is_reserved_type;
 use tandem_runtime::{Problem, advertised_types, nearest};
 
-pub(super) fn on(problem: &Problem) -> Option<String> {
-    if let Some(known) = problem.reason.and_then(for_reason) {
-        return Some(known.to_owned());
+pub(super) fn for_problem(problem: &Problem) -> Option<String> {
+    if let Some(found) = problem.reason.and_then(for_reason) {
+        return Some(found.to_owned());
     }
     if let Some(type_id) = &problem.type_id {
         return Some(nearest_types(type_id));
@@ -38,13 +38,13 @@ fn for_reason(reason: &str) -> Option<&'static str> {
 }
 
 /// The served types that look most like the one that does not exist.
-fn nearest_types(wanted: &str) -> String {
-    match nearest(wanted, advertised_types()) {
-        Some(known) => format!("Did you mean {known}?"),
+fn nearest_types(type_id: &str) -> String {
+    match nearest(type_id, advertised_types()) {
+        Some(found) => format!("Did you mean {found}?"),
         None => {
             let all: Vec<&str> = advertised_types().collect();
             let own = format!("This host serves {}", all.join(", "));
-            match is_reserved_type(wanted) {
+            match is_reserved_type(type_id) {
                 true => format!("{own}."),
                 false => {
                     format!("{own}; name the directory of the pack that brings it with --packs.")

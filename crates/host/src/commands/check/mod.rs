@@ -1,7 +1,7 @@
 //! `tandem check`: what registration would say about documents, with the place in the file.
 
 mod advice;
-mod place;
+mod position;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tandem_record::{MAX_NESTING, nests_deeper};
-use tandem_runtime::{Brought, Definition, PackTypes, Permissions, Problem, child_references};
+use tandem_runtime::{
+    AllowedPackTypes, Definition, PackTypes, Permissions, Problem, child_references,
+};
 
 /// What is wrong with a file, or will be when a run is started.
 #[derive(Debug, PartialEq, Serialize)]
@@ -180,8 +182,8 @@ fn examine(
             }];
         }
     };
-    let told = |problem: &Problem| {
-        let at = place::locate(text, &problem.path);
+    let to_finding = |problem: &Problem| {
+        let at = position::locate(text, &problem.path);
         Finding {
             severity: match problem.warning {
                 true => Severity::Warning,
@@ -190,12 +192,12 @@ fn examine(
             path: problem.path.clone(),
             line: at.map(|p| p.line),
             column: at.map(|p| p.column),
-            advice: advice::on(problem),
+            advice: advice::for_problem(problem),
             ..Finding::error(file, &problem.message)
         }
     };
     for child in child_references(&document) {
-        let finding = told(&child.unknown());
+        let finding = to_finding(&child.unknown());
         children.push((child.workflow.to_string(), finding));
     }
     let mut findings = Vec::new();
@@ -203,7 +205,7 @@ fn examine(
     if !id.is_empty()
         && let Some(other) = ids.insert(id.to_owned(), file.to_owned())
     {
-        let at = place::locate(text, "/id");
+        let at = position::locate(text, "/id");
         findings.push(Finding {
             path: "/id".to_owned(),
             line: at.map(|p| p.line),
@@ -213,18 +215,18 @@ fn examine(
         });
     }
     let permissions = Permissions {
-        packs: Brought::By(&rules.packs),
+        packs: AllowedPackTypes::Listed(&rules.packs),
         unknown_settings: !rules.strict,
         ..Permissions::default()
     };
     let definition = match Definition::admit(&document, permissions) {
         Ok(definition) => definition,
         Err(problems) => {
-            findings.extend(problems.iter().map(told));
+            findings.extend(problems.iter().map(to_finding));
             return findings;
         }
     };
-    findings.extend(definition.warnings.iter().map(told));
+    findings.extend(definition.warnings.iter().map(to_finding));
     if let Some((node, type_id, capability)) = definition.gated() {
         findings.push(Finding {
             severity: Severity::Warning,
@@ -265,9 +267,9 @@ impl Finding {
         };
         let pointer = match self.path.as_str() {
             "" => String::new(),
-            path => format!("{}: ", output::harmless(path)),
+            path => format!("{}: ", output::sanitize(path)),
         };
-        let message = output::harmless(&self.message);
+        let message = output::sanitize(&self.message);
         let mut text = format!("{place}: {severity}: {pointer}{message}");
         if let Some(advice) = &self.advice {
             text.push_str(&format!("\n    {advice}"));

@@ -80,7 +80,7 @@ fn text_that_is_not_json_is_shown_where_it_breaks() {
 }
 
 #[test]
-fn what_a_server_would_refuse_for_its_depth_is_refused() {
+fn too_deeply_nested_document_is_rejected() {
     let found = examined(&"[".repeat(100));
     assert_eq!(
         found,
@@ -127,7 +127,7 @@ fn a_directory_is_checked_as_a_whole() {
 }
 
 #[test]
-fn everything_wrong_with_a_document_is_told_in_one_round() {
+fn all_problems_of_a_document_are_reported_at_once() {
     let document = serde_json::json!({
         "id": "many", "name": "Many", "version": "1", "stray": true,
         "nodes": [
@@ -145,7 +145,7 @@ fn everything_wrong_with_a_document_is_told_in_one_round() {
     });
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("many.json"), document.to_string()).unwrap();
-    let told = |strict: bool| {
+    let findings_of = |strict: bool| {
         let report = Report::of(&[dir.path().to_owned()], &rules(strict));
         let findings = report.findings.into_iter();
         findings.map(|f| (f.path, f.severity)).collect::<Vec<_>>()
@@ -158,7 +158,7 @@ fn everything_wrong_with_a_document_is_told_in_one_round() {
         severity
     };
     for strict in [true, false] {
-        let found = told(strict);
+        let found = findings_of(strict);
         let unknown = if strict { error } else { warning };
         for (path, severity) in [
             ("", error),
@@ -174,11 +174,11 @@ fn everything_wrong_with_a_document_is_told_in_one_round() {
     }
     // With the child beside it, nothing is missing.
     std::fs::write(dir.path().join("child.json"), GOOD.replace("good", "child")).unwrap();
-    assert_eq!(find(&told(true), "/nodes/2/config/workflowId"), None);
+    assert_eq!(find(&findings_of(true), "/nodes/2/config/workflowId"), None);
 }
 
 #[test]
-fn an_unknown_setting_is_a_warning_where_the_operator_says_so() {
+fn unknown_setting_is_a_warning_when_not_strict() {
     let misspelt = GOOD
         .replace("core.noop", "core.delay")
         .replace("\"config\": {}", "\"config\": {\"delayMS\": 5}");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn switches_say_on_or_off_and_conformance_follows_the_test_seams() {
+fn switches_are_on_or_off_and_conformance_defaults_to_test_seams() {
     let read = |env: &[(&str, &str)], file: Option<&str>| {
         let s = resolved(Layer::default(), env, file).unwrap();
         (s.conformance, s.agent_policy.is_supported(), s.ancestry)

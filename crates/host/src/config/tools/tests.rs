@@ -42,7 +42,7 @@ fn a_server_on_this_machine_needs_the_test_seams() {
 }
 
 #[test]
-fn a_server_that_cannot_be_called_stops_the_start() {
+fn unusable_tool_server_is_rejected_at_start() {
     let many: Vec<String> = (0..65)
         .map(|n| format!("\"s{n}\": {{\"url\": \"https://x.example\"}}"))
         .collect();

@@ -18,12 +18,12 @@ fn raise() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        let wanted = Rlimit {
+        let raised = Rlimit {
             current: maximum,
             maximum,
         };
         // Some systems report a hard limit they do not grant; the soft one holds then.
-        if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
             tracing::debug!(%error, "the limit of file descriptors stays as it is");
         }
     }

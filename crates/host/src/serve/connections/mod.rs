@@ -8,7 +8,7 @@ mod phase;
 mod table;
 #[cfg(test)]
 mod tests;
-mod watched;
+mod tracked_io;
 
 pub(crate) use descriptors::raise_descriptor_limit;
 
@@ -22,22 +22,22 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use table::{Place, Table};
-use tandem_api::Verbs;
+use table::{ConnectionSlot, ConnectionTable};
+use tandem_api::VerbRouter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tower::Service as _;
-use watched::{AnswerBody, RequestBody, Socket};
+use tracked_io::{RequestBody, ResponseBody, Socket};
 
 /// Between two looks for connections that took too long.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Waited when no connection can be accepted, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Between two lines in the log that say the same.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Of a request's headers together; also how much of an answer waits for a peer to take it.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -60,24 +60,24 @@ pub(crate) struct ConnectionLimits {
 /// Accepts and serves until `stopping` says so and every connection has ended.
 pub(super) async fn serve(
     listener: TcpListener,
-    app: Verbs,
+    app: VerbRouter,
     limits: ConnectionLimits,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let table = Table::new(limits);
-    let _cut_off = CutOff(Arc::clone(&table));
+    let table = ConnectionTable::new(limits);
+    let _abort_on_drop = AbortOnDrop(Arc::clone(&table));
     // Each connection holds a receiver; the last one gone closes the channel.
     let (all_ended, connected) = watch::channel(());
-    let mut look = tokio::time::interval(LOOK_EVERY);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut complaints = Complaints::default();
+    let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut log_throttle = LogThrottle::default();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => match table.admit(peer.ip()) {
-                    Some(place) => {
-                        let id = place.id;
-                        let serving = converse(socket, peer, place, app.clone(), stopping.clone());
+                    Some(slot) => {
+                        let id = slot.id;
+                        let serving = handle_connection(socket, peer, slot, app.clone(), stopping.clone());
                         let connected = connected.clone();
                         let task = tokio::spawn(async move {
                             serving.await;
@@ -85,7 +85,7 @@ pub(super) async fn serve(
                         });
                         table.started(id, task.abort_handle());
                     }
-                    None => complaints.note(|| {
+                    None => log_throttle.log(|| {
                         tracing::warn!(
                             "connections are turned away: as many as allowed have requests under way"
                         );
@@ -93,39 +93,39 @@ pub(super) async fn serve(
                 },
                 Err(error) => {
                     // Out of descriptors, most likely, or the peer was gone already.
-                    if !is_of_the_peer(&error) {
-                        complaints.note(|| {
+                    if !is_peer_error(&error) {
+                        log_throttle.log(|| {
                             tracing::warn!(%error, "connections cannot be accepted");
                         });
-                        table.make_room();
+                        table.evict_waiting();
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 }
             },
-            _ = look.tick() => table.close_overdue(),
-            () = told(&mut stopping) => break,
+            _ = sweep.tick() => table.close_overdue(),
+            () = stop_requested(&mut stopping) => break,
         }
     }
     drop(listener);
     drop(connected);
-    table.close_unasked();
+    table.close_without_request();
     loop {
         tokio::select! {
             () = all_ended.closed() => return,
-            _ = look.tick() => {
-                table.close_unasked();
+            _ = sweep.tick() => {
+                table.close_without_request();
                 table.close_overdue();
             }
         }
     }
 }
 
-async fn told(stopping: &mut watch::Receiver<bool>) {
+async fn stop_requested(stopping: &mut watch::Receiver<bool>) {
     // A sender that is gone means the same.
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
-fn is_of_the_peer(error: &std::io::Error) -> bool {
+fn is_peer_error(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(
         error.kind(),
@@ -134,25 +134,25 @@ fn is_of_the_peer(error: &std::io::Error) -> bool {
 }
 
 /// Ends what still runs when serving itself is given up.
-struct CutOff(Arc<Table>);
+struct AbortOnDrop(Arc<ConnectionTable>);
 
-impl Drop for CutOff {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 #[derive(Default)]
-struct Complaints {
+struct LogThrottle {
     last: Option<Instant>,
 }
 
-impl Complaints {
-    fn note(&mut self, complain: impl FnOnce()) {
+impl LogThrottle {
+    fn log(&mut self, write: impl FnOnce()) {
         let now = Instant::now();
-        if self.last.is_none_or(|last| now - last >= COMPLAIN_EVERY) {
+        if self.last.is_none_or(|last| now - last >= LOG_INTERVAL) {
             self.last = Some(now);
-            complain();
+            write();
         }
     }
 }
@@ -160,21 +160,21 @@ impl Complaints {
 /// A request that came when its connection had been chosen for closing.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is being closed")]
-struct GivenUp;
+struct ConnectionClosing;
 
 /// Serves one connection to its end.
-async fn converse(
+async fn handle_connection(
     socket: TcpStream,
     peer: SocketAddr,
-    place: Place,
-    app: Verbs,
+    slot: ConnectionSlot,
+    app: VerbRouter,
     mut stopping: watch::Receiver<bool>,
 ) {
     // Events are small and wanted now.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "a connection will be a little slower");
     }
-    let connection = Arc::clone(&place.connection);
+    let connection = Arc::clone(&slot.connection);
     let service = service_fn(|mut request: Request<Incoming>| {
         let connection = Arc::clone(&connection);
         let accepted = connection.begin(!request.body().is_end_stream());
@@ -184,16 +184,16 @@ async fn converse(
         let mut app = app.clone();
         async move {
             if !accepted {
-                return Err(GivenUp);
+                return Err(ConnectionClosing);
             }
             let answer: Response<Body> = match app.call(request).await {
                 Ok(answer) => answer,
                 Err(never) => match never {},
             };
-            Ok(answer.map(|body| AnswerBody::new(body, connection)))
+            Ok(answer.map(|body| ResponseBody::new(body, connection)))
         }
     });
-    let socket = Socket::new(socket, Arc::clone(&place.connection));
+    let socket = Socket::new(socket, Arc::clone(&slot.connection));
     let mut serving = pin!(
         http1::Builder::new()
             .max_buf_size(BUFFER_BYTES)
@@ -202,7 +202,7 @@ async fn converse(
     let ended = tokio::select! {
         biased;
         ended = serving.as_mut() => ended,
-        () = told(&mut stopping) => {
+        () = stop_requested(&mut stopping) => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }
@@ -210,5 +210,5 @@ async fn converse(
     if let Err(error) = ended {
         tracing::trace!(%error, "a connection ended early");
     }
-    drop(place);
+    drop(slot);
 }

@@ -14,7 +14,7 @@ pub(super) enum Phase {
     /// The headers are complete, the body is not.
     Body,
     /// The request is being answered.
-    Answer,
+    Response,
     /// Chosen for closing; its task is being cancelled.
     Closed,
 }
@@ -65,25 +65,25 @@ impl Connection {
     pub(super) fn begin(&self, body_follows: bool) -> bool {
         let next = match body_follows {
             true => Phase::Body,
-            false => Phase::Answer,
+            false => Phase::Response,
         };
         self.change(|phase| (phase != Phase::Closed).then_some(next))
     }
 
     pub(super) fn body_arrived(&self) {
-        self.change(|phase| (phase == Phase::Body).then_some(Phase::Answer));
+        self.change(|phase| (phase == Phase::Body).then_some(Phase::Response));
     }
 
-    pub(super) fn answered(&self) {
+    pub(super) fn response_sent(&self) {
         self.change(|phase| (phase != Phase::Closed).then_some(Phase::Idle));
     }
 
     /// Closes the connection unless it moved on since it was looked at.
-    pub(super) fn close(&self, seen: (Phase, u64)) -> bool {
-        let closed = pack(Phase::Closed, seen.1);
+    pub(super) fn close(&self, observed: (Phase, u64)) -> bool {
+        let closed = pack(Phase::Closed, observed.1);
         self.state
             .compare_exchange(
-                pack(seen.0, seen.1),
+                pack(observed.0, observed.1),
                 closed,
                 Ordering::AcqRel,
                 Ordering::Acquire,
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn write_went_on(&self) {
+    pub(super) fn write_resumed(&self) {
         if self.blocked_since.load(Ordering::Relaxed) != 0 {
             self.blocked_since.store(0, Ordering::Relaxed);
         }
@@ -106,19 +106,19 @@ impl Connection {
 
     /// Moves to the phase `next` gives for the present one; `false` if it gives none.
     fn change(&self, next: impl Fn(Phase) -> Option<Phase>) -> bool {
-        let mut seen = self.state.load(Ordering::Acquire);
-        let Some(mut phase) = next(unpack(seen).0) else {
+        let mut observed = self.state.load(Ordering::Acquire);
+        let Some(mut phase) = next(unpack(observed).0) else {
             return false;
         };
         let now = self.now_ms();
         while let Err(moved) = self.state.compare_exchange_weak(
-            seen,
+            observed,
             pack(phase, now),
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
-            seen = moved;
-            match next(unpack(seen).0) {
+            observed = moved;
+            match next(unpack(observed).0) {
                 Some(again) => phase = again,
                 None => return false,
             }
@@ -140,7 +140,7 @@ fn unpack(state: u64) -> (Phase, u64) {
         0 => Phase::Header,
         1 => Phase::Idle,
         2 => Phase::Body,
-        3 => Phase::Answer,
+        3 => Phase::Response,
         _ => Phase::Closed,
     };
     (phase, state >> PHASE_BITS)

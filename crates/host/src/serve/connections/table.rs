@@ -21,7 +21,7 @@ const BODY_OVERDUE: Duration = Duration::from_secs(5);
 /// than one, because looking for the oldest costs as much as there are connections.
 const SHARE_CLOSED: usize = 32;
 
-pub(super) struct Table {
+pub(super) struct ConnectionTable {
     limits: ConnectionLimits,
     epoch: Instant,
     open: Mutex<Open>,
@@ -36,7 +36,7 @@ struct Open {
 
 /// A connection as it was when it was looked at.
 #[derive(Clone, Copy)]
-struct Seen {
+struct ObservedState {
     since: u64,
     id: u64,
     phase: Phase,
@@ -49,20 +49,20 @@ struct Entry {
     task: Option<AbortHandle>,
 }
 
-/// A place in the table, given back when dropped.
-pub(super) struct Place {
-    table: Arc<Table>,
+/// A slot in the table, given back when dropped.
+pub(super) struct ConnectionSlot {
+    table: Arc<ConnectionTable>,
     pub(super) id: u64,
     pub(super) connection: Arc<Connection>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.table.open.lock().remove(self.id);
     }
 }
 
-impl Table {
+impl ConnectionTable {
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
@@ -71,8 +71,8 @@ impl Table {
         })
     }
 
-    /// A place for a connection from `address`; `None` if every other one is busy.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    /// A slot for a connection from `address`; `None` if every other one is busy.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = address.to_canonical();
         let peer = peer(address);
         let now = self.now_ms();
@@ -83,10 +83,10 @@ impl Table {
             false => self.limits.max_per_address,
         };
         if open.by_peer.get(&peer).is_some_and(|count| *count >= share) {
-            open.make_room(now, Some(peer))?;
+            open.evict_waiting(now, Some(peer))?;
         }
         if open.connections.len() >= self.limits.max {
-            open.make_room(now, None)?;
+            open.evict_waiting(now, None)?;
         }
         let id = open.next_id;
         open.next_id += 1;
@@ -100,7 +100,7 @@ impl Table {
                 task: None,
             },
         );
-        Some(Place {
+        Some(ConnectionSlot {
             table: Arc::clone(self),
             id,
             connection,
@@ -115,9 +115,9 @@ impl Table {
     }
 
     /// Closes some of those that wait, when the system has no descriptors left.
-    pub(super) fn make_room(&self) {
+    pub(super) fn evict_waiting(&self) {
         let now = self.now_ms();
-        let _ = self.open.lock().make_room(now, None);
+        let _ = self.open.lock().evict_waiting(now, None);
     }
 
     /// Closes what took too long; called every now and then.
@@ -129,10 +129,10 @@ impl Table {
     }
 
     /// Closes every connection that does not have a whole request, since the host stops.
-    pub(super) fn close_unasked(&self) {
-        let asked_for = |phase| matches!(phase, Phase::Body | Phase::Answer);
+    pub(super) fn close_without_request(&self) {
+        let has_request = |phase| matches!(phase, Phase::Body | Phase::Response);
         self.open.lock().close_where(|connection, phase, _| {
-            !asked_for(phase) && connection.blocked_for(0).is_none()
+            !has_request(phase) && connection.blocked_for(0).is_none()
         });
     }
 
@@ -153,7 +153,7 @@ impl Table {
             Phase::Header => waited > self.limits.header_timeout,
             Phase::Idle => waited > self.limits.idle_timeout,
             // The API bounds how long it reads a body, and answers; streams last.
-            Phase::Body | Phase::Answer | Phase::Closed => false,
+            Phase::Body | Phase::Response | Phase::Closed => false,
         }
     }
 
@@ -182,9 +182,9 @@ impl Open {
 
     /// Closes those that waited longest: first with unfinished headers, then between requests, then
     /// with an overdue body. `None` if none can be closed.
-    fn make_room(&mut self, now: u64, peer: Option<IpAddr>) -> Option<()> {
+    fn evict_waiting(&mut self, now: u64, peer: Option<IpAddr>) -> Option<()> {
         let entries = self.connections.iter();
-        let mut waiting: Vec<(u8, Seen)> = entries
+        let mut waiting: Vec<(u8, ObservedState)> = entries
             .filter(|(_, entry)| peer.is_none_or(|peer| entry.peer == peer))
             .filter(|(_, entry)| entry.connection.blocked_for(now).is_none())
             .filter_map(|(id, entry)| {
@@ -194,47 +194,53 @@ impl Open {
                     Phase::Header => 0,
                     Phase::Idle => 1,
                     Phase::Body if waited > BODY_OVERDUE => 2,
-                    Phase::Body | Phase::Answer | Phase::Closed => return None,
+                    Phase::Body | Phase::Response | Phase::Closed => return None,
                 };
                 let id = *id;
-                Some((rank, Seen { since, id, phase }))
+                Some((rank, ObservedState { since, id, phase }))
             })
             .collect();
-        let wanted = (waiting.len() / SHARE_CLOSED).max(1);
-        if waiting.len() > wanted {
-            waiting.select_nth_unstable_by_key(wanted, |(rank, seen)| (*rank, seen.since, seen.id));
+        let close_count = (waiting.len() / SHARE_CLOSED).max(1);
+        if waiting.len() > close_count {
+            waiting.select_nth_unstable_by_key(close_count, |(rank, observed)| {
+                (*rank, observed.since, observed.id)
+            });
         }
         let closed = waiting
             .into_iter()
-            .take(wanted)
-            .filter(|(_, seen)| self.close(*seen))
+            .take(close_count)
+            .filter(|(_, observed)| self.close(*observed))
             .count();
         (closed > 0).then_some(())
     }
 
     fn close_where(&mut self, chosen: impl Fn(&Connection, Phase, u64) -> bool) {
         let entries = self.connections.iter();
-        let found: Vec<Seen> = entries
+        let found: Vec<ObservedState> = entries
             .filter_map(|(id, entry)| {
                 let (phase, since) = entry.connection.phase();
                 let id = *id;
-                chosen(&entry.connection, phase, since).then_some(Seen { since, id, phase })
+                chosen(&entry.connection, phase, since).then_some(ObservedState {
+                    since,
+                    id,
+                    phase,
+                })
             })
             .collect();
-        for seen in found {
-            self.close(seen);
+        for observed in found {
+            self.close(observed);
         }
     }
 
     /// `false` if the connection moved on since it was looked at.
-    fn close(&mut self, seen: Seen) -> bool {
-        let Some(entry) = self.connections.get(&seen.id) else {
+    fn close(&mut self, observed: ObservedState) -> bool {
+        let Some(entry) = self.connections.get(&observed.id) else {
             return false;
         };
-        let closed = entry.connection.close((seen.phase, seen.since));
+        let closed = entry.connection.close((observed.phase, observed.since));
         if closed {
             entry.abort();
-            self.remove(seen.id);
+            self.remove(observed.id);
         }
         closed
     }

@@ -2,7 +2,7 @@
 
 use super::ConnectionLimits;
 use super::phase::Phase;
-use super::table::{Place, Table};
+use super::table::{ConnectionSlot, ConnectionTable};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use std::time::Duration;
 const LOCAL: &str = "127.0.0.1";
 const FAR: &str = "203.0.113.7";
 
-fn table(max: usize, max_per_address: usize) -> Arc<Table> {
-    Table::new(ConnectionLimits {
+fn table(max: usize, max_per_address: usize) -> Arc<ConnectionTable> {
+    ConnectionTable::new(ConnectionLimits {
         max,
         max_per_address,
         header_timeout: Duration::ZERO,
@@ -20,12 +20,12 @@ fn table(max: usize, max_per_address: usize) -> Arc<Table> {
     })
 }
 
-fn admit(table: &Arc<Table>, address: &str) -> Option<Place> {
+fn admit(table: &Arc<ConnectionTable>, address: &str) -> Option<ConnectionSlot> {
     table.admit(address.parse::<IpAddr>().unwrap())
 }
 
-fn is_closed(place: &Place) -> bool {
-    place.connection.phase().0 == Phase::Closed
+fn is_closed(slot: &ConnectionSlot) -> bool {
+    slot.connection.phase().0 == Phase::Closed
 }
 
 /// So that times differ.
@@ -37,13 +37,13 @@ fn a_moment_later() {
 }
 
 #[test]
-fn unfinished_headers_give_way_before_idle_ones_and_requests_never_do() {
+fn incomplete_headers_are_evicted_before_idle_and_requests_never() {
     let table = table(3, 3);
     let busy = admit(&table, LOCAL).unwrap();
     assert!(busy.connection.begin(false));
     let idle = admit(&table, LOCAL).unwrap();
     assert!(idle.connection.begin(false));
-    idle.connection.answered();
+    idle.connection.response_sent();
     a_moment_later();
     let half = admit(&table, LOCAL).unwrap();
     let fourth = admit(&table, LOCAL).expect("there is room");
@@ -57,17 +57,17 @@ fn unfinished_headers_give_way_before_idle_ones_and_requests_never_do() {
 }
 
 #[test]
-fn a_request_does_not_begin_on_a_connection_that_was_chosen() {
+fn request_does_not_begin_on_a_closing_connection() {
     let table = table(1, 1);
     let first = admit(&table, LOCAL).unwrap();
     let _second = admit(&table, LOCAL).unwrap();
     assert!(!first.connection.begin(false), "it is not performed");
-    first.connection.answered();
+    first.connection.response_sent();
     assert!(is_closed(&first), "and stays closed");
 }
 
 #[test]
-fn one_address_pushes_out_its_own_only() {
+fn address_limit_evicts_only_connections_of_that_address() {
     let table = table(10, 2);
     let other = admit(&table, LOCAL).unwrap();
     let first = admit(&table, FAR).unwrap();
@@ -84,19 +84,19 @@ fn one_address_pushes_out_its_own_only() {
 }
 
 #[test]
-fn what_takes_too_long_is_closed() {
+fn overdue_connections_are_closed() {
     let table = table(10, 10);
     let half = admit(&table, LOCAL).unwrap();
     let idle = admit(&table, LOCAL).unwrap();
     assert!(idle.connection.begin(false));
-    idle.connection.answered();
+    idle.connection.response_sent();
     let stuck = admit(&table, LOCAL).unwrap();
     assert!(stuck.connection.begin(false));
     stuck.connection.write_blocked();
     let slow_reader = admit(&table, LOCAL).unwrap();
     assert!(slow_reader.connection.begin(false));
     slow_reader.connection.write_blocked();
-    slow_reader.connection.write_went_on();
+    slow_reader.connection.write_resumed();
     a_moment_later();
     table.close_overdue();
     assert!(is_closed(&half) && is_closed(&stuck));
@@ -109,11 +109,11 @@ fn what_takes_too_long_is_closed() {
 }
 
 #[test]
-fn a_place_is_given_back() {
+fn dropped_slot_is_released() {
     let table = table(1, 1);
-    let place = admit(&table, FAR).unwrap();
-    assert!(place.connection.begin(true));
+    let slot = admit(&table, FAR).unwrap();
+    assert!(slot.connection.begin(true));
     assert!(admit(&table, FAR).is_none());
-    drop(place);
+    drop(slot);
     assert!(admit(&table, FAR).is_some());
 }

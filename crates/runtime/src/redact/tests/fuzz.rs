@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::LazyLock;
 
-const KNOWN: [(&str, &str); 5] = [
+const CONFIGURED: [(&str, &str); 5] = [
     ("plain", "correct-horse-battery"),
     ("escaped", "q\"uo\\te\n\t-12345"),
     ("wide", "żółw-🐢-żółw"),
@@ -22,9 +22,9 @@ const SHAPED: [&str; 6] = [
     "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
 ];
 
-fn known() -> &'static Redactor {
-    static KNOWING: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(KNOWN.into_iter()));
-    &KNOWING
+fn configured_redactor() -> &'static Redactor {
+    static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(CONFIGURED.into_iter()));
+    &REDACTOR
 }
 
 /// Text with everything that is awkward in JSON: control characters, escapes, quotes, signs outside
@@ -68,7 +68,7 @@ fn awkward() -> impl Strategy<Value = String> {
 }
 
 fn planted() -> impl Strategy<Value = String> {
-    let secret = select(KNOWN.map(|(_, secret)| secret).to_vec());
+    let secret = select(CONFIGURED.map(|(_, secret)| secret).to_vec());
     let shaped = select(SHAPED.to_vec());
     prop_oneof![
         4 => any::<String>(),
@@ -120,7 +120,7 @@ fn secrets_in(value: &Value) -> Vec<&'static str> {
     let (mut all, mut joined) = (Vec::new(), String::new());
     strings(value, &mut all, &mut joined);
     let held = |secret: &&str| joined.contains(*secret) || all.iter().any(|t| t.contains(*secret));
-    KNOWN
+    CONFIGURED
         .iter()
         .map(|(_, secret)| *secret)
         .filter(held)
@@ -132,8 +132,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_document_keeps_a_secret_or_breaks(value in document(planted().boxed())) {
-        let redactor = known();
+    fn no_document_retains_a_secret_or_becomes_invalid(value in document(planted().boxed())) {
+        let redactor = configured_redactor();
         let clean = stored(redactor, &value);
         prop_assert_eq!(secrets_in(&clean), Vec::<&str>::new(), "{} -> {}", value, clean);
         for token in SHAPED {
@@ -148,7 +148,7 @@ proptest! {
 
     #[test]
     fn a_secret_cut_anywhere_is_found(
-        secret in select(KNOWN.map(|(_, secret)| secret).to_vec()),
+        secret in select(CONFIGURED.map(|(_, secret)| secret).to_vec()),
         cuts in vec(any::<prop::sample::Index>(), 1..6),
         before in awkward(),
         after in awkward(),
@@ -164,7 +164,7 @@ proptest! {
         }
         pieces[0].insert_str(0, &before);
         pieces.last_mut().unwrap().push_str(&after);
-        let clean = stored(known(), &json!({"deep": [{"a": pieces}]}));
+        let clean = stored(configured_redactor(), &json!({"deep": [{"a": pieces}]}));
         prop_assert_eq!(secrets_in(&clean), Vec::<&str>::new(), "{}", clean);
     }
 
@@ -173,7 +173,7 @@ proptest! {
         prop_assume!(secrets_in(&value).is_empty());
         let mut unchanged = value.clone();
         // Masks of numbers aside: one of the secrets is a number.
-        let redactor = Redactor::new(KNOWN.into_iter().filter(|(id, _)| *id != "digits"));
+        let redactor = Redactor::new(CONFIGURED.into_iter().filter(|(id, _)| *id != "digits"));
         redactor.redact_value(&mut unchanged);
         prop_assert_eq!(unchanged, value);
     }
@@ -181,7 +181,7 @@ proptest! {
     #[test]
     fn any_secret_is_found_after_and_before_anything(secret in "\\PC{8,24}", before in any::<String>(), after in any::<String>()) {
         let redactor = Redactor::new([("s", &*secret)].into_iter());
-        prop_assume!(!redactor.known.is_empty() && !MARK.contains(&secret) && !"[REDACTED:s]".contains(&secret));
+        prop_assume!(!redactor.configured.is_empty() && !MARK.contains(&secret) && !"[REDACTED:s]".contains(&secret));
         let clean = stored(&redactor, &json!({"a": format!("{before}{secret}{after}")}));
         prop_assert!(!clean["a"].as_str().unwrap().contains(&secret), "{}", clean);
     }

@@ -1,20 +1,21 @@
 use super::super::project::event;
 use serde_json::{Value, json};
 use tandem_record::{
-    AgentFact, Cause, EscalationKind, Event, Handoff, HandoffStep, Judged, Judgement, NodeId,
-    Recorded, RunId, Said, Sensitivity, Seq, Timestamp, WorkflowId,
+    AgentEvent, AgentEventKind, Cause, EscalationKind, Event, Handoff, HandoffStep, NodeId,
+    RecordedEvent, RunId, Sensitivity, Seq, Timestamp, VerificationSubject, VerifierVerdict,
+    WorkflowId,
 };
 
-fn said(said: Said) -> Event {
-    Event::Agent(Box::new(AgentFact {
+fn agent_event(kind: AgentEventKind) -> Event {
+    Event::Agent(Box::new(AgentEvent {
         node: NodeId::new("n"),
         agent_id: "core.ann".to_owned(),
-        said,
+        kind,
     }))
 }
 
 fn shown(event_: Event, cause: Cause) -> Value {
-    let recorded = Recorded {
+    let recorded = RecordedEvent {
         seq: Seq(4),
         at: Timestamp(0),
         cause: Some(cause),
@@ -27,19 +28,19 @@ fn shown(event_: Event, cause: Cause) -> Value {
 fn facts() -> Vec<(Event, bool)> {
     let text = || "x".to_owned();
     let node = || NodeId::new("n");
-    let reasoned = Said::Reasoned {
+    let reasoned = AgentEventKind::Reasoned {
         reasoning: text(),
         verbosity: text(),
         token_count: None,
     };
-    let called = Said::ToolCalled {
+    let called = AgentEventKind::ToolCalled {
         tool: text(),
         call: text(),
         inputs: None,
         transport: None,
         principal: None,
     };
-    let returned = Said::ToolReturned {
+    let returned = AgentEventKind::ToolReturned {
         tool: text(),
         call: text(),
         outcome: None,
@@ -47,17 +48,17 @@ fn facts() -> Vec<(Event, bool)> {
         duration_ms: None,
         untrusted: false,
     };
-    let handed = Said::HandedOff {
+    let handed = AgentEventKind::HandedOff {
         to: text(),
         reason: None,
         context: None,
     };
-    let decided = Said::Decided {
+    let decided = AgentEventKind::Decided {
         decision: json!(1),
         confidence: None,
         reasoning: None,
     };
-    let delta = Said::ReasoningDelta {
+    let delta = AgentEventKind::ReasoningDelta {
         delta: text(),
         sequence: 0,
     };
@@ -82,24 +83,24 @@ fn facts() -> Vec<(Event, bool)> {
         step: HandoffStep::Began,
         returned: 0,
     }));
-    let mut facts = vec![(said(delta), false)];
+    let mut facts = vec![(agent_event(delta), false)];
     facts.push((Event::RunResumed { reason: None }, false));
-    let verified = Said::Verified {
-        judged: Judged::Decision { decided: Seq(2) },
-        verdict: Judgement::Pass,
+    let verified = AgentEventKind::Verified {
+        verification_subject: VerificationSubject::Decision { decided: Seq(2) },
+        verdict: VerifierVerdict::Pass,
         criteria: Vec::new(),
         confidence: None,
         feedback: None,
     };
     for one in [reasoned, called, returned, handed, decided, verified] {
-        facts.push((said(one), true));
+        facts.push((agent_event(one), true));
     }
     facts.extend([turn, escalated, handoff].map(|event| (event, true)));
     facts
 }
 
 #[test]
-fn the_host_of_a_cause_is_named_when_it_is_another_and_only_then() {
+fn causation_host_is_named_only_for_foreign_causes() {
     // R-0040-1, R-0040-2 (half: the projection), R-0040-3 (half: the projection)
     for (fact, named) in facts() {
         let foreign = Cause::Foreign {
@@ -119,18 +120,18 @@ fn the_host_of_a_cause_is_named_when_it_is_another_and_only_then() {
 }
 
 #[test]
-fn a_verdict_says_what_was_checked_and_how_it_came_out_and_nothing_of_it() {
-    let verdict = |judged, criteria| {
-        said(Said::Verified {
-            judged,
-            verdict: Judgement::Revise,
+fn verified_event_shows_target_and_verdict_but_no_feedback() {
+    let verdict = |verification_subject, criteria| {
+        agent_event(AgentEventKind::Verified {
+            verification_subject,
+            verdict: VerifierVerdict::Revise,
             criteria,
             confidence: Some(0.5),
             feedback: Some("what the secret plan lacks".to_owned()),
         })
     };
-    let decision = Judged::Decision { decided: Seq(2) };
-    let output = Judged::Output {
+    let decision = VerificationSubject::Decision { decided: Seq(2) };
+    let output = VerificationSubject::Output {
         index: 0,
         child: RunId::new("run-2"),
     };

@@ -1,13 +1,13 @@
 //! What discovery says of agents: the execution model up to the version that is served, and the
 //! families around it.
 
-use super::Wired;
+use super::HostCapabilities;
 use crate::v1::payload::Fields;
 use serde_json::json;
 
 /// The multi-agent execution model as it is served.
 #[derive(Debug, Clone)]
-pub struct Agents<'a> {
+pub struct AgentCapabilities<'a> {
     /// The operator's floor, when it is stricter than the protocol's.
     pub floor: Option<f64>,
     pub escalation_kind: Option<&'a str>,
@@ -23,56 +23,60 @@ pub struct Agents<'a> {
     pub sibling_writes: &'a str,
     /// Where a run comes from can be asked.
     pub ancestry: bool,
-    /// Memory across sub-runs and forks that read it as it was: what the second rung asks for.
+    /// Memory across sub-runs and forks that read it as it was: what the second version asks for.
     pub memory: bool,
-    /// Replays answer models from the record and refuse what is not there: the fourth rung.
+    /// Replays answer models from the record and refuse what is not there: the fourth version.
     pub replays_models: bool,
-    /// Turns are counted, see memory as of their beginning and outlast waits: the fifth rung.
-    pub turns: bool,
-    /// Results are checked before they count: the sixth rung.
-    pub critics: bool,
-    /// The operator advertises nothing above this rung.
-    pub rung_cap: Option<u32>,
+    /// Turns are counted, see memory as of their beginning and outlast waits: the fifth version.
+    pub stateful_resume: bool,
+    /// Results are checked before they count: the sixth version.
+    pub verifier: bool,
+    /// The operator advertises nothing above this version.
+    pub version_cap: Option<u32>,
 }
 
 /// Rungs build on each other: without memory across sub-runs everything above the first is out of
 /// reach, however much of it works.
-fn rung(agents: &Agents<'_>) -> usize {
+fn version(agents: &AgentCapabilities<'_>) -> usize {
     // Causation across hosts, the third, needs nothing that could be missing.
-    let ladder = [
+    let supported = [
         true,
         agents.memory,
         true,
         agents.replays_models,
-        agents.turns,
-        agents.critics,
+        agents.stateful_resume,
+        agents.verifier,
     ];
-    let climbed = ladder.iter().take_while(|reached| **reached).count();
-    let cap = agents.rung_cap.and_then(|cap| usize::try_from(cap).ok());
-    climbed.min(cap.unwrap_or(ladder.len()))
+    let reached = supported.iter().take_while(|reached| **reached).count();
+    let cap = agents.version_cap.and_then(|cap| usize::try_from(cap).ok());
+    reached.min(cap.unwrap_or(supported.len()))
 }
 
-pub(super) fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fields) {
+pub(super) fn multi_agent(
+    host: &HostCapabilities<'_>,
+    agents: &AgentCapabilities<'_>,
+    out: &mut Fields,
+) {
     let mut model = Fields::default();
     model.set("supported", true);
-    let rung = rung(agents);
-    model.set("version", rung);
-    if rung >= 2 {
+    let version = version(agents);
+    model.set("version", version);
+    if version >= 2 {
         model.opt("confidenceEscalationFloor", agents.floor);
         model.opt("confidenceEscalationInterruptKind", agents.escalation_kind);
         model.set("crossChildMemoryConcurrency", agents.sibling_writes);
     }
-    if rung >= 3 {
+    if version >= 3 {
         model.set(
             "crossHostCausation",
             json!({
                 "supported": true,
-                "hostId": wired.host_id,
+                "hostId": host.host_id,
                 "ancestryEndpointSupported": agents.ancestry,
             }),
         );
     }
-    if rung >= 4 {
+    if version >= 4 {
         model.set(
             "replayDeterminism",
             json!({
@@ -82,18 +86,18 @@ pub(super) fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fiel
             }),
         );
     }
-    if rung >= 5 {
+    if version >= 5 {
         model.set("statefulResume", true);
     }
-    if rung >= 6 {
+    if version >= 6 {
         model.set("verifier", json!({"supported": true, "gating": true}));
     }
     out.set("multiAgent", json!({"executionModel": model.0}));
-    let mut family = Fields::default();
+    let mut agents_document = Fields::default();
     for feature in ["supported", "orchestrator", "dispatch", "dispatchMapping"] {
-        family.set(feature, true);
+        agents_document.set(feature, true);
     }
-    family.set(
+    agents_document.set(
         "reasoning",
         json!({
             "verbosity": "summary",
@@ -102,9 +106,9 @@ pub(super) fn multi_agent(wired: &Wired<'_>, agents: &Agents<'_>, out: &mut Fiel
         }),
     );
     if agents.memory {
-        family.set("memoryBackends", ["long-term"]);
+        agents_document.set("memoryBackends", ["long-term"]);
     }
-    out.set("agents", family.0);
+    out.set("agents", agents_document.0);
     // The older names of the same.
     out.set("orchestrator", json!({"supported": true}));
     out.set(

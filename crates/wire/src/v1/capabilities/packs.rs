@@ -14,7 +14,7 @@ pub struct WasmPacks {
     pub loaded: Vec<String>,
 }
 
-pub(super) fn told(packs: &WasmPacks) -> Value {
+pub(super) fn document(packs: &WasmPacks) -> Value {
     json!({"wasm": {
         "supported": true,
         "abiVersions": packs.abi_versions,

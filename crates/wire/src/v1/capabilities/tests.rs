@@ -1,9 +1,9 @@
 use super::*;
 
-/// What is served of the rungs that could be missing: the second, fourth, fifth and sixth.
-fn served(ladder: [bool; 4], rung_cap: Option<u32>) -> Agents<'static> {
-    let [memory, replays_models, turns, critics] = ladder;
-    Agents {
+/// What is served of the version that could be missing: the second, fourth, fifth and sixth.
+fn served(supported: [bool; 4], version_cap: Option<u32>) -> AgentCapabilities<'static> {
+    let [memory, replays_models, stateful_resume, verifier] = supported;
+    AgentCapabilities {
         floor: None,
         escalation_kind: Some("approval"),
         vendor_kinds_url: None,
@@ -17,15 +17,15 @@ fn served(ladder: [bool; 4], rung_cap: Option<u32>) -> Agents<'static> {
         ancestry: true,
         memory,
         replays_models,
-        turns,
-        critics,
-        rung_cap,
+        stateful_resume,
+        verifier,
+        version_cap,
     }
 }
 
-fn told(agents: Agents<'_>) -> Value {
+fn document_with(agents: AgentCapabilities<'_>) -> Value {
     let memory = agents.memory;
-    document(&Wired {
+    document(&HostCapabilities {
         host_version: "0",
         host_id: "here",
         engine_version: 1,
@@ -54,7 +54,7 @@ fn told(agents: Agents<'_>) -> Value {
         webhooks: false,
         test_seams: false,
         mock_agent: true,
-        testing: Testing {
+        testing: TestingCapabilities {
             mock_providers: &["stream-text"],
             test_key_prefix: "k_test_",
         },
@@ -64,7 +64,7 @@ fn told(agents: Agents<'_>) -> Value {
             max_output_bytes: 1,
         }),
         fork_modes: &[],
-        models: Some(Models {
+        models: Some(ModelCapabilities {
             providers: vec!["acme"],
             max_attempts: 3,
             budget_multiplier: 2,
@@ -76,25 +76,27 @@ fn told(agents: Agents<'_>) -> Value {
 }
 
 #[test]
-fn compaction_is_told_where_there_is_memory_to_compact() {
-    let told_so = json!({
+fn compaction_is_advertised_only_with_memory() {
+    let compaction = json!({
         "supported": true,
         "trigger": "host-managed",
         "maxInputEntries": 2,
         "maxOutputBytes": 1,
     });
     assert_eq!(
-        told(served([true; 4], None))["memory"]["compaction"],
-        told_so
+        document_with(served([true; 4], None))["memory"]["compaction"],
+        compaction
     );
-    assert_eq!(told(served([false; 4], None)).get("memory"), None);
+    assert_eq!(document_with(served([false; 4], None)).get("memory"), None);
 }
 
 #[test]
-fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
+fn execution_model_version_implies_lower_versions_and_none_above() {
     // R-0039-28 (half: what is told of each version), R-0040-13 (half: version three is told with it)
     // R-0040-16, R-0040-18
-    let model = |ladder, cap| told(served(ladder, cap))["multiAgent"]["executionModel"].clone();
+    let model = |supported, cap| {
+        document_with(served(supported, cap))["multiAgent"]["executionModel"].clone()
+    };
     let whole = model([true; 4], None);
     assert_eq!(whole["version"], 6);
     let repeats = json!({"supported": true, "llmCacheKeyRecipe": "spec-rfc-0041",
@@ -121,7 +123,7 @@ fn a_rung_is_claimed_with_everything_below_it_and_nothing_above() {
 }
 
 #[test]
-fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
+fn execution_model_version_stops_at_a_gap_and_at_the_operator_cap() {
     let all = [true; 4];
     let table = [
         ([false, false, false, false], None, 1),
@@ -138,10 +140,10 @@ fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
         (all, Some(3), 3),
         ([false, true, true, true], Some(4), 1),
     ];
-    for (ladder, cap, version) in table {
-        let document = told(served(ladder, cap));
+    for (supported, cap, version) in table {
+        let document = document_with(served(supported, cap));
         let model = &document["multiAgent"]["executionModel"];
-        assert_eq!(model["version"], version, "{ladder:?} {cap:?}");
+        assert_eq!(model["version"], version, "{supported:?} {cap:?}");
         let resumes = (version >= 5).then_some(json!(true));
         assert_eq!(model.get("statefulResume"), resumes.as_ref());
         let gates = (version >= 6).then(|| json!({"supported": true, "gating": true}));
@@ -151,24 +153,24 @@ fn no_rung_is_claimed_over_a_gap_or_above_the_operators_cap() {
 }
 
 #[test]
-fn testers_are_told_which_models_are_free_and_for_which_keys() {
+fn testing_capabilities_list_mock_providers_and_test_key_prefix() {
     let testing = json!({"mockProviders": ["stream-text"], "testKeyPrefix": "k_test_"});
-    assert_eq!(told(served([true; 4], None))["testing"], testing);
+    assert_eq!(document_with(served([true; 4], None))["testing"], testing);
 }
 
 #[test]
-fn tools_are_told_where_there_are_servers() {
-    let document = told(served([true; 4], None));
+fn mcp_is_advertised_only_with_tool_servers() {
+    let document = document_with(served([true; 4], None));
     assert_eq!(
         document["mcp"],
         json!({"supported": true, "serverUrls": []})
     );
-    assert_eq!(told(served([false; 4], None)).get("mcp"), None);
+    assert_eq!(document_with(served([false; 4], None)).get("mcp"), None);
 }
 
 #[test]
-fn models_are_told_by_name_and_how_their_answers_are_made_sure_of() {
-    let document = told(served([true; 4], None));
+fn model_providers_and_envelope_reliability_are_advertised() {
+    let document = document_with(served([true; 4], None));
     let providers = json!({"supported": ["acme"], "byok": []});
     assert_eq!(document["aiProviders"], providers);
     let reliability = &document["envelopes"]["reliability"];

@@ -5,13 +5,13 @@
 //! A provider that answers by program says something else each time, so it is asked again and
 //! compared. When one of the two was refused and the other not, the replay ends there.
 
-use super::{Tape, name, settles};
-use crate::model::Verdict;
+use super::{Replayer, event_kind, settles};
+use crate::model::AnswerVerdict;
 use crate::node::Kind;
-use crate::run::model::{Call, ModelNeed, Reheard};
+use crate::run::model::{Call, ModelNeed, ReplayedModelAnswer};
 use serde_json::json;
 use tandem_record::{
-    EnvelopeStep, ErrorInfo, Event, ModelAnswer, NodeId, RefusalDivergence, Seq, Work,
+    EnvelopeEventKind, ErrorInfo, Event, ModelAnswer, NodeId, RefusalDivergence, Seq, Work,
 };
 
 /// What the source's next event means to a node that asks a model.
@@ -22,13 +22,13 @@ pub(super) enum ModelStep {
     Answered { end: usize },
 }
 
-impl Tape<'_, '_> {
+impl Replayer<'_, '_> {
     /// Whether the next event is to be done again by a node that asks a model.
     pub(super) fn model_step(&self) -> Option<(usize, ModelStep)> {
         let event = &self.log[self.next].event;
-        let ix = self.turn.run.def.index(event.node()?)?;
-        let asks = matches!(self.turn.run.def.nodes[ix].kind, Kind::Model(_));
-        if !asks || !self.turn.is_repeatable(ix) {
+        let ix = self.draft.run.def.index(event.node()?)?;
+        let asks = matches!(self.draft.run.def.nodes[ix].kind, Kind::Model(_));
+        if !asks || !self.draft.is_repeatable(ix) {
             return None;
         }
         match event {
@@ -51,7 +51,7 @@ impl Tape<'_, '_> {
         let mut end = self.next;
         for recorded in own {
             end += 1;
-            let asked = matches!(recorded.event, Event::ModelAskedAgain(_));
+            let asked = matches!(recorded.event, Event::ModelRetried(_));
             if asked || settles(&recorded.event, node) {
                 break;
             }
@@ -59,25 +59,25 @@ impl Tape<'_, '_> {
         end
     }
 
-    pub(super) fn follow_model(&mut self, ix: usize, step: ModelStep) {
+    pub(super) fn replay_model_step(&mut self, ix: usize, step: ModelStep) {
         match step {
             ModelStep::Called => {
-                let same = self.asks_the_same(ix);
+                let same = self.has_same_request_key(ix);
                 let at = self.log[self.next].seq;
-                self.repeat();
+                self.copy_event();
                 if !same {
-                    self.tell_divergence(at, "output");
-                    self.refuse(ix);
+                    self.emit_divergence(at, "output");
+                    self.fail_without_recorded_answer(ix);
                 }
             }
-            ModelStep::Answered { end } => self.answer(ix, end),
+            ModelStep::Answered { end } => self.replay_answer(ix, end),
         }
     }
 
     /// Whether the call the replay would make has the key of the one the source made.
-    fn asks_the_same(&self, ix: usize) -> bool {
+    fn has_same_request_key(&self, ix: usize) -> bool {
         let recorded = &self.log[self.next].event;
-        let Kind::Model(config) = &self.turn.run.def.nodes[ix].kind else {
+        let Kind::Model(config) = &self.draft.run.def.nodes[ix].kind else {
             return false;
         };
         let Event::NodeStarted {
@@ -89,13 +89,13 @@ impl Tape<'_, '_> {
             return false;
         };
         let call = self
-            .turn
+            .draft
             .run
-            .port_values(ix, self.turn.cx.limits, self.turn.cx.schema_work)
+            .port_values(ix, self.draft.cx.limits, self.draft.cx.schema_work)
             .and_then(|inputs| {
                 let then = Some(&**request);
-                let turn = &self.turn;
-                turn.model_call(ix, config, &inputs, *execution, then)
+                let draft = &self.draft;
+                draft.model_call(ix, config, &inputs, *execution, then)
             });
         let Ok(call) = call else {
             return false;
@@ -104,75 +104,79 @@ impl Tape<'_, '_> {
         if let Event::NodeStarted { work, .. } = &mut asked {
             *work = Some(call);
         }
-        key(&(self.clean)(&asked)) == key(recorded)
+        key(&(self.redact)(&asked)) == key(recorded)
     }
 
     /// The node hears an answer and does what follows from it.
-    fn answer(&mut self, ix: usize, end: usize) {
+    fn replay_answer(&mut self, ix: usize, end: usize) {
         let recorded = &self.log[self.next];
         let Event::ModelAnswered(told) = &recorded.event else {
-            unreachable!("only an answer is heard");
+            unreachable!("only an answer is replayed");
         };
-        let call = self.turn.run.call_of(ix);
+        let call = self.draft.run.call_of(ix);
         let Some(call) = call.filter(|call| call.key == told.key) else {
-            self.tell_divergence(recorded.seq, "missing");
-            return self.refuse(ix);
+            self.emit_divergence(recorded.seq, "missing");
+            return self.fail_without_recorded_answer(ix);
         };
-        let answer = match self.heard_again(ix, &call) {
-            Some(Reheard::Answer(answer)) => answer,
-            Some(Reheard::NotAsked) => return,
-            Some(Reheard::Nothing) | None => told.answer.clone(),
+        let answer = match self.replay_model_answer(ix, &call) {
+            Some(ReplayedModelAnswer::Answer(answer)) => answer,
+            Some(ReplayedModelAnswer::NotCalled) => return,
+            Some(ReplayedModelAnswer::Exhausted) | None => told.answer.clone(),
         };
-        let cause = self.turn.run.state.nodes[ix].last;
+        let cause = self.draft.run.state.nodes[ix].last;
         let cause = cause.expect("a node that waits has started");
-        self.turn.now = self.log[end - 1].at;
-        if self.shifted(ix, &answer) {
+        self.draft.now = self.log[end - 1].at;
+        if self.refusal_differs(ix, &answer) {
             return self.end_at_refusal(ix, &call, answer, cause);
         }
-        self.know(self.from);
-        self.turn.model_answered(ix, answer, cause);
-        self.turn.already.clear();
-        let same_course = self.took_the_same_course(end);
+        self.reuse_recorded(self.from);
+        self.draft.model_answered(ix, answer, cause);
+        self.draft.already_recorded.clear();
+        let same_course = self.followed_same_path(end);
         self.compare(end);
         // Another text is a difference and no more; another course has no record to follow.
         if !same_course {
-            self.refuse(ix);
+            self.fail_without_recorded_answer(ix);
         }
     }
 
     /// Whether what was just done are events of the same kinds as the source's up to `end`, and a
     /// call that follows from them is the same call.
-    fn took_the_same_course(&self, end: usize) -> bool {
-        let done = self.turn.drafted()[self.first_undone()..].iter();
+    fn followed_same_path(&self, end: usize) -> bool {
+        let done = self.draft.drafted()[self.first_uncompared()..].iter();
         let told = self.log[self.next..end].iter();
-        let kinds = done.clone().map(|r| name(&r.event));
-        kinds.eq(told.clone().map(|r| name(&r.event)))
+        let kinds = done.clone().map(|r| event_kind(&r.event));
+        kinds.eq(told.clone().map(|r| event_kind(&r.event)))
             && done.last().and_then(|r| key(&r.event)) == told.last().and_then(|r| key(&r.event))
     }
 
     /// What a provider that answers by program says now. `None` where the record is asked.
-    fn heard_again(&mut self, ix: usize, call: &Call) -> Option<Reheard> {
-        let by_program = self.turn.cx.providers.is_programmed(&call.request.provider);
+    fn replay_model_answer(&mut self, ix: usize, call: &Call) -> Option<ReplayedModelAnswer> {
+        let by_program = self
+            .draft
+            .cx
+            .providers
+            .is_programmed(&call.request.provider);
         // What a mock provider of the run says is in the record, and would be the same again.
         if self.next < self.from || !by_program || call.script.is_some() {
             return None;
         }
-        let execution = self.turn.run.state.nodes[ix].execution - 1;
-        let effect = self.turn.run.call_id(ix, execution, call.round);
-        let heard = self.turn.cx.asked.said(&effect);
-        if heard == Reheard::NotAsked {
+        let execution = self.draft.run.state.nodes[ix].execution - 1;
+        let effect = self.draft.run.call_id(ix, execution, call.round);
+        let replayed = self.draft.cx.model_answers.answer_to(&effect);
+        if replayed == ReplayedModelAnswer::NotCalled {
             let need = ModelNeed {
                 effect,
-                node: self.turn.run.def.nodes[ix].id.clone(),
+                node: self.draft.run.def.nodes[ix].id.clone(),
                 request: call.request.clone(),
             };
-            self.turn.needs = Some(crate::run::refusal::Need::Model(Box::new(need)));
+            self.draft.needs = Some(crate::run::refusal::Need::Model(Box::new(need)));
         }
-        Some(heard)
+        Some(replayed)
     }
 
     /// Whether one of source and replay was refused where the other got a usable answer.
-    fn shifted(&self, ix: usize, answer: &ModelAnswer) -> bool {
+    fn refusal_differs(&self, ix: usize, answer: &ModelAnswer) -> bool {
         let now = self.is_refused(ix, answer);
         now.zip(self.source_refused(ix))
             .is_some_and(|(now, then)| now != then)
@@ -180,16 +184,16 @@ impl Tape<'_, '_> {
 
     /// Whether an answer is a refusal or can be used; `None` when it is neither.
     fn is_refused(&self, ix: usize, answer: &ModelAnswer) -> Option<bool> {
-        match self.turn.judge(ix, answer).verdict {
-            Verdict::Refused(_) => Some(true),
-            Verdict::Accepted(_) => Some(false),
-            Verdict::Truncated | Verdict::Unusable { .. } => None,
+        match self.draft.validate_answer(ix, answer).verdict {
+            AnswerVerdict::Refused(_) => Some(true),
+            AnswerVerdict::Accepted(_) => Some(false),
+            AnswerVerdict::Truncated | AnswerVerdict::Unusable { .. } => None,
         }
     }
 
     /// How the source fared in the end with the node at hand: by its last answer.
     fn source_refused(&self, ix: usize) -> Option<bool> {
-        let node = &self.turn.run.def.nodes[ix].id;
+        let node = &self.draft.run.def.nodes[ix].id;
         let rest = self.log[self.next..].iter();
         let of_node = rest.take_while(|r| !settles(&r.event, node));
         let answers = of_node.filter_map(|r| match &r.event {
@@ -203,13 +207,13 @@ impl Tape<'_, '_> {
     fn end_at_refusal(&mut self, ix: usize, call: &Call, answer: ModelAnswer, cause: Seq) {
         let sequence = self.log[self.next].seq;
         let source_refused = self.source_refused(ix) == Some(true);
-        let (answer, mut cause) = self.turn.tell_answer(ix, call, answer, cause);
+        let (answer, mut cause) = self.draft.record_model_answer(ix, call, answer, cause);
         let reason = answer.refusal.as_ref().and_then(|r| r.text.clone());
         if let Some(refusal) = answer.refusal {
-            let step = EnvelopeStep::Refused(refusal);
-            cause = self.turn.tell_envelope(ix, call, step, cause);
+            let step = EnvelopeEventKind::Refused(refusal);
+            cause = self.draft.emit_envelope_event(ix, call, step, cause);
         }
-        let node = self.turn.run.def.nodes[ix].id.clone();
+        let node = self.draft.run.def.nodes[ix].id.clone();
         let told = RefusalDivergence {
             node: node.clone(),
             source: self.source(),
@@ -223,40 +227,40 @@ impl Tape<'_, '_> {
             "originalEnvelopeKind": original, "replayEnvelopeKind": replayed,
         });
         let diverged = Event::ReplayDivergedAtRefusal(Box::new(told));
-        let cause = self.turn.emit(diverged, Some(cause));
+        let cause = self.draft.emit(diverged, Some(cause));
         let message = "the model refused in one of source and replay, and answered in the other";
         let error = ErrorInfo::new("replay_diverged_at_refusal", message).with_details(details);
         self.end(ix, error, cause);
     }
 
-    fn tell_divergence(&mut self, sequence: Seq, kind: &str) {
+    fn emit_divergence(&mut self, sequence: Seq, kind: &str) {
         let event = Event::ReplayDiverged {
             source: self.source(),
             sequence,
             kind: kind.to_owned(),
         };
-        self.turn.emit(event, self.turn.run.state.head);
+        self.draft.emit(event, self.draft.run.state.head);
     }
 
     /// The source recorded no answer to what the replay asks.
-    fn refuse(&mut self, ix: usize) {
+    fn fail_without_recorded_answer(&mut self, ix: usize) {
         let message = "the source recorded no answer to this request";
-        let cause = self.turn.run.state.head.unwrap_or(Seq(0));
+        let cause = self.draft.run.state.head.unwrap_or(Seq(0));
         self.end(ix, ErrorInfo::new("replay_source_missing", message), cause);
     }
 
     /// The node and the run fail, whatever the node's author wants to happen when it fails.
     fn end(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
-        let state = &self.turn.run.state.nodes[ix];
+        let state = &self.draft.run.state.nodes[ix];
         let failed = Event::NodeFailed {
-            node: self.turn.run.def.nodes[ix].id.clone(),
+            node: self.draft.run.def.nodes[ix].id.clone(),
             error: error.clone(),
             attempts: state.attempt + 1,
             child: None,
             returned: 0,
         };
-        let cause = self.turn.emit(failed, Some(cause));
-        self.turn.fail_run(error, Some(ix), Some(cause));
+        let cause = self.draft.emit(failed, Some(cause));
+        self.draft.fail_run(error, Some(ix), Some(cause));
     }
 }
 
@@ -264,7 +268,7 @@ impl Tape<'_, '_> {
 fn key(event: &Event) -> Option<&str> {
     let work = match event {
         Event::NodeStarted { work, .. } => work.as_ref(),
-        Event::ModelAskedAgain(retry) => Some(&retry.work),
+        Event::ModelRetried(retry) => Some(&retry.work),
         _ => None,
     };
     match work {

@@ -1,0 +1,80 @@
+//! Events from outside, delivered to a run. One that a node waits for answers it; one that comes too
+//! early is kept for the wait that fits. Repeating a delivery under its event id changes nothing.
+
+use crate::api::SharedState;
+use crate::caller::{ApprovalsRespond, Caller};
+use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::path_params::PathParams;
+use crate::problem::Problem;
+use crate::response::ApiResponse;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+use tandem_record::{Command, ExternalEventOutcome, Object, Reply, RunId};
+use utoipa::ToSchema;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = OutsideEvent)]
+pub(super) struct ExternalEventRequest {
+    /// The sender's own id of the event.
+    event_id: String,
+    /// What the wait calls it.
+    event_type: String,
+    /// Holds what the wait correlates by.
+    payload: Object,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/runs/{runId}/events", tag = "interrupts",
+    operation_id = "deliverEvent", params(("runId" = String, Path)), request_body = ExternalEventRequest,
+    responses((status = 200, description = "It answered a question, or was delivered before", body = Value),
+              (status = 202, description = "Kept for a node that will wait for it", body = Value))
+)]
+pub(super) async fn deliver(
+    State(api): State<SharedState>,
+    caller: Caller<ApprovalsRespond>,
+    PathParams(run): PathParams<String>,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let ticket = match request.begin(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
+    let delivered: ExternalEventRequest = request.json()?;
+    let run = RunId::from(run);
+    api.load_run(&caller, &run).await?;
+    let command = Command::DeliverEvent {
+        event_id: delivered.event_id,
+        event_type: delivered.event_type,
+        payload: delivered.payload,
+        by: Some(caller.principal.clone()),
+    };
+    ticket
+        .submit(&api, &caller, run, command, render_delivered)
+        .await
+}
+
+fn render_delivered(run: &RunId, reply: &Reply) -> ApiResponse {
+    let Reply::ExternalEventAccepted { outcome, status } = reply else {
+        unreachable!("an event is answered as one, not with {reply:?}");
+    };
+    let mut body = json!({"runId": run, "status": status.as_str()});
+    match outcome {
+        ExternalEventOutcome::Matched { node, interrupt } => {
+            body["event"] = json!("matched");
+            body["nodeId"] = json!(node);
+            body["interruptId"] = json!(interrupt);
+            ApiResponse::ok(body)
+        }
+        ExternalEventOutcome::Duplicate => {
+            body["event"] = json!("repeated");
+            ApiResponse::ok(body)
+        }
+        ExternalEventOutcome::Retained => {
+            body["event"] = json!("kept");
+            ApiResponse::accepted(body)
+        }
+    }
+}

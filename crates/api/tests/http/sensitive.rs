@@ -1,0 +1,190 @@
+//! What an author marked as sensitive is masked in everything a reader gets.
+
+use crate::test_server::{TestServer, chain};
+use serde_json::{Value, json};
+
+const SECRET: &str = "the patient's own words";
+
+fn node(id: &str, type_id: &str, config: Value) -> Value {
+    json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0},
+        "config": config, "inputs": {}})
+}
+
+#[tokio::test]
+async fn sensitive_variable_is_masked_in_downstream_outputs() {
+    let server = TestServer::new().await;
+    let gets = |id: &str| node(id, "core.getVariable", json!({"name": "note"}));
+    let sets = node("sets", "core.setVariable", json!({"name": "note"}));
+    // Put out by one last node as it is, and by two under their names.
+    for (workflow, nodes, edges) in [
+        ("one", vec![gets("gets"), sets.clone()], true),
+        ("two", vec![gets("left"), gets("right")], false),
+    ] {
+        let mut document = chain(workflow, &nodes);
+        document["variables"] = json!([{"name": "note", "type": "string", "sensitive": true}]);
+        if !edges {
+            document["edges"] = json!([]);
+        }
+        let path = format!("/v1/host/tandem/workflows/{workflow}");
+        server.put(&path, document).await.ok(201);
+        let asked = json!({"workflowId": workflow, "inputs": {"note": SECRET}});
+        let run = server.post("/v1/runs", asked).await.ok(201);
+        let run = run["runId"].as_str().expect("an id").to_owned();
+        let log = server.log(&run).await.to_string();
+        assert!(log.contains("run.completed"), "{log}");
+        assert!(log.contains("[REDACTED]"), "{log}");
+        assert!(!log.contains(SECRET), "{log}");
+        let shown = server.get(&format!("/v1/runs/{run}")).await.text;
+        assert!(!shown.contains(SECRET), "{shown}");
+    }
+}
+
+/// A workflow that is given the secret, with nodes of one's own.
+fn secretive(id: &str, nodes: Value, edges: Value) -> Value {
+    let mut document = chain(id, &[]);
+    document["nodes"] = nodes;
+    document["edges"] = edges;
+    document["variables"] = json!([{"name": "s", "type": "string", "sensitive": true}]);
+    document
+}
+
+fn bound(mut node: Value, port: &str, binding: Value) -> Value {
+    node["inputs"][port] = binding;
+    node
+}
+
+/// Everything a reader can ask for about a run.
+async fn shown(server: &TestServer, run: &str) -> Vec<String> {
+    let mut shown = vec![server.log(run).await.to_string()];
+    for path in [
+        format!("/v1/runs/{run}"),
+        format!("/v1/runs/{run}/events?streamMode=values"),
+        format!("/v1/runs/{run}/events?streamMode=updates"),
+        format!("/v1/runs/{run}/events/poll?lastSequence=1&timeout=1"),
+        format!("/v1/runs/{run}/debug-bundle"),
+    ] {
+        let reply = server.get(&path).await;
+        assert!(reply.status.is_success(), "{path}: {reply:?}");
+        shown.push(reply.text);
+    }
+    shown
+}
+
+async fn run_of(server: &TestServer, document: Value) -> String {
+    let id = document["id"].as_str().expect("an id").to_owned();
+    let path = format!("/v1/host/tandem/workflows/{id}");
+    server.put(&path, document).await.ok(201);
+    let asked = json!({"workflowId": id, "inputs": {"s": SECRET}});
+    let run = server.post("/v1/runs", asked).await.ok(201);
+    run["runId"].as_str().expect("an id").to_owned()
+}
+
+fn edge(id: &str, from: &str, to: &str, ports: (&str, &str)) -> Value {
+    json!({"id": id, "sourceNodeId": from, "targetNodeId": to,
+        "sourceOutput": ports.0, "targetInput": ports.1})
+}
+
+#[tokio::test]
+async fn sensitive_values_are_masked_in_every_destination() {
+    let server = TestServer::new().await;
+    let plain = |id: &str| node(id, "core.noop", json!({}));
+    let reads = json!({"type": "expression", "expression": "variables.s"});
+    let takes = json!({"type": "connection", "nodeId": "a", "outputKey": "s"});
+    let keeps = node("keeps", "core.setVariable", json!({"name": "copy"}));
+    let cases = [
+        ("root", json!([plain("a")]), json!([])),
+        // A node by the name of the port it has.
+        ("named", json!([plain("s")]), json!([])),
+        (
+            "start",
+            json!([node("a", "core.start", json!({}))]),
+            json!([]),
+        ),
+        (
+            "edge",
+            json!([plain("a"), plain("b")]),
+            json!([edge("e", "a", "b", ("s", "x"))]),
+        ),
+        (
+            "hop",
+            json!([plain("a"), bound(plain("b"), "x", takes)]),
+            json!([edge("e", "a", "b", ("none", "none"))]),
+        ),
+        ("reads", json!([bound(plain("a"), "x", reads)]), json!([])),
+        (
+            "keeps",
+            json!([plain("a"), keeps]),
+            json!([edge("e", "a", "keeps", ("s", "value"))]),
+        ),
+        ("two", json!([plain("a"), plain("b")]), json!([])),
+    ];
+    for (id, nodes, edges) in cases {
+        for mode in ["mask", "hash", "omit"] {
+            let mut document = secretive(&format!("{id}-{mode}"), nodes.clone(), edges.clone());
+            document["metadata"] = json!({"complianceConfig": {"maskingMode": mode}});
+            let run = run_of(&server, document).await;
+            let shown = shown(&server, &run).await;
+            assert!(shown[0].contains("run.completed"), "{id}: {}", shown[0]);
+            for text in shown {
+                assert!(!text.contains(SECRET), "{id}, {mode}: {text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn values_without_sensitive_input_are_shown() {
+    let server = TestServer::new().await;
+    let public = json!({"type": "static", "value": "for everyone"});
+    let nodes = json!([
+        node("gets", "core.getVariable", json!({"name": "s"})),
+        bound(
+            node("puts", "core.setVariable", json!({"name": "p"})),
+            "value",
+            public
+        ),
+    ]);
+    let edges = json!([edge("e", "gets", "puts", ("none", "none"))]);
+    let run = run_of(&server, secretive("public", nodes, edges)).await;
+    let seen = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(seen["outputs"], json!({"value": "for everyone"}));
+    assert_eq!(
+        seen["variables"],
+        json!({"s": "[REDACTED]", "p": "for everyone"})
+    );
+}
+
+#[tokio::test]
+async fn child_run_and_its_fork_mask_inherited_sensitive_values() {
+    let server = TestServer::new().await;
+    let mut child = chain("child", &[]);
+    child["nodes"] = json!([node("n", "core.noop", json!({}))]);
+    child["variables"] = json!([{"name": "given", "type": "string"}]);
+    server
+        .put("/v1/host/tandem/workflows/child", child)
+        .await
+        .ok(201);
+    let mapping = json!({"workflowId": "child", "inputMapping": {"given": "s"},
+        "outputMapping": {"back": "given"}});
+    let reads = json!({"type": "variable", "variableName": "back"});
+    let nodes = json!([
+        node("calls", "core.subWorkflow", mapping),
+        bound(node("after", "core.noop", json!({})), "x", reads),
+    ]);
+    let edges = json!([edge("e", "calls", "after", ("none", "none"))]);
+    let parent = run_of(&server, secretive("parent", nodes, edges)).await;
+    server.advance(1).await;
+    let seen = server.get(&format!("/v1/runs/{parent}")).await.ok(200);
+    assert_eq!(seen["status"], "completed", "{seen}");
+    assert_eq!(seen["outputs"], json!({"x": "[REDACTED]"}));
+    let child = seen["childRuns"][0]["runId"].as_str().expect("a child");
+    let again = json!({"mode": "branch", "fromSeq": 1});
+    let fork = server.post(&format!("/v1/runs/{child}:fork"), again).await;
+    let fork = fork.ok(201)["runId"].as_str().expect("an id").to_owned();
+    for run in [parent.as_str(), child, &fork] {
+        for text in shown(&server, run).await {
+            assert!(text.contains("[REDACTED]") || run == parent, "{text}");
+            assert!(!text.contains(SECRET), "{text}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A supervisor at work: its decisions, how sure it was, and what became of each worker.
+
+use maud::{Markup, html};
+
+use super::RunPageView;
+use crate::{links, status, time};
+
+/// What a supervised run shows beyond its graph.
+#[derive(Debug, Clone, Default)]
+pub struct AgentsView {
+    /// Below this a decision is put to a person.
+    pub floor: f64,
+    pub iterations: Vec<IterationView>,
+    /// Earlier turns the page leaves out.
+    pub omitted: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct IterationView {
+    pub number: u32,
+    pub agent: String,
+    /// `next-worker`, `ask-user` or `terminate`.
+    pub kind: String,
+    pub reason: Option<String>,
+    pub confidence: Option<f64>,
+    pub escalated: bool,
+    pub handoffs: Vec<HandoffView>,
+    /// What a critic was asked about this iteration.
+    pub checks: Vec<CheckView>,
+}
+
+/// A critic and its verdict.
+#[derive(Debug, Clone, Default)]
+pub struct CheckView {
+    pub critic: String,
+    /// The run whose output is checked; absent when it is the decision itself.
+    pub child: Option<String>,
+    /// `pass`, `fail` or `revise`; absent until it is given.
+    pub verdict: Option<String>,
+    pub criteria: Vec<String>,
+    pub confidence: Option<f64>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct HandoffView {
+    pub worker: String,
+    pub child: Option<String>,
+    /// Phase, then time.
+    pub steps: Vec<(String, String)>,
+    pub error: Option<String>,
+}
+
+/// One run of a family, with those it started.
+#[derive(Debug, Clone, Default)]
+pub struct RunTreeView {
+    pub run_id: String,
+    pub workflow_id: String,
+    pub status: String,
+    /// The run whose page this is.
+    pub is_current: bool,
+    pub children: Vec<RunTreeView>,
+    /// Children the page leaves out.
+    pub more: u64,
+}
+
+pub(super) fn panel(view: &RunPageView) -> Markup {
+    html! {
+        @if view.supervised {
+            section.panel.crew aria-labelledby="crew-title" {
+                div.panel-head { h2 #crew-title { "Decisions" } }
+                (part(view))
+            }
+        }
+    }
+}
+
+pub(super) fn part(view: &RunPageView) -> Markup {
+    html! {
+        @if view.supervised {
+            div data-part="crew" {
+                @if view.agents.iterations.is_empty() {
+                    p.empty { "No decision yet." }
+                }
+                @if view.agents.omitted > 0 {
+                    p.trimmed { (view.agents.omitted) " earlier turns are not shown." }
+                }
+                ol.turns {
+                    @for iteration in &view.agents.iterations { (self::iteration(iteration, view.agents.floor)) }
+                }
+            }
+        }
+    }
+}
+
+fn iteration(iteration: &IterationView, floor: f64) -> Markup {
+    html! {
+        li.turn {
+            p.decision {
+                strong { "Turn " (iteration.number) }
+                " " code { (iteration.kind) }
+                @if let Some(reason) = &iteration.reason { " " (reason) }
+                span.by { " by " (iteration.agent) }
+            }
+            @if let Some(confidence) = iteration.confidence { (self::confidence(confidence, floor)) }
+            @if iteration.escalated { p.tone-held { "Held for a person before anything happened." } }
+            @for handoff in &iteration.handoffs { (self::handoff(handoff)) }
+            @for check in &iteration.checks { (self::check(check)) }
+        }
+    }
+}
+
+fn check(check: &CheckView) -> Markup {
+    let tone = match check.verdict.as_deref() {
+        Some("pass") => "tone-good",
+        Some("fail") => "tone-bad",
+        _ => "tone-held",
+    };
+    html! {
+        p.check class=(tone) {
+            @match check.verdict.as_deref() {
+                None => "Waits for the critic ",
+                Some(verdict) => { "Checked: " strong { (verdict) } " by " }
+            }
+            span.by { (check.critic) }
+            @if let Some(child) = &check.child {
+                ", output of " a.id href=(links::run(child)) { (child) }
+            }
+            @if !check.criteria.is_empty() { ", for " (check.criteria.join(", ")) }
+            @if let Some(confidence) = check.confidence { ", confidence " (confidence) }
+        }
+    }
+}
+
+/// The bar and the mark say the same as the words, for those who look.
+fn confidence(confidence: f64, floor: f64) -> Markup {
+    let word = if confidence < floor {
+        "below"
+    } else {
+        "at or above"
+    };
+    html! {
+        p.confidence {
+            meter min="0" max="1" low=(floor) value=(confidence) aria-hidden="true" {}
+            " confidence " (confidence) ", " (word) " the floor of " (floor)
+        }
+    }
+}
+
+fn handoff(handoff: &HandoffView) -> Markup {
+    html! {
+        div.handoff {
+            p {
+                (handoff.worker)
+                @if let Some(child) = &handoff.child { " " a.id href=(links::run(child)) { (child) } }
+            }
+            ol.steps {
+                @for (phase, at) in &handoff.steps { li { (phase) " " (time::offset(at)) } }
+            }
+            @if let Some(error) = &handoff.error { p.tone-bad { (error) } }
+        }
+    }
+}
+
+/// The family as it was when the page was loaded; each member's page is live.
+pub(super) fn run_tree(view: &RunPageView) -> Markup {
+    html! {
+        @if let Some(root) = &view.run_tree {
+            details.panel open {
+                summary.panel-head { h2 { "Family" } }
+                ul.family { (run_tree_node(root)) }
+            }
+        }
+    }
+}
+
+fn run_tree_node(run: &RunTreeView) -> Markup {
+    html! {
+        li {
+            span {
+                @if run.is_current {
+                    strong aria-current="page" { (run.workflow_id) }
+                } @else {
+                    a href=(links::run(&run.run_id)) title=(run.run_id) { (run.workflow_id) }
+                }
+                " " (status::badge(&run.status))
+            }
+            @if !run.children.is_empty() || run.more > 0 {
+                ul {
+                    @for child in &run.children { (run_tree_node(child)) }
+                    @if run.more > 0 { li.trimmed { "and " (run.more) " more" } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Names a document reads that nothing in it brings about: variables, channels and nodes of
+//! expressions and mappings, and the texts of questions.
+
+use super::document::{ConditionKind, PortValue};
+use super::{CompiledNode, Definition, Problem, nearest};
+use crate::expression::Expression;
+use crate::node::{Kind, MemoryAction, MemoryKey, MemorySource};
+use crate::template::Template;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tandem_record::{NodeId, WorkflowId};
+
+/// Where a text of a question is a template: the key, or the list and the key in its items.
+const TEXTS: [(&str, &[&str]); 2] = [
+    ("core.approvalGate", &["title", "description"]),
+    ("core.clarificationGate", &["questions"]),
+];
+
+/// A workflow that a node starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildReference {
+    /// JSON pointer to where it is named.
+    pub path: String,
+    pub node: NodeId,
+    pub workflow: WorkflowId,
+}
+
+/// The workflows a document starts, as far as it names them; it need not be sound otherwise.
+pub fn child_references(document: &Value) -> Vec<ChildReference> {
+    let nodes = document["nodes"].as_array().into_iter().flatten();
+    let found = nodes.enumerate().filter_map(|(i, node)| {
+        let place = match node["typeId"].as_str()? {
+            "core.subWorkflow" => "/config/workflowId",
+            "core.orchestrator.supervisor" => "/config/verifier/workflowId",
+            _ => return None,
+        };
+        Some(ChildReference {
+            path: format!("/nodes/{i}{place}"),
+            node: NodeId::new(node["id"].as_str()?),
+            workflow: WorkflowId::new(node.pointer(place)?.as_str()?),
+        })
+    });
+    let own = document["id"].as_str();
+    found.filter(|c| Some(c.workflow.as_str()) != own).collect()
+}
+
+impl ChildReference {
+    /// Nothing goes by that name yet. It may come later: only a run needs it.
+    pub fn unknown(&self) -> Problem {
+        let message = format!(
+            "there is no workflow {:?} yet; a run that gets here fails until there is one",
+            self.workflow.as_str()
+        );
+        Problem {
+            node: Some(self.node.clone()),
+            ..Problem::warning(self.path.clone(), message)
+        }
+    }
+}
+
+pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
+    let names = DefinedNames::of(definition);
+    let mut problems = Vec::new();
+    for node in &definition.nodes {
+        check_templates(definition, node, &names, &mut problems);
+    }
+    // The protocol's own test workflows read what their test hooks leave.
+    if definition.is_conformance() {
+        return problems;
+    }
+    let mut report = |path: String, node: Option<&NodeId>, fault: String| {
+        problems.push(Problem {
+            node: node.cloned(),
+            ..Problem::warning(path, fault)
+        });
+    };
+    for node in &definition.nodes {
+        for (path, name) in read_by(definition, node) {
+            if let Some(fault) = names.unknown_variable(&name) {
+                report(path, Some(&node.id), fault);
+            }
+        }
+        for (port, expression) in &node.expressions {
+            let path = format!("/nodes/{}/inputs/{port}/expression", node.doc);
+            if let Some(fault) = names.unknown_in(expression) {
+                report(path, Some(&node.id), fault);
+            }
+        }
+        if let Kind::Loop(config) = &node.kind
+            && let Some(fault) = config.condition.as_ref().and_then(|c| names.unknown_in(c))
+        {
+            report(
+                format!("/nodes/{}/config/while", node.doc),
+                Some(&node.id),
+                fault,
+            );
+        }
+    }
+    for (e, edge) in definition.document.edges.iter().enumerate() {
+        let condition = edge.condition.as_ref();
+        let condition = condition.filter(|c| c.kind == ConditionKind::Expression);
+        let text = condition.and_then(|c| c.expression.as_deref());
+        let expression = text.and_then(|text| Expression::parse(text).ok());
+        if let Some(fault) = expression.and_then(|e| names.unknown_in(&e)) {
+            report(format!("/edges/{e}/condition/expression"), None, fault);
+        }
+    }
+    problems
+}
+
+/// Everything a document declares or brings about, by name.
+struct DefinedNames<'a> {
+    /// Channels are read as variables too.
+    variables: BTreeSet<&'a str>,
+    nodes: BTreeSet<&'a str>,
+}
+
+impl<'a> DefinedNames<'a> {
+    fn of(definition: &'a Definition) -> Self {
+        let doc = &definition.document;
+        let mut variables: BTreeSet<&str> = doc.variables.iter().map(|v| v.name.as_str()).collect();
+        variables.extend(definition.channels.keys().map(String::as_str));
+        for node in &definition.nodes {
+            variables.extend(written_by(node));
+        }
+        Self {
+            variables,
+            nodes: definition.nodes.iter().map(|n| n.id.as_str()).collect(),
+        }
+    }
+
+    fn unknown_variable(&self, name: &str) -> Option<String> {
+        if self.variables.contains(name) {
+            return None;
+        }
+        Some(missing("variable", name, &self.variables))
+    }
+
+    /// Inputs are not looked at: a caller may give more of them than are declared.
+    fn unknown_in(&self, expression: &Expression) -> Option<String> {
+        let read = |root: &str| expression.read_below(root).into_iter().flatten();
+        let variable = read("variables").chain(read("channels"));
+        let mut unknown = variable.filter_map(|name| self.unknown_variable(name));
+        unknown.next().or_else(|| {
+            let node = read("nodes").find(|node| !self.nodes.contains(node))?;
+            Some(missing("node", node, &self.nodes))
+        })
+    }
+}
+
+fn missing(what: &str, name: &str, known: &BTreeSet<&str>) -> String {
+    let fault = format!("there is no {what} {name:?} in this workflow");
+    match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("{fault}; did you mean `{meant}`?"),
+        None if what == "variable" => format!("{fault}; declare it in variables"),
+        None => fault,
+    }
+}
+
+/// Variables a node sets.
+fn written_by(node: &CompiledNode) -> Vec<&str> {
+    match &node.kind {
+        Kind::SetVariable { name, .. } => vec![name],
+        Kind::ChannelWrite(write) => write.channel.as_deref().into_iter().collect(),
+        Kind::SubWorkflow(config) => {
+            let pairs = config.output_mapping.iter();
+            pairs.map(|(ours, _)| ours.as_str()).collect()
+        }
+        Kind::Dispatch(config) => config.output_variables().map(String::as_str).collect(),
+        Kind::Http(config) => config.output.as_deref().into_iter().collect(),
+        Kind::Memory(config) => config.output.as_deref().into_iter().collect(),
+        Kind::Loop(config) => config.item_variable.as_deref().into_iter().collect(),
+        // Their turns are kept in a channel of this name.
+        Kind::ConversationGate(_) => vec!["conversation"],
+        _ => Vec::new(),
+    }
+}
+
+/// Variables a node reads by name, and where it says so.
+fn read_by(definition: &Definition, node: &CompiledNode) -> Vec<(String, String)> {
+    let at = format!("/nodes/{}", node.doc);
+    let document = &definition.document.nodes[node.doc];
+    let mut read = Vec::new();
+    for (port, binding) in &document.inputs {
+        if let PortValue::Variable { variable_name, .. } = binding {
+            let path = format!("{at}/inputs/{port}/variableName");
+            read.push((path, variable_name.clone()));
+        }
+    }
+    let mut add = |below: &str, name: &str| {
+        read.push((format!("{at}/config/{below}"), name.to_owned()));
+    };
+    match &node.kind {
+        Kind::GetVariable { name } => add("name", name),
+        Kind::SubWorkflow(config) => {
+            for (theirs, ours) in &config.input_mapping {
+                add(&format!("inputMapping/{theirs}"), ours);
+            }
+        }
+        Kind::Dispatch(_) => {
+            let every = document.config.get("inputMapping");
+            let mut mapped = |under: &str, mapping: Option<&Value>| {
+                let pairs = mapping.and_then(Value::as_object).into_iter().flatten();
+                for (theirs, ours) in pairs {
+                    add(
+                        &format!("{under}/{theirs}"),
+                        ours.as_str().unwrap_or_default(),
+                    );
+                }
+            };
+            mapped("inputMapping", every);
+            let workers = document.config.get("perWorkerInputMappings");
+            for (worker, mapping) in workers.and_then(Value::as_object).into_iter().flatten() {
+                mapped(&format!("perWorkerInputMappings/{worker}"), Some(mapping));
+            }
+        }
+        Kind::Memory(config) => match &config.action {
+            MemoryAction::Put {
+                value: MemorySource::Variable(name),
+                ..
+            } => add("valueFrom", name),
+            MemoryAction::Get {
+                key: MemoryKey::Variable(name),
+            }
+            | MemoryAction::Delete {
+                key: MemoryKey::Variable(name),
+            } => add("keyFrom", name),
+            _ => {}
+        },
+        _ => {}
+    }
+    read
+}
+
+/// What a question shows must be known when it is registered, not when somebody reads it.
+fn check_templates(
+    definition: &Definition,
+    node: &CompiledNode,
+    names: &DefinedNames<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let config = &definition.document.nodes[node.doc].config;
+    let interrupt_kind = config.get("kind").and_then(Value::as_str);
+    let (type_id, config, under) = match (node.type_id.as_str(), interrupt_kind) {
+        ("core.interrupt", Some(kind)) => {
+            let Some(data) = config.get("data").and_then(Value::as_object) else {
+                return;
+            };
+            let type_id = match kind {
+                "approval" => "core.approvalGate",
+                "clarification" => "core.clarificationGate",
+                _ => return,
+            };
+            (type_id, data, "config/data")
+        }
+        (type_id, _) => (type_id, config, "config"),
+    };
+    let Some((_, keys)) = TEXTS.iter().find(|(known, _)| *known == type_id) else {
+        return;
+    };
+    let mut check = |below: String, text: &str| {
+        let fault = match Template::parse(text) {
+            Err(fault) => Some(fault),
+            Ok(template) => template.expressions().find_map(|e| unreadable(names, e)),
+        };
+        if let Some(fault) = fault {
+            let path = format!("/nodes/{}/{under}/{below}", node.doc);
+            let mut problem = Problem::new(path, fault).with_reason("expression_invalid");
+            problem.node = Some(node.id.clone());
+            problems.push(problem);
+        }
+    };
+    for key in *keys {
+        match config.get(*key) {
+            Some(Value::String(text)) => check((*key).to_owned(), text),
+            Some(Value::Array(items)) => {
+                for (i, item) in items.iter().enumerate() {
+                    if let Some(text) = item["question"].as_str() {
+                        check(format!("{key}/{i}/question"), text);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a value of a text would never be there.
+fn unreadable(names: &DefinedNames<'_>, expression: &Expression) -> Option<String> {
+    const ROOTS: [&str; 4] = ["inputs", "variables", "channels", "nodes"];
+    if let Some(root) = expression
+        .roots()
+        .into_iter()
+        .find(|root| !ROOTS.contains(root))
+    {
+        let known = ROOTS.join(", ");
+        return Some(format!("{root:?} is nothing a text can read: {known}"));
+    }
+    names.unknown_in(expression)
+}

@@ -1,0 +1,209 @@
+//! The right to speak as an agent. It belongs to the node type, not to its configuration.
+
+use crate::node::Kind;
+use crate::run::draft::DecisionDraft;
+use crate::run::state::Run;
+use serde_json::Value;
+use tandem_record::{AgentEvent, AgentEventKind, Cause, Event, NodeId, Seq};
+
+/// Somebody who may speak at a node. Made here only, from what the node is.
+pub(in crate::run) struct AgentEmitter {
+    node: NodeId,
+    pub(in crate::run) agent_id: String,
+    rights: EmitRights,
+}
+
+#[derive(Clone, Copy)]
+enum EmitRights {
+    Supervisor,
+    Dispatch,
+    /// The critic of a supervisor, at the node that carries out its decisions.
+    Verifier,
+    Mock,
+    /// A node that calls a tool.
+    Tool,
+    /// The engine itself, where work crosses from one pinned agent to another.
+    Boundary,
+}
+
+impl AgentEmitter {
+    pub(in crate::run) fn may_emit(&self, said: &AgentEventKind) -> bool {
+        let (reasons, hands_off, decides, calls, verifies) = match self.rights {
+            EmitRights::Supervisor => (true, false, true, false, false),
+            EmitRights::Dispatch | EmitRights::Boundary => (false, true, false, false, false),
+            EmitRights::Verifier => (false, false, false, false, true),
+            EmitRights::Mock => (true, true, true, true, false),
+            EmitRights::Tool => (false, false, false, true, false),
+        };
+        match said {
+            AgentEventKind::Reasoned { .. } | AgentEventKind::ReasoningDelta { .. } => reasons,
+            AgentEventKind::ToolCalled { .. } | AgentEventKind::ToolReturned { .. } => calls,
+            AgentEventKind::HandedOff { .. } => hands_off,
+            AgentEventKind::Decided { .. } => decides,
+            AgentEventKind::Verified { .. } => verifies,
+        }
+    }
+}
+
+impl Run {
+    /// The agent its author pinned to a node.
+    fn pin(&self, ix: usize) -> Option<&str> {
+        let pin = self.def.doc_node(ix).agent.as_ref()?;
+        pin.get("agentId").and_then(Value::as_str)
+    }
+
+    /// The pinned agent that worked last.
+    pub(in crate::run) fn active_agent(&self) -> Option<String> {
+        let agent = self.state.agent.as_ref()?.get("agentId")?;
+        agent.as_str().map(str::to_owned)
+    }
+
+    /// The emitter of a node; passthrough types and all others have none.
+    pub(in crate::run) fn agent_emitter(&self, ix: usize) -> Option<AgentEmitter> {
+        let node = &self.def.nodes[ix];
+        let pin = || self.pin(ix).map(str::to_owned);
+        let (rights, agent_id) = match &node.kind {
+            Kind::Supervisor(config) => {
+                let id = pin().or_else(|| config.agent_id.clone());
+                let id = id.unwrap_or_else(|| format!("host:supervisor:{}", node.id));
+                (EmitRights::Supervisor, id)
+            }
+            Kind::MockAgent(config) => {
+                let id = config.agent_id.clone().or_else(pin);
+                let id = id.unwrap_or_else(|| format!("host:mock-agent:{}", node.id));
+                (EmitRights::Mock, id)
+            }
+            Kind::Tool(config) => {
+                let id = config.agent_id.clone().or_else(pin);
+                let id = id.unwrap_or_else(|| format!("host:tool:{}", node.id));
+                (EmitRights::Tool, id)
+            }
+            _ => return None,
+        };
+        Some(AgentEmitter {
+            node: node.id.clone(),
+            agent_id,
+            rights,
+        })
+    }
+
+    /// A emitter under the name its author pinned to the node, if one is: who hands over is that agent.
+    pub(super) fn as_pinned(&self, ix: usize, emitter: &AgentEmitter) -> AgentEmitter {
+        let pin = self.pin(ix).unwrap_or(&emitter.agent_id);
+        AgentEmitter {
+            node: emitter.node.clone(),
+            agent_id: pin.to_owned(),
+            rights: emitter.rights,
+        }
+    }
+
+    /// The emitter of a supervisor's critic, heard at a dispatch node only.
+    pub(super) fn verifier_emitter(&self, ix: usize, supervisor: usize) -> AgentEmitter {
+        let node = &self.def.nodes[ix];
+        debug_assert!(matches!(node.kind, Kind::Dispatch(_)));
+        let named = match &self.def.nodes[supervisor].kind {
+            Kind::Supervisor(config) => config.verifier.as_ref().and_then(|v| v.agent_id.clone()),
+            _ => None,
+        };
+        let id = &self.def.nodes[supervisor].id;
+        AgentEmitter {
+            node: node.id.clone(),
+            agent_id: named.unwrap_or_else(|| format!("host:verifier:{id}")),
+            rights: EmitRights::Verifier,
+        }
+    }
+
+    /// The one agent all pinned nodes of a workflow belong to.
+    pub(in crate::run) fn only_agent(def: &crate::Definition) -> Option<String> {
+        let pins = def.document.nodes.iter().filter_map(|n| n.agent.as_ref());
+        let mut ids = pins.filter_map(|pin| pin.get("agentId").and_then(Value::as_str));
+        let first = ids.next()?;
+        ids.all(|id| id == first).then(|| first.to_owned())
+    }
+}
+
+impl DecisionDraft<'_> {
+    /// An agent's words, as a fact. Gives its place, or where there are no agents that of its cause.
+    pub(in crate::run) fn emit_agent_event(
+        &mut self,
+        emitter: &AgentEmitter,
+        said: AgentEventKind,
+        cause: Seq,
+    ) -> Seq {
+        self.emit_agent_event_with_cause(emitter, said, Cause::Event(cause))
+            .unwrap_or(cause)
+    }
+
+    /// The only place that drafts what an agent says.
+    pub(super) fn emit_agent_event_with_cause(
+        &mut self,
+        emitter: &AgentEmitter,
+        said: AgentEventKind,
+        cause: Cause,
+    ) -> Option<Seq> {
+        debug_assert!(emitter.may_emit(&said), "this emitter may not say {said:?}");
+        if !self.cx.agents.is_supported() {
+            return None;
+        }
+        let fact = AgentEvent {
+            node: emitter.node.clone(),
+            agent_id: emitter.agent_id.clone(),
+            kind: said,
+        };
+        Some(self.emit_with_cause(Event::Agent(Box::new(fact)), Some(cause)))
+    }
+
+    /// Work crosses from the agent pinned before to the one pinned here.
+    pub(in crate::run) fn emit_boundary_handoff(
+        &mut self,
+        ix: usize,
+        before: Option<String>,
+        cause: Seq,
+    ) {
+        if matches!(self.run.def.nodes[ix].kind, Kind::Supervisor(_)) {
+            return;
+        }
+        let here = self.run.pin(ix).map(str::to_owned);
+        let (Some(before), Some(here)) = (before, here) else {
+            return;
+        };
+        self.emit_handoff(ix, EmitRights::Boundary, before, here, cause);
+    }
+
+    /// The next worker belongs to another agent than the last one.
+    pub(in crate::run) fn emit_worker_handoff(
+        &mut self,
+        ix: usize,
+        to: Option<String>,
+        cause: Seq,
+    ) {
+        let before = self.run.state.agents.worker.clone();
+        if let (Some(before), Some(to)) = (before, to) {
+            self.emit_handoff(ix, EmitRights::Dispatch, before, to, cause);
+        }
+    }
+
+    fn emit_handoff(
+        &mut self,
+        ix: usize,
+        rights: EmitRights,
+        from: String,
+        to: String,
+        cause: Seq,
+    ) {
+        if from == to {
+            return;
+        }
+        let emitter = AgentEmitter {
+            node: self.run.def.nodes[ix].id.clone(),
+            agent_id: from,
+            rights,
+        };
+        let said = AgentEventKind::HandedOff {
+            to,
+            reason: None,
+            context: None,
+        };
+        self.emit_agent_event(&emitter, said, cause);
+    }
+}

@@ -1,0 +1,266 @@
+//! One decision in the making: a copy of the run that moves as events are drafted, and the
+//! bookkeeping that turns the result into a [`Decision`].
+
+use super::agents::AgentPolicy;
+use super::announce::required_announcements;
+use super::budget::DraftSize;
+use super::limits::Limits;
+use super::memory_access::Memory;
+use super::model::ModelAnswers;
+use super::nesting;
+use super::new_child_run::NewChildRun;
+use super::refusal::{Need, Undecided};
+use super::required_work::{TimerRequest, required_effects, required_timers};
+use super::state::Run;
+use crate::definition::Definition;
+use crate::model::Providers;
+use crate::pack::PackTypes;
+use crate::tool::ToolServers;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tandem_record::{
+    Cause, Effect, EffectId, EffectKind, Event, InterruptId, RecordedEvent, Reply, RunId, Seq,
+    TimerKey, Timestamp, WorkflowId,
+};
+use tandem_schema::Meter;
+
+/// Everything from outside that a decision may look at.
+pub struct Context<'a> {
+    pub now: Timestamp,
+    pub limits: &'a Limits,
+    pub agents: &'a AgentPolicy,
+    /// Types and hooks for conformance tests exist on this host.
+    pub conformance: bool,
+    pub definitions: &'a dyn Definitions,
+    pub memory: &'a dyn Memory,
+    pub providers: &'a Providers,
+    pub packs: &'a PackTypes,
+    pub model_answers: &'a dyn ModelAnswers,
+    pub tools: &'a ToolServers,
+    /// Schema work that may be done in this decision. Above it the decision is not made here.
+    pub schema_work: &'a Meter,
+}
+
+impl Context<'_> {
+    /// What was concluded from a check that was put off is thrown away.
+    pub(crate) fn within_schema_budget(
+        &self,
+        decide: impl FnOnce() -> Result<Decision, Undecided>,
+    ) -> Result<Decision, Undecided> {
+        let decided = decide();
+        if self.schema_work.exceeded() {
+            return Err(Undecided::Needs(Need::SchemaWork));
+        }
+        decided
+    }
+}
+
+/// What workflow ids mean at the moment, for the run's tenant.
+pub trait Definitions: Sync {
+    fn current(&self, workflow: &WorkflowId) -> Lookup;
+}
+
+pub enum Lookup {
+    Known(Arc<Definition>),
+    Unknown,
+    /// Not looked up yet; the decision stops and asks for it.
+    NotLoaded,
+}
+
+/// What is to be committed, and the run as it is afterwards.
+#[derive(Debug)]
+pub struct Decision {
+    pub events: Vec<RecordedEvent>,
+    pub timers: Vec<TimerRequest>,
+    /// New effects, each with an identity that a repeated decision would give it again.
+    pub effects: Vec<Effect>,
+    /// Effects no longer wanted.
+    pub dropped: Vec<EffectId>,
+    /// Children the events name: they exist from the same commit on.
+    pub children: Vec<NewChildRun>,
+    pub reply: Reply,
+    pub run: Run,
+}
+
+pub(crate) struct DecisionDraft<'a> {
+    pub(crate) run: Run,
+    pub(crate) cx: &'a Context<'a>,
+    pub(crate) now: Timestamp,
+    /// The question the run waited for when the turn began.
+    pub(crate) waited_for: Option<InterruptId>,
+    timers_before: BTreeMap<TimerKey, Timestamp>,
+    effects_before: BTreeMap<EffectId, Effect>,
+    announced_before: Vec<Effect>,
+    events: Vec<RecordedEvent>,
+    one_shots: Vec<Effect>,
+    pub(crate) children: Vec<NewChildRun>,
+    /// Triggers whose channel was written in this turn, in order.
+    pub(crate) triggers_to_fire: VecDeque<String>,
+    pub(crate) starts: u32,
+    /// Something the engine has not seen; ends the turn without a decision.
+    pub(crate) needs: Option<Need>,
+    /// Where this turn's own events begin; those before it are stored, or copied from a source.
+    pub(crate) first_own_seq: Seq,
+    /// Events a fork has already, for what it does again: each takes the place of a drafted one.
+    pub(crate) already_recorded: VecDeque<RecordedEvent>,
+    /// The run repeats another: what cannot be repeated by doing it again is refused.
+    pub(crate) replaying: bool,
+    /// Whose id the artifacts that a replay makes again are named after, where that is not its own.
+    pub(crate) artifact_owner: Option<RunId>,
+    /// Nodes a replay will have read memory at, and before which event.
+    pub(crate) replay_memory_reads: Vec<(usize, Seq)>,
+    /// The event before which the node being started reads memory.
+    pub(crate) read_at: Seq,
+    /// Where the turn of a supervisor's loop began, if that node is part of one.
+    pub(crate) iteration_view: Option<Seq>,
+    /// A fact whose value nests too deep to be built upon.
+    pub(crate) too_deep: Option<Seq>,
+    pub(super) draft_size: DraftSize,
+    /// Runs the child whose end is told was granted and did not bring about.
+    pub(super) returned: u64,
+    /// The rest is left to a decision of its own.
+    pub(super) continues: bool,
+}
+
+impl<'a> DecisionDraft<'a> {
+    pub(crate) fn new(run: &Run, cx: &'a Context<'a>) -> Self {
+        Self {
+            run: run.clone(),
+            // A clock that stepped back must not make the log run backwards.
+            now: cx.now.max(run.state.last_at),
+            cx,
+            waited_for: run.awaited_interrupt(),
+            timers_before: required_timers(run, cx.limits),
+            effects_before: required_effects(run),
+            announced_before: required_announcements(run),
+            events: Vec::new(),
+            one_shots: Vec::new(),
+            children: Vec::new(),
+            triggers_to_fire: VecDeque::new(),
+            starts: 0,
+            needs: None,
+            first_own_seq: run.next_seq(),
+            already_recorded: VecDeque::new(),
+            replaying: false,
+            artifact_owner: None,
+            replay_memory_reads: Vec::new(),
+            read_at: Seq(0),
+            iteration_view: None,
+            too_deep: None,
+            draft_size: DraftSize::default(),
+            returned: 0,
+            continues: false,
+        }
+    }
+
+    /// Drafts a fact and folds it at once.
+    pub(crate) fn emit(&mut self, event: Event, cause: Option<Seq>) -> Seq {
+        self.emit_with_cause(event, cause.map(Cause::Event))
+    }
+
+    pub(crate) fn emit_with_cause(&mut self, event: Event, cause: Option<Cause>) -> Seq {
+        debug_assert!(
+            !self.run.state.phase.is_terminal(),
+            "nothing follows a terminal event"
+        );
+        let drafted = RecordedEvent {
+            seq: self.run.next_seq(),
+            at: self.now,
+            cause,
+            event,
+        };
+        let recorded = self.already_recorded.pop_front().unwrap_or(drafted);
+        self.append_recorded(recorded)
+    }
+
+    /// Takes a fact as it is and folds it.
+    pub(crate) fn append_recorded(&mut self, recorded: RecordedEvent) -> Seq {
+        let size = self.run.evolve(&recorded);
+        let seq = recorded.seq;
+        self.note_drafted(size, &recorded.event, seq);
+        if nesting::too_deep(&recorded.event) {
+            self.too_deep = Some(seq);
+        }
+        self.events.push(recorded);
+        seq
+    }
+
+    pub(crate) fn drafted(&self) -> &[RecordedEvent] {
+        &self.events
+    }
+
+    /// An effect that is not the work of a node and is done once.
+    pub(crate) fn add_one_shot_effect(&mut self, id: String, kind: EffectKind) {
+        self.one_shots.push(Effect {
+            id: EffectId::from(id),
+            run_id: self.run.state.run_id.clone(),
+            kind,
+        });
+    }
+
+    /// The decision, unless something has to be looked up first.
+    pub(crate) fn into_decision(mut self, reply: Reply) -> Result<Decision, Undecided> {
+        match self.needs.take() {
+            Some(need) => Err(Undecided::Needs(need)),
+            None => Ok(self.finish(reply)),
+        }
+    }
+
+    pub(crate) fn finish(mut self, reply: Reply) -> Decision {
+        self.mirror_to_parent();
+        let timers_after = required_timers(&self.run, self.cx.limits);
+        let mut effects_after = required_effects(&self.run);
+        let timers = difference(&self.timers_before, &timers_after);
+        let announced_after = required_announcements(&self.run);
+        let answered = self.announced_before.iter();
+        let answered = answered.filter(|effect| !announced_after.contains(effect));
+        let dropped = self
+            .effects_before
+            .keys()
+            .filter(|id| !effects_after.contains_key(*id))
+            .chain(answered.map(|effect| &effect.id))
+            .cloned()
+            .collect();
+        effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
+        let mut effects: Vec<Effect> = effects_after.into_values().collect();
+        effects.extend(self.one_shots);
+        let new_announcements = announced_after.into_iter();
+        effects.extend(new_announcements.filter(|effect| !self.announced_before.contains(effect)));
+        let mut children = self.children;
+        for new_child in &mut children {
+            new_child.absorb_cancel_effect(&mut effects);
+        }
+        let request = self.run.state.request.as_ref();
+        if request.is_some_and(|r| r.is_replay()) {
+            // A replay acts on nothing, whatever its nodes may be.
+            effects.clear();
+            children.clear();
+        }
+        Decision {
+            events: self.events,
+            timers,
+            effects,
+            dropped,
+            children,
+            reply,
+            run: self.run,
+        }
+    }
+}
+
+fn difference(
+    before: &BTreeMap<TimerKey, Timestamp>,
+    after: &BTreeMap<TimerKey, Timestamp>,
+) -> Vec<TimerRequest> {
+    let cleared = before.keys().filter(|key| !after.contains_key(*key));
+    let set = after
+        .iter()
+        .filter(|(key, due)| before.get(*key) != Some(due));
+    cleared
+        .map(|key| TimerRequest::Clear { key: key.clone() })
+        .chain(set.map(|(key, due)| TimerRequest::Set {
+            key: key.clone(),
+            due: *due,
+        }))
+        .collect()
+}

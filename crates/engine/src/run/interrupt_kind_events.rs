@@ -1,0 +1,56 @@
+//! Approvals and clarifications have names of their own beside those of every question. Whoever asks
+//! one, a gate or a supervisor by way of its dispatch node, tells it under both, in one order.
+
+use super::draft::DecisionDraft;
+use crate::definition::CompiledNode;
+use serde_json::{Value, json};
+use tandem_record::{Event, Interrupt, Object, Principal};
+
+/// What is told between `interrupt.requested` and `node.suspended`.
+pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> Option<Event> {
+    let listed = |key: &str| asked.data.get(key).and_then(Value::as_array);
+    match asked.kind.as_str() {
+        "approval" => {
+            let text = |key: &str| asked.data.get(key).and_then(Value::as_str);
+            let owned = |key: &str| text(key).unwrap_or_default().to_owned();
+            let actions = listed("actions").into_iter().flatten();
+            let asking = node.kind.interrupt_settings();
+            let required = asked.data.get("requiredApprovals").and_then(Value::as_u64);
+            Some(Event::ApprovalRequested {
+                node: node.id.clone(),
+                interrupt: asked.id.clone(),
+                artifact_id: owned("artifactId"),
+                artifact_type: owned("artifactType"),
+                title: owned("title"),
+                actions: actions
+                    .filter_map(|a| a.as_str().map(str::to_owned))
+                    .collect(),
+                approvers: asking.map_or_else(Vec::new, |a| a.deciders(0).approvers.clone()),
+                required: required.and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+            })
+        }
+        "clarification" => Some(Event::ClarificationRequested {
+            node: node.id.clone(),
+            interrupt: asked.id.clone(),
+            questions: json!(listed("questions")),
+        }),
+        _ => None,
+    }
+}
+
+impl DecisionDraft<'_> {
+    /// The answers to a clarification, told before the question is closed.
+    pub(super) fn emit_clarification_resolved(
+        &mut self,
+        ix: usize,
+        answers: &Object,
+        by: Option<&Principal>,
+    ) {
+        let event = Event::ClarificationResolved {
+            node: self.run.def.nodes[ix].id.clone(),
+            answers: answers.clone(),
+            by: by.cloned(),
+        };
+        self.emit(event, self.run.question_seq(ix));
+    }
+}

@@ -1,0 +1,28 @@
+//! A child on its way into the world. It is born in the very commit that names it: whoever reads of
+//! a child finds it, and a parent that gives up a child always has one to cancel.
+
+use crate::definition::Definition;
+use std::sync::Arc;
+use tandem_record::{Cause, Effect, EffectKind, RunId, RunRequest};
+
+#[derive(Clone, Debug)]
+pub struct NewChildRun {
+    pub child: RunId,
+    pub definition: Arc<Definition>,
+    pub request: RunRequest,
+    /// The parent's event that named it.
+    pub cause: Cause,
+    /// The decision that named it gives it up again.
+    pub cancelled_at_creation: bool,
+}
+
+impl NewChildRun {
+    /// A cancellation decided together with the birth is part of it.
+    pub(super) fn absorb_cancel_effect(&mut self, effects: &mut Vec<Effect>) {
+        let mine = |effect: &Effect| matches!(&effect.kind, EffectKind::CancelChild { child } if *child == self.child);
+        if let Some(at) = effects.iter().position(mine) {
+            effects.remove(at);
+            self.cancelled_at_creation = true;
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! One run on a harness: commands go in at chosen times, lines come out. Keeps the store's side
+//! (timers, outbox, log) by applying each decision, and checks after every one of them that
+//! - sequences have no gap, times do not go back, and nothing follows a terminal event,
+//! - folding the log from the start gives the decision's state, also through JSON,
+//! - the timers and node effects set so far are exactly those the state wants.
+
+use super::lines;
+use super::providers::providers;
+use super::workflow_builder::WorkflowBuilder;
+use crate::definition::Definition;
+use crate::model::Providers;
+use crate::pack::PackTypes;
+use crate::run::{
+    AgentPolicy, Context, Decision, Definitions, ForkSource, Limits, Lookup, Memory,
+    MemoryQueryKind, MemoryRead, MemoryResult, ModelAnswers, Need, NewChildRun, Refusal,
+    ReplayedModelAnswer, Run, State, TimerRequest, Undecided, create, create_child_run, decide,
+    fork, required_announcements, required_effects, required_timers,
+};
+use crate::tool::ToolServers;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tandem_record::{
+    ChildOutcome, Command, Effect, EffectId, EffectKind, Event, ForkMode, ForkedFrom, NodeId,
+    Object, Owner, ParentLink, RecordedEvent, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq,
+    TenantId, TimerKey, Timestamp, Transport, WorkflowId,
+};
+use tandem_schema::Meter;
+
+const START: Timestamp = Timestamp(1_000_000);
+
+pub(super) struct RunHarness {
+    def: Arc<Definition>,
+    workflows: HashMap<WorkflowId, Arc<Definition>>,
+    pub(super) limits: Limits,
+    pub(super) agents: AgentPolicy,
+    /// The host has types for conformance tests.
+    pub(super) conformance: bool,
+    pub(super) now: Timestamp,
+    pub(super) providers: Providers,
+    pub(super) tools: ToolServers,
+    pub(super) packs: PackTypes,
+    /// What a provider that answers by program says to a replay.
+    pub(super) replayed_answer: ReplayedModelAnswer,
+    pub(super) schema_work: Meter,
+    pub(super) request: RunRequest,
+    run: Option<Run>,
+    log: Vec<RecordedEvent>,
+    timers: BTreeMap<TimerKey, Timestamp>,
+    outbox: BTreeMap<EffectId, Effect>,
+    /// Children created and not heard of since.
+    created_children: BTreeMap<RunId, NewChildRun>,
+    /// Lines nobody has compared yet.
+    unread: Vec<String>,
+}
+
+impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
+    fn current(&self, workflow: &WorkflowId) -> Lookup {
+        self.get(workflow)
+            .map_or(Lookup::Unknown, |def| Lookup::Known(Arc::clone(def)))
+    }
+}
+
+/// A memory nobody wrote into.
+pub(super) struct NoMemory;
+
+impl Memory for NoMemory {
+    fn read_memory(&self, read: &MemoryRead) -> Option<MemoryResult> {
+        Some(match read.what {
+            MemoryQueryKind::Count => MemoryResult::Count(0),
+            MemoryQueryKind::Key(_) | MemoryQueryKind::All => MemoryResult::Entries(Vec::new()),
+            MemoryQueryKind::Notes { .. } => MemoryResult::Notes {
+                held: 0,
+                oldest: Vec::new(),
+            },
+        })
+    }
+}
+
+impl ModelAnswers for NoMemory {
+    fn answer_to(&self, _: &EffectId) -> ReplayedModelAnswer {
+        ReplayedModelAnswer::NotCalled
+    }
+}
+
+impl ModelAnswers for ReplayedModelAnswer {
+    fn answer_to(&self, _: &EffectId) -> ReplayedModelAnswer {
+        self.clone()
+    }
+}
+
+/// What the packs of a harness bring.
+pub(super) fn packs() -> PackTypes {
+    PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
+}
+
+pub(super) fn object(value: Value) -> Object {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is not an object"),
+    }
+}
+
+impl RunHarness {
+    pub(super) fn new(workflow: WorkflowBuilder) -> Self {
+        let def = workflow.compile();
+        let workflows = HashMap::from([(def.id().clone(), Arc::clone(&def))]);
+        Self {
+            def,
+            workflows,
+            limits: Limits::default(),
+            agents: AgentPolicy::default(),
+            conformance: true,
+            now: START,
+            providers: providers(),
+            tools: ToolServers::from_iter(["docs".to_owned()]),
+            packs: packs(),
+            replayed_answer: ReplayedModelAnswer::Exhausted,
+            schema_work: Meter::unlimited(),
+            request: RunRequest {
+                owner: Owner {
+                    tenant: TenantId::new("acme"),
+                    workspace: None,
+                    principal: None,
+                },
+                inputs: Object::new(),
+                erased_defaults: Vec::new(),
+                untrusted_inputs: Vec::new(),
+                sensitive_inputs: Vec::new(),
+                options: RunOptions::default(),
+                scope_id: None,
+                callback_url: None,
+                callback_may_answer: false,
+                parent: None,
+                claimed_parent: None,
+                conformance_role: false,
+                execution_model: None,
+                isolated_memory: false,
+                transport: Transport::Rest,
+                trace: None,
+                memory: None,
+                forked_from: None,
+            },
+            run: None,
+            log: Vec::new(),
+            timers: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            created_children: BTreeMap::new(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// A run of `workflow` without inputs.
+    pub(super) fn started(workflow: WorkflowBuilder) -> Self {
+        let mut harness = Self::new(workflow);
+        harness.create(json!({}));
+        harness
+    }
+
+    /// Another workflow that children may be of.
+    pub(super) fn with_workflow(mut self, workflow: WorkflowBuilder) -> Self {
+        let def = workflow.compile();
+        self.workflows.insert(def.id().clone(), def);
+        self
+    }
+
+    pub(super) fn configured(mut self, configurable: Value) -> Self {
+        self.request.options.configurable = Some(object(configurable));
+        self
+    }
+
+    /// The run is a child at node `call` of another run.
+    pub(super) fn child_under(mut self, lineage: &[&str], harvest: &[&str]) -> Self {
+        self.request.parent = Some(ParentLink {
+            descendants: None,
+            run_id: RunId::new("run-parent"),
+            node_id: NodeId::new("call"),
+            dispatched_at: Seq(2),
+            lineage: lineage.iter().map(|id| WorkflowId::new(*id)).collect(),
+            harvest: harvest.iter().map(|name| (*name).to_owned()).collect(),
+            cause: tandem_record::ParentCause::SubWorkflow,
+        });
+        self
+    }
+
+    pub(super) fn create(&mut self, inputs: Value) {
+        self.try_create(inputs).expect("the run may start");
+    }
+
+    pub(super) fn try_create(&mut self, inputs: Value) -> Result<(), Refusal> {
+        self.request.inputs = object(inputs);
+        let context = self.context();
+        let id = RunId::new("run-1");
+        match create(&self.def, id, self.request.clone(), None, &context) {
+            Ok(decision) => {
+                self.take(decision);
+                Ok(())
+            }
+            Err(Undecided::Refused(refusal)) => Err(refusal),
+            Err(Undecided::Needs(need)) => panic!("{need:?} was looked up already"),
+        }
+    }
+
+    pub(super) fn when(&mut self, command: Command) -> Reply {
+        self.try_when(command).expect("the command is accepted")
+    }
+
+    pub(super) fn try_when(&mut self, command: Command) -> Result<Reply, Refusal> {
+        let fired = match &command {
+            Command::FireTimer(key) => Some(key.clone()),
+            _ => None,
+        };
+        match decide(self.run(), command, &self.context()) {
+            Ok(decision) => {
+                let reply = decision.reply.clone();
+                if let Some(key) = fired {
+                    self.check_fired(&key, &decision);
+                }
+                self.take(decision);
+                Ok(reply)
+            }
+            Err(Undecided::Refused(refusal)) => Err(refusal),
+            Err(Undecided::Needs(need)) => panic!("{need:?} was looked up already"),
+        }
+    }
+
+    /// Compares what happened since the last comparison.
+    #[track_caller]
+    pub(super) fn then(&mut self, expected: &str) {
+        let expected: Vec<&str> = expected
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
+        let actual = std::mem::take(&mut self.unread);
+        assert!(
+            actual == expected,
+            "\n--- expected\n{}\n--- happened\n{}\n",
+            expected.join("\n"),
+            actual.join("\n")
+        );
+    }
+
+    /// Forgets the lines so far: they are given, not claimed.
+    pub(super) fn lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unread)
+    }
+
+    pub(super) fn given(mut self) -> Self {
+        self.unread.clear();
+        self
+    }
+
+    /// Lets time pass and fires every timer on the millisecond it is due.
+    pub(super) fn elapse(&mut self, ms: u64) {
+        let end = self.now.plus_ms(ms);
+        loop {
+            let next = self.timers.iter().min_by_key(|(_, due)| **due);
+            let Some((key, due)) = next.filter(|(_, due)| **due <= end) else {
+                break;
+            };
+            let (key, due) = (key.clone(), *due);
+            self.now = self.now.max(due);
+            self.fire(key.clone());
+            assert_ne!(
+                self.timers.get(&key),
+                Some(&due),
+                "{key:?} fired and still stands"
+            );
+        }
+        self.now = end;
+    }
+
+    /// Timers that stand, with the time left.
+    pub(super) fn timers(&self) -> Vec<String> {
+        let timers = self.timers.iter();
+        timers
+            .filter(|(key, _)| **key != TimerKey::RunDeadline)
+            .map(|(key, due)| format!("{} +{}", lines::timer(key), due.ms_since(self.now)))
+            .collect()
+    }
+
+    pub(super) fn run(&self) -> &Run {
+        self.run.as_ref().expect("the run was created")
+    }
+
+    pub(super) fn status(&self) -> RunStatus {
+        self.run().status()
+    }
+
+    pub(super) fn node(&self, node: &str) -> &crate::run::state::NodeState {
+        let ix = self
+            .def
+            .index(&NodeId::new(node))
+            .expect("a node of the workflow");
+        &self.run().state.nodes[ix]
+    }
+
+    pub(super) fn log(&self) -> &[RecordedEvent] {
+        &self.log
+    }
+
+    pub(super) fn outbox(&self) -> impl Iterator<Item = &Effect> {
+        self.outbox.values()
+    }
+
+    pub(super) fn created_children(&self) -> impl Iterator<Item = &NewChildRun> {
+        self.created_children.values()
+    }
+
+    /// A child says how it ended, as far as anybody wants to know.
+    pub(super) fn child_ends(&mut self, child: &RunId, status: RunStatus) {
+        let Some(new_child) = self.created_children.remove(child) else {
+            return;
+        };
+        let parent = new_child.request.parent.expect("a child has a parent");
+        let outcome = ChildOutcome::Ended {
+            child: child.clone(),
+            status,
+            variables: Object::new(),
+            untrusted: Vec::new(),
+            error: None,
+            unused: 0,
+        };
+        self.child_reports(parent.node_id.as_str(), outcome);
+    }
+
+    /// An effect that is no node's was carried out.
+    pub(super) fn performed(&mut self, effect: &EffectId) {
+        self.outbox.remove(effect);
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            now: self.now,
+            limits: &self.limits,
+            agents: &self.agents,
+            conformance: self.conformance,
+            definitions: &self.workflows,
+            memory: &NoMemory,
+            providers: &self.providers,
+            tools: &self.tools,
+            packs: &self.packs,
+            model_answers: &self.replayed_answer,
+            schema_work: &self.schema_work,
+        }
+    }
+
+    /// A fork of this run as a run of its own, on a harness of its own.
+    pub(super) fn fork(&self, mode: ForkMode, from: u64) -> Self {
+        let (request, decided) = self.try_fork(mode, from);
+        self.staged(request, decided.expect("it can be forked"))
+    }
+
+    /// What has to be looked up before this run can be forked.
+    pub(super) fn fork_needs(&self, mode: ForkMode, from: u64) -> Need {
+        match self.try_fork(mode, from).1 {
+            Err(Undecided::Needs(need)) => need,
+            other => panic!("{other:?} needs nothing"),
+        }
+    }
+
+    fn try_fork(&self, mode: ForkMode, from: u64) -> (RunRequest, Result<Decision, Undecided>) {
+        let mut request = self.run().request().clone();
+        request.parent = None;
+        request.options = self.request.options.clone();
+        request.forked_from = Some(Box::new(ForkedFrom {
+            run_id: self.run().id().clone(),
+            from_seq: Seq(from),
+            mode,
+            at: self.now,
+        }));
+        let source = ForkSource {
+            log: &self.log,
+            request: request.clone(),
+            redact: &Clone::clone,
+        };
+        let id = RunId::new("run-fork");
+        let decided = fork(&self.def, id, &source, &self.context());
+        (request, decided)
+    }
+
+    /// Changes what was recorded.
+    pub(super) fn tamper(&mut self, change: impl Fn(&mut Event)) {
+        let log = self.log.iter_mut();
+        log.for_each(|recorded| change(&mut recorded.event));
+    }
+
+    fn staged(&self, request: RunRequest, decision: Decision) -> Self {
+        let mut forked = Self {
+            def: Arc::clone(&self.def),
+            workflows: self.workflows.clone(),
+            limits: self.limits,
+            agents: self.agents.clone(),
+            conformance: self.conformance,
+            now: self.now,
+            providers: self.providers.clone(),
+            tools: self.tools.clone(),
+            packs: self.packs.clone(),
+            replayed_answer: self.replayed_answer.clone(),
+            schema_work: Meter::unlimited(),
+            request,
+            run: None,
+            log: Vec::new(),
+            timers: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            created_children: BTreeMap::new(),
+            unread: Vec::new(),
+        };
+        forked.take(decision);
+        forked
+    }
+
+    fn take(&mut self, decision: Decision) {
+        let mut refolded = self
+            .run
+            .clone()
+            .unwrap_or_else(|| Run::new(decision.run.id().clone(), Arc::clone(&self.def)));
+        for recorded in &decision.events {
+            assert_eq!(recorded.seq.0, self.log.len() as u64, "a gap in the log");
+            if let Some(last) = self.log.last() {
+                assert!(recorded.at >= last.at, "the log runs backwards");
+                assert!(!last.event.is_terminal(), "an event after the end");
+            }
+            let json = serde_json::to_string(recorded).expect("events are plain data");
+            let read: RecordedEvent = serde_json::from_str(&json).expect("events read back");
+            assert_eq!(&read, recorded);
+            refolded.evolve(&read);
+            self.unread.push(lines::event(recorded));
+            self.log.push(read);
+        }
+        assert_eq!(
+            refolded.state, decision.run.state,
+            "the fold and the decision disagree"
+        );
+        let json = serde_json::to_string(&refolded.state).expect("state is plain data");
+        let read: State = serde_json::from_str(&json).expect("state reads back");
+        assert_eq!(read, *refolded.state);
+
+        for request in decision.timers {
+            match request {
+                TimerRequest::Set { key, due } => self.timers.insert(key, due),
+                TimerRequest::Clear { key } => self.timers.remove(&key),
+            };
+        }
+        for effect in &decision.dropped {
+            self.outbox.remove(effect);
+        }
+        for effect in decision.effects {
+            self.unread.push(lines::effect(&effect));
+            self.outbox.insert(effect.id.clone(), effect);
+        }
+        for new_child in decision.children {
+            self.unread.push(lines::new_child(&new_child));
+            self.check_created_child(new_child.clone());
+            self.created_children
+                .insert(new_child.child.clone(), new_child);
+        }
+        assert_eq!(self.timers, required_timers(&refolded, &self.limits));
+        let of_nodes = |effect: &&Effect| {
+            matches!(
+                effect.kind,
+                EffectKind::Http { .. }
+                    | EffectKind::Model { .. }
+                    | EffectKind::Tool { .. }
+                    | EffectKind::Pack { .. }
+                    | EffectKind::SecretEcho { .. }
+            )
+        };
+        let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();
+        assert_eq!(
+            under_way,
+            required_effects(&refolded).values().collect::<Vec<_>>()
+        );
+        let open = required_announcements(&refolded);
+        let of_questions =
+            |effect: &&Effect| matches!(effect.kind, EffectKind::NotifyCallback { .. });
+        let mut announced = self.outbox.values().filter(of_questions);
+        assert!(
+            announced.all(|effect| open.contains(effect)),
+            "it is closed"
+        );
+        self.run = Some(refolded);
+    }
+
+    /// A child begins with one event and a note to go on, or has ended when its parent gave it up.
+    fn check_created_child(&self, new_child: NewChildRun) {
+        let cancelled_at_creation = new_child.cancelled_at_creation;
+        let child = create_child_run(new_child, &self.context());
+        assert_eq!(child.run.status().is_terminal(), cancelled_at_creation);
+        let goes_on = child.effects.iter().any(|e| e.kind == EffectKind::Continue);
+        assert_eq!(goes_on, !cancelled_at_creation);
+        assert_eq!(
+            child.events.len(),
+            if cancelled_at_creation { 2 } else { 1 }
+        );
+    }
+
+    /// A timer that is due and wanted must do something, or it would fire for ever.
+    fn check_fired(&self, key: &TimerKey, decision: &Decision) {
+        let due = self.timers.get(key).filter(|due| **due <= self.now);
+        if due.is_some() {
+            let after = required_timers(&decision.run, &self.limits);
+            assert_ne!(after.get(key), due, "{key:?} is due and fired in vain");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Deliveries to webhooks: the projection's words, signed with the subscription's secret, sent
+//! through the guarded client. Announcements to callbacks: the same client and the same words, with a
+//! link that is signed for this attempt and kept nowhere.
+
+use super::links;
+use anyhow::Context as _;
+use async_trait::async_trait;
+use std::sync::Arc;
+use tandem_access::{
+    Keyring, LinkClaims, LinkIntent, LinkSigner, WebhookKeys, signature, signed_time,
+};
+use tandem_nodes::{UrlGuard, WebhookCaller};
+use tandem_record::{Event, Partition, Timestamp, TraceContext, Webhook, WebhookId};
+use tandem_runtime::{Announcement, WebhookDelivery, WebhookSender};
+use tandem_store::{Fault, SettingsStore as _};
+use tandem_store_sqlite::SqliteStore;
+use tandem_wire::v1::{callback, project, webhook};
+
+/// Name of the setting that keeps the key secrets are derived from.
+const KEY: &str = "webhooks.key";
+
+pub(super) struct HttpWebhookSender {
+    caller: WebhookCaller,
+    keys: WebhookKeys,
+    keyring: Arc<Keyring>,
+    links: LinkSigner,
+    /// Where this host is reached; without it a link is a path.
+    base: String,
+}
+
+impl HttpWebhookSender {
+    /// The key is made once and kept, so that secrets outlive a restart.
+    pub(super) async fn open(
+        store: &SqliteStore,
+        keyring: Arc<Keyring>,
+        guard: UrlGuard,
+        public_url: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let key = store.set_if_absent(KEY, &WebhookKeys::fresh()).await?;
+        let keys = WebhookKeys::from_stored(&key);
+        Ok(Self {
+            caller: WebhookCaller::new(guard).context("deliveries cannot be made")?,
+            keys: keys.context("the stored key of webhooks is unusable")?,
+            keyring,
+            links: links::signer(store).await?,
+            base: public_url.unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn headers(&self, delivery: &WebhookDelivery<'_>, body: &[u8]) -> Vec<(&'static str, String)> {
+        let hook = delivery.webhook;
+        let time = signed_time(delivery.sent_at);
+        let sign = |generation: u32| {
+            let secret = self.keys.secret(&hook.id, generation);
+            signature(secret.expose(), &time, body)
+        };
+        let overlap = hook.overlap_until.is_some_and(|at| at > delivery.sent_at);
+        let signing = hook.generation.saturating_sub(u32::from(overlap));
+        let mut headers = webhook::headers(&webhook::DeliveryHeaders {
+            webhook: hook.id.as_str(),
+            event_type: project::event_type(&delivery.recorded.event),
+            timestamp: &time,
+            signature: &sign(signing),
+        });
+        if overlap {
+            headers.push((webhook::NEXT_SIGNATURE, sign(hook.generation)));
+        }
+        // The same for every attempt, for receivers that know the header.
+        headers.push(("Idempotency-Key", delivery.id()));
+        headers
+    }
+}
+
+impl HttpWebhookSender {
+    async fn post(
+        &self,
+        url: &str,
+        headers: &[(&str, String)],
+        body: Vec<u8>,
+        trace: Option<&TraceContext>,
+    ) -> Result<String, String> {
+        match self.caller.post(url, headers, body, trace).await {
+            Ok(status) => Ok(format!("answered {status}")),
+            Err(error) => Err(error.message),
+        }
+    }
+}
+
+#[async_trait]
+impl WebhookSender for HttpWebhookSender {
+    fn event_type(&self, event: &Event) -> &'static str {
+        project::event_type(event)
+    }
+
+    async fn vet(&self, url: &str) -> Result<(), String> {
+        let vetted = self.caller.vet(url).await;
+        vetted.map_err(|rejected| rejected.reason)
+    }
+
+    fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
+        self.keys.secret(webhook, generation).expose().to_owned()
+    }
+
+    async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault> {
+        // One registered before its maker was kept has nobody to ask.
+        let Some(by) = &webhook.created_by else {
+            return Ok(true);
+        };
+        let of = Partition {
+            tenant: webhook.tenant.clone(),
+            workspace: webhook.workspace.clone(),
+        };
+        self.keyring.may_read_runs(by, &of, now).await
+    }
+
+    async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {
+        let run = delivery.run;
+        let workspace = run.workspace.as_ref().map(AsRef::as_ref);
+        let body = webhook::body(
+            &run.run_id,
+            workspace.unwrap_or(run.tenant.as_str()),
+            delivery.recorded,
+            delivery.sensitivity,
+        );
+        let body = body.to_string().into_bytes();
+        let headers = self.headers(delivery, &body);
+        self.post(&delivery.webhook.url, &headers, body, delivery.trace)
+            .await
+    }
+
+    async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
+        let intent = LinkIntent::of(asked.may_answer);
+        let claims = LinkClaims::for_interrupt(asked.run, asked.question, intent, asked.sent_at);
+        let link = project::SignedLink {
+            token: self.links.sign(&claims),
+            expires_at: claims.expires_at,
+        };
+        let body = callback::body(&callback::CallbackNotification {
+            run: asked.run,
+            workflow: asked.workflow,
+            parent_and_root: asked.parent_and_root,
+            question: asked.question,
+            link: &link,
+            base: &self.base,
+        });
+        let headers = callback::headers(asked.id.as_str(), &signed_time(asked.sent_at));
+        let body = body.to_string().into_bytes();
+        self.post(asked.url, &headers, body, asked.trace).await
+    }
+}

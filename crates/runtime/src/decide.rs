@@ -1,0 +1,76 @@
+//! Deciding a question: whether somebody may is judged on the very state the answer meets, so that
+//! a question handed on to others in between is never decided by the wrong people.
+
+use crate::runtime::Runtime;
+use crate::submit::{IdempotencyRequest, SubmitError};
+use serde_json::Value;
+use std::sync::Arc;
+use tandem_engine::run::Run;
+use tandem_record::{
+    Command, DeciderSnapshot, DecisionAuthorization, DecisionPolicy, InterruptId, NodeId,
+    Partition, Principal, Reply, RunId,
+};
+
+/// Access control, with what it knows of the one who decides.
+pub type AccessCheck = Arc<dyn Fn(&DecisionPolicy) -> DecisionAuthorization + Send + Sync>;
+
+/// An answer somebody wants to give.
+#[derive(Clone)]
+pub struct ProposedAnswer {
+    pub node: NodeId,
+    /// The very question meant.
+    pub interrupt: Option<InterruptId>,
+    pub value: Value,
+    /// `None` for a signed link.
+    pub by: Option<Principal>,
+}
+
+impl Runtime {
+    /// Answers a question if the access_check lets them; otherwise the attempt is recorded and refused as
+    /// [`SubmitError::Denied`].
+    pub async fn decide(
+        &self,
+        caller: &Partition,
+        run: &RunId,
+        proposal: ProposedAnswer,
+        access_check: AccessCheck,
+        idempotency: Option<IdempotencyRequest>,
+    ) -> Result<Reply, SubmitError> {
+        let make_command = |run: &Run| command_for(run, &proposal, &access_check);
+        match self
+            .submit_with(caller, run, &make_command, idempotency)
+            .await?
+        {
+            Reply::Denied { by, why } => Err(SubmitError::Denied { by, why }),
+            reply => Ok(reply),
+        }
+    }
+}
+
+fn command_for(run: &Run, proposal: &ProposedAnswer, access_check: &AccessCheck) -> Command {
+    let policy = run.decision_policy(&proposal.node, proposal.interrupt.as_ref());
+    let verdict = match policy {
+        Some(policy) => access_check(&policy),
+        // No such question is open: the engine says what became of it.
+        None => DecisionAuthorization::Granted(DeciderSnapshot::default()),
+    };
+    let node = proposal.node.clone();
+    let interrupt = proposal.interrupt.clone();
+    let by = proposal.by.clone();
+    match verdict {
+        DecisionAuthorization::Granted(decider) => Command::ResolveInterrupt {
+            node,
+            interrupt,
+            value: proposal.value.clone(),
+            by_link: by.is_none(),
+            by,
+            decider,
+        },
+        DecisionAuthorization::Denied(why) => Command::DenyDecision {
+            node,
+            interrupt,
+            by,
+            why,
+        },
+    }
+}

@@ -1,0 +1,202 @@
+//! Takes up outbox entries no process works on: left by the dead, put off, or written when their tenant
+//! or all workers were busy. Tenants have their round_robin, and so have the targets of each.
+
+use crate::effects::LEASE_MS;
+use crate::runtime::Runtime;
+use crate::webhooks;
+use crate::worker_slots::WorkerSlot;
+use std::collections::HashMap;
+use std::time::Duration;
+use tandem_record::{Effect, TenantId};
+use tandem_store::{DueLane, Fault, Lane, LaneQuery, LeaseRequest, OutboxEntry, WorkClass};
+
+/// How often the outbox is looked at when nobody rings,
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// and while entries wait that may not be taken yet: behind them others become due unseen.
+const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Tenants looked at for one lease,
+const TENANTS: usize = 64;
+/// and targets of each.
+const TARGETS: usize = 16;
+/// Tenants whose last target is remembered.
+const MAX_TRACKED_TENANTS: usize = 1024;
+
+/// Who was served last, of one kind of work.
+#[derive(Default)]
+struct RoundRobin {
+    tenant: Option<TenantId>,
+    targets: HashMap<TenantId, String>,
+}
+
+impl RoundRobin {
+    fn served(&mut self, lane: &Lane) {
+        if self.targets.len() >= MAX_TRACKED_TENANTS {
+            self.targets.clear();
+        }
+        self.tenant = Some(lane.tenant.clone());
+        self.targets
+            .insert(lane.tenant.clone(), lane.target.clone());
+    }
+}
+
+impl Runtime {
+    pub(crate) async fn dispatch_outbox(self) {
+        let mut pause = Duration::ZERO;
+        let mut round_robin = WorkClass::ALL.map(|class| (class, RoundRobin::default()));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stopped() => return,
+                () = self.inner.effects.bell.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = match self.lease_and_start(&mut round_robin).await {
+                Ok(pause) => pause,
+                Err(fault) => {
+                    tracing::warn!(error = %fault, "cannot read the outbox");
+                    Duration::from_secs(1)
+                }
+            };
+        }
+    }
+
+    async fn lease_and_start(
+        &self,
+        round_robin: &mut [(WorkClass, RoundRobin)],
+    ) -> Result<Duration, Fault> {
+        let now = self.clock().now();
+        match self.store().next_due().await? {
+            Some(due) if due <= now => {}
+            Some(due) => {
+                return Ok(IDLE_POLL_INTERVAL.min(Duration::from_millis(due.ms_since(now))));
+            }
+            None => return Ok(IDLE_POLL_INTERVAL),
+        }
+        let mut started = 0;
+        for (class, round_robin) in round_robin {
+            started += self.lease_of_class(*class, round_robin).await?;
+        }
+        // A finished effect rings.
+        Ok(if started > 0 {
+            Duration::ZERO
+        } else {
+            BUSY_POLL_INTERVAL
+        })
+    }
+
+    async fn lease_of_class(
+        &self,
+        class: WorkClass,
+        round_robin: &mut RoundRobin,
+    ) -> Result<usize, Fault> {
+        let slots = self.inner.effects.slots(class);
+        let free = slots.free();
+        if free == 0 {
+            return Ok(0);
+        }
+        let now = self.clock().now();
+        let query = LaneQuery {
+            class,
+            now,
+            after_tenant: round_robin.tenant.clone(),
+            after_target: round_robin.targets.clone(),
+            tenants: TENANTS,
+            targets: TARGETS,
+            count_up_to: free,
+        };
+        let lanes = self.store().due_lanes(query).await?;
+        // Workers first: an entry that waited for one after it was leased could be dropped by its
+        // run meanwhile, and would be performed all the same.
+        let mut taken: HashMap<Lane, Vec<WorkerSlot>> = HashMap::new();
+        for lane in round_robin_order(&lanes) {
+            if let Some(slot) = slots.take(lane) {
+                round_robin.served(lane);
+                taken.entry(lane.clone()).or_default().push(slot);
+            }
+        }
+        if taken.is_empty() {
+            return Ok(0);
+        }
+        let request = LeaseRequest {
+            owner: self.inner.config.owner.clone(),
+            now,
+            until: now.plus_ms(LEASE_MS * 11),
+            lane_limits: taken
+                .iter()
+                .map(|(lane, slots)| (lane.clone(), slots.len()))
+                .collect(),
+        };
+        let entries = self.store().lease(request).await?;
+        let count = entries.len();
+        for entry in entries {
+            if let Some(slot) = taken.get_mut(&entry.lane).and_then(Vec::pop) {
+                self.start_entry(entry, slot).await;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn start_entry(&self, entry: OutboxEntry, slot: WorkerSlot) {
+        if entry.kind == webhooks::KIND {
+            return self.start_deliveries(entry, slot);
+        }
+        match serde_json::from_str::<Effect>(&entry.body) {
+            Ok(effect) => self.spawn_effect(effect, slot, entry.failures),
+            Err(error) => {
+                let fault = Fault::permanent("corrupt", format!("it cannot be read: {error}"));
+                self.park_effect(&entry.effect, "unreadable", &fault).await;
+            }
+        }
+    }
+}
+
+/// One entry of one target of each tenant after the other, until each lane was named as often as it has
+/// entries.
+fn round_robin_order(lanes: &[DueLane]) -> Vec<&Lane> {
+    let mut tenants: Vec<Vec<(&Lane, usize)>> = Vec::new();
+    for due in lanes {
+        let place = (&due.lane, due.due);
+        match tenants.last_mut() {
+            Some(targets) if targets[0].0.tenant == due.lane.tenant => targets.push(place),
+            _ => tenants.push(vec![place]),
+        }
+    }
+    let mut order = Vec::new();
+    while !tenants.is_empty() {
+        for targets in &mut tenants {
+            let (lane, left) = targets.remove(0);
+            order.push(lane);
+            if left > 1 {
+                targets.push((lane, left - 1));
+            }
+        }
+        tenants.retain(|targets| !targets.is_empty());
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(tenant: &str, target: &str, due: usize) -> DueLane {
+        DueLane {
+            lane: Lane {
+                class: WorkClass::Call,
+                tenant: TenantId::new(tenant),
+                target: target.to_owned(),
+            },
+            due,
+        }
+    }
+
+    #[test]
+    fn tenants_and_their_targets_are_served_round_robin() {
+        let lanes = [due("a", "x", 3), due("a", "y", 1), due("b", "x", 2)];
+        let order: Vec<String> = round_robin_order(&lanes)
+            .into_iter()
+            .map(|lane| format!("{}{}", lane.tenant, lane.target))
+            .collect();
+        assert_eq!(order, ["ax", "bx", "ay", "bx", "ax", "ax"]);
+    }
+}

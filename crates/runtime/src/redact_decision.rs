@@ -1,0 +1,137 @@
+//! Decisions without secrets: what goes into the store, and the run as the store will tell it.
+
+use crate::codec::EncodedEvent;
+use crate::runtime::Runtime;
+use serde_json::Value;
+use std::sync::Arc;
+use tandem_engine::model::rekey;
+use tandem_engine::run::{self, Decision, Refusal, Run};
+use tandem_record::{EffectKind, Event, Reply};
+use tandem_store::NewEvent;
+
+impl Runtime {
+    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
+    /// from the clean events: memory and log never disagree.
+    pub(crate) fn redacted_bodies(
+        &self,
+        before: Option<&Run>,
+        decision: &mut Decision,
+    ) -> Vec<NewEvent> {
+        let redactor = &self.inner.config.redactor;
+        let mut changed = false;
+        let mut texts = redactor.texts();
+        let mut bodies = Vec::with_capacity(decision.events.len());
+        for recorded in &mut decision.events {
+            let mut body = texts.serialize(&EncodedEvent::new(recorded));
+            if redactor.needs_redaction(&body, &texts) && redactor.redact(recorded.user_data()) {
+                rekey(&mut recorded.event);
+                body = texts.serialize(&EncodedEvent::new(recorded));
+                changed = true;
+            }
+            bodies.push(NewEvent {
+                at: recorded.at,
+                body,
+            });
+        }
+        if changed {
+            let fresh = || {
+                Run::new(
+                    decision.run.id().clone(),
+                    Arc::clone(decision.run.definition()),
+                )
+            };
+            let mut run = before.cloned().unwrap_or_else(fresh);
+            for recorded in &decision.events {
+                run.evolve(recorded);
+            }
+            decision.run = run;
+            self.redact_effects(decision);
+        }
+        bodies
+    }
+
+    /// Whether a text is stored as it is; what holds a secret is not.
+    pub fn is_free_of_secrets(&self, text: &str) -> bool {
+        self.inner.config.redactor.redact_text(text).is_none()
+    }
+
+    /// Takes secrets out of what will be told in pieces, each an event of its own: none of them would
+    /// show the whole.
+    pub fn redact_value(&self, value: &mut Value) {
+        self.inner.config.redactor.redact_value(value);
+    }
+
+    /// A JSON document, given as text, without secrets. What is no JSON is cleaned as a text.
+    pub fn redacted_json(&self, json: String) -> String {
+        let redactor = &self.inner.config.redactor;
+        match serde_json::from_str::<Value>(&json) {
+            Ok(mut value) => match redactor.redact_value(&mut value) {
+                true => value.to_string(),
+                false => json,
+            },
+            Err(_) => redactor.redact_text(&json).unwrap_or(json),
+        }
+    }
+
+    /// An event as it is stored.
+    pub(crate) fn redacted_event(&self, event: &Event) -> Event {
+        let redactor = &self.inner.config.redactor;
+        let mut event = event.clone();
+        let mut texts = redactor.texts();
+        let json = texts.serialize(&event);
+        if redactor.needs_redaction(&json, &texts) && redactor.redact(event.user_data()) {
+            rekey(&mut event);
+        }
+        event
+    }
+
+    /// A reply without secrets: the same for its first caller and for whoever repeats the request and
+    /// gets the stored answer.
+    pub(crate) fn redacted_reply(&self, mut reply: Reply) -> Reply {
+        if let Reply::Resolved { votes, .. } = &mut reply {
+            let redactor = &self.inner.config.redactor;
+            for vote in votes {
+                redactor.redact(vote.user_data());
+            }
+        }
+        reply
+    }
+
+    /// A refusal without secrets. Its messages may quote what was sent.
+    pub(crate) fn redacted_refusal(&self, mut refusal: Refusal) -> Refusal {
+        if let Refusal::Invalid(problems) = &mut refusal {
+            for problem in problems {
+                for text in [&mut problem.path, &mut problem.message] {
+                    if let Some(clean) = self.inner.config.redactor.redact_text(text) {
+                        *text = clean;
+                    }
+                }
+            }
+        }
+        refusal
+    }
+
+    /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
+    /// its author wrote: they come from the definition, not from the run.
+    fn redact_effects(&self, decision: &mut Decision) {
+        let of_nodes = run::required_effects(&decision.run);
+        for effect in &mut decision.effects {
+            if let Some(required) = of_nodes.get(&effect.id) {
+                *effect = required.clone();
+            }
+            match &mut effect.kind {
+                EffectKind::NotifyParent { outcome, .. } => {
+                    self.inner.config.redactor.redact(outcome.user_data());
+                }
+                EffectKind::Http { .. }
+                | EffectKind::Model { .. }
+                | EffectKind::Tool { .. }
+                | EffectKind::Pack { .. }
+                | EffectKind::SecretEcho { .. }
+                | EffectKind::CancelChild { .. }
+                | EffectKind::NotifyCallback { .. }
+                | EffectKind::Continue => {}
+            }
+        }
+    }
+}

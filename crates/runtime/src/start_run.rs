@@ -1,0 +1,81 @@
+//! The beginning of a run somebody asked for, made anew or forked: decided and committed, and
+//! decided again when another run moved the memory it stands on.
+
+use crate::audit_actions::AuditAction;
+use crate::decision_input::DecisionInput;
+use crate::runtime::Runtime;
+use crate::submit::{
+    CommandMeta, CommandOutcome, IdempotencyRequest, MAX_CONFLICTS, SubmitError, contended,
+};
+use tandem_record::{Partition, RunId};
+use tandem_store::{CommitGuard, Conflict, Error, Fault};
+
+/// A run about to begin.
+pub(crate) struct RunStart<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) owner: &'a Partition,
+    pub(crate) audit_action: AuditAction,
+    pub(crate) idempotency: Option<IdempotencyRequest>,
+    pub(crate) guard: Option<CommitGuard>,
+}
+
+impl Runtime {
+    /// Commits the first events of a run.
+    pub(crate) async fn commit_new_run(
+        &self,
+        run_start: RunStart<'_>,
+        input: &DecisionInput<'_>,
+    ) -> Result<(), SubmitError> {
+        let RunStart {
+            run,
+            owner,
+            audit_action,
+            idempotency,
+            guard,
+        } = run_start;
+        for _ in 0..MAX_CONFLICTS {
+            let decision = match self.decide_with_lookups(owner, input).await {
+                Ok(decision) => decision,
+                Err(SubmitError::Refused(refusal)) => {
+                    return Box::pin(self.record_refusal(
+                        &owner.tenant,
+                        refusal,
+                        idempotency.as_ref(),
+                    ))
+                    .await;
+                }
+                Err(other) => return Err(other),
+            };
+            let meta = CommandMeta {
+                audit_action: Some(audit_action.clone()),
+                ..CommandMeta::default()
+            };
+            let stored = idempotency
+                .as_ref()
+                .and_then(|a| self.idempotency_record(a, &CommandOutcome::Created(run)));
+            let slot = self.inner.run_cache.slot(run);
+            let mut held = slot.lock().await;
+            let made = self
+                .commit_decision(&mut held, None, decision, stored, meta, guard.clone())
+                .await;
+            match made {
+                Ok(()) => return Ok(()),
+                Err(Error::Fault(fault)) => return Err(fault.into()),
+                Err(Error::Conflict(Conflict::KeyUsed)) => {
+                    return Err(SubmitError::IdempotencyKeyUsed);
+                }
+                Err(Error::Conflict(Conflict::Guard(_))) => {
+                    return Err(SubmitError::ScopeBusy(None));
+                }
+                Err(Error::Conflict(conflict @ Conflict::Position { .. })) => {
+                    let message = format!("the id of a new run was taken: {conflict}");
+                    return Err(Fault::retryable("contended", message).into());
+                }
+                Err(Error::Conflict(Conflict::MemoryKeysMissing)) => {
+                    self.inner.metrics.conflicts.inc();
+                }
+            }
+        }
+        Err(contended(run).into())
+    }
+}

@@ -1,0 +1,45 @@
+//! Waiting until nothing is due: for tests that move the clock and then want to look.
+
+use crate::runtime::Runtime;
+use std::time::Duration;
+use tandem_record::Timestamp;
+use tandem_store::Fault;
+
+/// Name of the setting that keeps the test clock's offset over a restart.
+pub const CLOCK_OFFSET: &str = "test.clock.offset_ms";
+
+impl Runtime {
+    /// Moves the clock forward and remembers that. Only test seams lead here.
+    pub async fn advance_clock(&self, ms: i64) -> Result<Timestamp, Fault> {
+        let now = self.clock().advance(ms);
+        let offset = self.clock().offset_ms().to_string();
+        self.store().set(CLOCK_OFFSET, &offset).await?;
+        self.inner.timer_bell.notify_one();
+        self.inner.effects.bell.notify_one();
+        self.inner.retention_bell.notify_one();
+        Ok(now)
+    }
+
+    /// Waits until no timer is due and no effect is due or under way. `false` when that does not
+    /// happen in time.
+    pub async fn wait_until_idle(&self, timeout: Duration) -> Result<bool, Fault> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        loop {
+            let now = self.clock().now();
+            let timers = self
+                .store()
+                .next_timer()
+                .await?
+                .is_some_and(|due| due <= now);
+            let effects = self.store().next_due().await?.is_some_and(|due| due <= now);
+            if !timers && !effects && self.inner.effects.is_idle() {
+                return Ok(true);
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Ok(false);
+            }
+            self.inner.timer_bell.notify_one();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Who may work at once. Each kind of work has slots of its own, so that none waits behind another;
+//! within it, tenants share the slots, and within a tenant its targets do.
+//!
+//! A slot is held until its work ends and cannot be taken back, and what hangs holds it for long. So
+//! some are always left to whoever comes next: a tenant gets another slot only while more are free
+//! than it holds, and a target only while more of its tenant's share are free than it holds. One
+//! tenant alone gets half of the slots, and one target of it half of that; two tenants get a third each.
+//! Fixed limits on top of it are the operator's.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tandem_record::{EffectKind, TenantId};
+use tandem_store::{Lane, WorkClass};
+
+/// Longest name of a target that is told apart.
+const MAX_TARGET_CHARS: usize = 128;
+/// All calls of packs are one target: they wait for a processor of this host.
+const PACKS: &str = "packs";
+
+/// Limits on one kind of work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    pub(crate) total: usize,
+    pub(crate) per_tenant: usize,
+    /// Of one tenant.
+    pub(crate) per_target: usize,
+    /// Calls of packs of one tenant.
+    pub(crate) packs: usize,
+}
+
+pub(crate) struct WorkerSlots {
+    quota: Quota,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    total: usize,
+    tenants: HashMap<TenantId, Share>,
+}
+
+#[derive(Default)]
+struct Share {
+    total: usize,
+    targets: HashMap<String, usize>,
+}
+
+impl WorkerSlots {
+    pub(crate) fn new(quota: Quota) -> Arc<Self> {
+        Arc::new(Self {
+            quota,
+            held: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn in_use(&self) -> usize {
+        self.held.lock().total
+    }
+
+    /// How many more could be in use.
+    pub(crate) fn free(&self) -> usize {
+        self.quota.total - self.in_use()
+    }
+
+    pub(crate) fn take(self: &Arc<Self>, lane: &Lane) -> Option<WorkerSlot> {
+        let mut held = self.held.lock();
+        let free = self.quota.total - held.total;
+        let (of_tenant, of_target) = held.tenants.get(&lane.tenant).map_or((0, 0), |share| {
+            let of_target = share.targets.get(&lane.target).copied();
+            (share.total, of_target.unwrap_or(0))
+        });
+        let tenant_limit = self.quota.per_tenant;
+        let target_limit = match lane.target == PACKS {
+            true => self.quota.packs,
+            false => self.quota.per_target,
+        };
+        let left_of_tenant = tenant_limit.saturating_sub(of_tenant);
+        // Internal work has no target to hang on.
+        let shares_by_target = lane.class != WorkClass::Internal;
+        if of_tenant >= free
+            || left_of_tenant == 0
+            || of_target >= target_limit
+            || (shares_by_target && of_target >= left_of_tenant)
+        {
+            return None;
+        }
+        held.total += 1;
+        let share = held.tenants.entry(lane.tenant.clone()).or_default();
+        share.total += 1;
+        match share.targets.get_mut(&lane.target) {
+            Some(count) => *count += 1,
+            None => drop(share.targets.insert(lane.target.clone(), 1)),
+        }
+        drop(held);
+        Some(WorkerSlot {
+            slots: Arc::clone(self),
+            lane: lane.clone(),
+        })
+    }
+
+    fn release(&self, lane: &Lane) {
+        let mut held = self.held.lock();
+        held.total -= 1;
+        let Some(share) = held.tenants.get_mut(&lane.tenant) else {
+            return;
+        };
+        share.total -= 1;
+        if let Some(count) = share.targets.get_mut(&lane.target) {
+            *count -= 1;
+            if *count == 0 {
+                share.targets.remove(&lane.target);
+            }
+        }
+        if share.total == 0 {
+            held.tenants.remove(&lane.tenant);
+        }
+    }
+}
+
+/// The right to work on one entry. Given back when dropped.
+pub(crate) struct WorkerSlot {
+    slots: Arc<WorkerSlots>,
+    pub(crate) lane: Lane,
+}
+
+impl Drop for WorkerSlot {
+    fn drop(&mut self) {
+        self.slots.release(&self.lane);
+    }
+}
+
+/// The lane an effect waits in. `callback` is where its run wants to be told of questions.
+pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&str>) -> Lane {
+    let (class, target) = match kind {
+        EffectKind::Http { request, .. } => (WorkClass::Call, authority(&request.url)),
+        EffectKind::Model { request, .. } => {
+            (WorkClass::Call, format!("model:{}", request.provider))
+        }
+        EffectKind::Tool { request, .. } => (WorkClass::Call, format!("tools:{}", request.server)),
+        EffectKind::Pack { .. } => (WorkClass::Call, PACKS.to_owned()),
+        EffectKind::SecretEcho { .. } => (WorkClass::Call, "secrets".to_owned()),
+        EffectKind::NotifyCallback { .. } => {
+            (WorkClass::Delivery, authority(callback.unwrap_or("")))
+        }
+        EffectKind::NotifyParent { .. } | EffectKind::CancelChild { .. } | EffectKind::Continue => {
+            (WorkClass::Internal, String::new())
+        }
+    };
+    Lane {
+        class,
+        tenant: tenant.clone(),
+        target,
+    }
+}
+
+/// The lane of deliveries to an address.
+pub(crate) fn delivery_lane(tenant: &TenantId, url: &str) -> Lane {
+    Lane {
+        class: WorkClass::Delivery,
+        tenant: tenant.clone(),
+        target: authority(url),
+    }
+}
+
+/// Host and port of an address, without a user and the port that goes without saying.
+fn authority(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let usual = match scheme.to_ascii_lowercase().as_str() {
+        "http" => ":80",
+        "https" => ":443",
+        _ => "",
+    };
+    let host = host.strip_suffix(usual).unwrap_or(host);
+    let lower = host.to_ascii_lowercase();
+    lower.chars().take(MAX_TARGET_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests;

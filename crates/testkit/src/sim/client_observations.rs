@@ -1,0 +1,45 @@
+//! What clients were told. Whatever is in here must be true for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_record::{RecordedEvent, Reply, RunId, RunView};
+use tandem_runtime::IdempotencyKey;
+
+#[derive(Default)]
+pub(super) struct ClientObservations {
+    /// Runs whose creation was acknowledged.
+    pub(super) created: BTreeSet<RunId>,
+    /// The answer given under each key.
+    pub(super) answers: BTreeMap<IdempotencyKey, String>,
+    /// The longest part of each log anybody read.
+    pub(super) logs: BTreeMap<RunId, Vec<RecordedEvent>>,
+    /// Runs as they were shown.
+    pub(super) views: Vec<RunView>,
+    pub(super) replies: Vec<(RunId, Reply)>,
+    pub(super) violations: Vec<String>,
+}
+
+impl ClientObservations {
+    pub(super) fn record_answer(&mut self, key: &IdempotencyKey, answer: String) {
+        match self.answers.get(key) {
+            Some(before) if *before != answer => self.violations.push(format!(
+                "key {} was answered {before:?} and then {answer:?}",
+                key.0
+            )),
+            Some(_) => {}
+            None => {
+                self.answers.insert(key.clone(), answer);
+            }
+        }
+    }
+
+    pub(super) fn record_log(&mut self, run: &RunId, events: Vec<RecordedEvent>) {
+        let before = self.logs.entry(run.clone()).or_default();
+        let shared = before.len().min(events.len());
+        if before[..shared] != events[..shared] {
+            let message = format!("the log of {run} was rewritten");
+            self.violations.push(message);
+        } else if events.len() > before.len() {
+            *before = events;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A webhook_sender that answers by script and remembers what it was given.
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::time::Duration;
+use tandem_record::{Event, InterruptId, RunId, Seq, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, WebhookDelivery, WebhookSender};
+use tandem_store::Fault;
+
+/// How a target behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetBehavior {
+    Healthy,
+    /// Answers with an error until this moment.
+    DownUntil(Timestamp),
+    /// Refuses one event for ever, and takes the others.
+    Poisoned(Seq),
+    /// Never answers; the call gives up after a while.
+    Hangs,
+}
+
+/// One attempt at a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryAttempt {
+    pub delivery_id: String,
+    pub webhook: WebhookId,
+    pub run: RunId,
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub accepted: bool,
+}
+
+/// One attempt to tell a callback of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnouncementAttempt {
+    pub id: String,
+    pub url: String,
+    pub run: RunId,
+    /// Its parent and the top of its parent_and_root.
+    pub parent_and_root: Option<(RunId, RunId)>,
+    pub interrupt: InterruptId,
+    pub may_answer: bool,
+    pub at: Timestamp,
+    pub accepted: bool,
+}
+
+#[derive(Default)]
+pub struct ScriptedWebhookSender {
+    targets: Mutex<HashMap<WebhookId, TargetBehavior>>,
+    attempts: Mutex<Vec<DeliveryAttempt>>,
+    callbacks: Mutex<HashMap<String, TargetBehavior>>,
+    announcements: Mutex<Vec<AnnouncementAttempt>>,
+}
+
+impl ScriptedWebhookSender {
+    /// How long a call to a hanging target takes.
+    pub const HANG_TIMEOUT: Duration = Duration::from_secs(5);
+
+    pub fn set(&self, webhook: &WebhookId, target: TargetBehavior) {
+        self.targets.lock().insert(webhook.clone(), target);
+    }
+
+    /// Whether a target takes what is sent to it now. Time is the simulation's: its clock is paused.
+    async fn takes(target: Option<TargetBehavior>, sent_at: Timestamp, seq: Option<Seq>) -> bool {
+        match target.unwrap_or(TargetBehavior::Healthy) {
+            TargetBehavior::Healthy => true,
+            TargetBehavior::DownUntil(until) => sent_at >= until,
+            TargetBehavior::Poisoned(poison) => seq != Some(poison),
+            TargetBehavior::Hangs => {
+                tokio::time::sleep(Self::HANG_TIMEOUT).await;
+                false
+            }
+        }
+    }
+
+    /// How the callback at an address behaves.
+    pub fn set_callback(&self, url: &str, target: TargetBehavior) {
+        self.callbacks.lock().insert(url.to_owned(), target);
+    }
+
+    pub fn announcements(&self) -> Vec<AnnouncementAttempt> {
+        self.announcements.lock().clone()
+    }
+
+    pub fn attempts(&self) -> Vec<DeliveryAttempt> {
+        self.attempts.lock().clone()
+    }
+
+    /// What a target took, in order.
+    pub fn accepted(&self, webhook: &WebhookId) -> Vec<DeliveryAttempt> {
+        let mut attempts = self.attempts();
+        attempts.retain(|attempt| attempt.accepted && attempt.webhook == *webhook);
+        attempts
+    }
+}
+
+#[async_trait]
+impl WebhookSender for ScriptedWebhookSender {
+    fn event_type(&self, event: &Event) -> &'static str {
+        match event {
+            Event::RunStarted { .. } => "run.started",
+            Event::RunCompleted { .. } => "run.completed",
+            Event::NodeCompleted { .. } => "node.completed",
+            _ => "other",
+        }
+    }
+
+    async fn vet(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn secret(&self, webhook: &WebhookId, generation: u32) -> String {
+        format!("secret-{generation}-of-{webhook}")
+    }
+
+    async fn may_receive(&self, _: &Webhook, _: Timestamp) -> Result<bool, Fault> {
+        Ok(true)
+    }
+
+    async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {
+        let id = &delivery.webhook.id;
+        let target = self.targets.lock().get(id).copied();
+        let accepted = Self::takes(target, delivery.sent_at, Some(delivery.recorded.seq)).await;
+        self.attempts.lock().push(DeliveryAttempt {
+            delivery_id: delivery.id(),
+            webhook: id.clone(),
+            run: delivery.run.run_id.clone(),
+            seq: delivery.recorded.seq,
+            at: delivery.sent_at,
+            accepted,
+        });
+        if accepted {
+            Ok("answered 200".to_owned())
+        } else {
+            Err("answered 500".to_owned())
+        }
+    }
+
+    async fn announce(&self, announcement: &Announcement<'_>) -> Result<String, String> {
+        let target = self.callbacks.lock().get(announcement.url).copied();
+        let accepted = Self::takes(target, announcement.sent_at, None).await;
+        self.announcements.lock().push(AnnouncementAttempt {
+            id: announcement.id.to_string(),
+            url: announcement.url.to_owned(),
+            run: announcement.run.clone(),
+            parent_and_root: announcement
+                .parent_and_root
+                .map(|(p, r)| (p.clone(), r.clone())),
+            interrupt: announcement.question.interrupt.id.clone(),
+            may_answer: announcement.may_answer,
+            at: announcement.sent_at,
+            accepted,
+        });
+        if accepted {
+            Ok("answered 200".to_owned())
+        } else {
+            Err("answered 500".to_owned())
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Whose a run is, where it comes from, and facts about memory as clients see them. A write to memory is told without what was
+//! written: ids and tags, never content.
+
+use super::payload::Fields;
+use serde_json::{Value, json};
+use tandem_record::{Event, ForkedFrom, MemoryEntry, Owner};
+
+/// Nobody asks for it from outside.
+pub(super) const COMPACTION_TRIGGER: &str = "host-managed";
+
+pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
+    match event {
+        Event::MemoryWritten { node, entry } => {
+            out.set("memoryRef", &entry.memory_ref);
+            out.set("memoryId", &entry.id);
+            out.node(node);
+            out.opt("agentId", entry.agent.as_ref());
+            out.opt("tags", (!entry.tags.is_empty()).then_some(&entry.tags));
+        }
+        Event::MemoryDeleted {
+            node,
+            memory_ref,
+            id,
+            ..
+        } => {
+            out.set("memoryRef", memory_ref);
+            out.opt("memoryId", id.as_ref());
+            out.node(node);
+        }
+        Event::MemoryCompacted {
+            node,
+            output,
+            sources,
+        } => {
+            out.set("memoryRef", &output.memory_ref);
+            out.set("outputId", &output.id);
+            out.set("sourceIds", sources);
+            out.set("sourceCount", sources.len());
+            out.set("trigger", COMPACTION_TRIGGER);
+            out.set("byteSize", MemoryEntry::text_of(&output.value).len());
+            out.node(node);
+        }
+        Event::ReplayDiverged {
+            source,
+            sequence,
+            kind,
+        } => {
+            out.set("sourceRunId", source);
+            out.set("atSequence", sequence);
+            out.set("originalEventId", source.event_id(*sequence));
+            out.set("divergenceKind", kind);
+        }
+        _ => unreachable!("only facts about memory and replays come here"),
+    }
+}
+
+/// The lineage of a fork, apart from parents.
+pub(super) fn forked_from(fork: &ForkedFrom) -> Value {
+    json!({
+        "runId": fork.run_id,
+        "fromSeq": fork.from_seq,
+        "mode": fork.mode.as_str(),
+    })
+}
+
+pub(super) fn owner(owner: &Owner) -> Value {
+    let mut out = Fields::default();
+    out.set("tenant", &owner.tenant);
+    out.opt("workspace", owner.workspace.as_ref());
+    out.opt("principal", owner.principal.as_ref());
+    Value::Object(out.0)
+}

@@ -1,0 +1,114 @@
+//! Which crate may depend on which. A new arrow is a decision: it is added here, in the same
+//! commit, or it does not exist.
+
+use super::Findings;
+use serde_json::Value;
+
+/// Ordinary dependencies between crates of this workspace.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("tandem-record", &[]),
+    ("tandem-wire", &["tandem-record"]),
+    // Wraps the validator of JSON Schemas; the engine and the packs use it alike.
+    ("tandem-schema", &[]),
+    ("tandem-engine", &["tandem-record", "tandem-schema"]),
+    ("tandem-store", &["tandem-record"]),
+    ("tandem-store-sqlite", &["tandem-record", "tandem-store"]),
+    ("tandem-access", &["tandem-record", "tandem-store"]),
+    // Interprets what packs bring, and nothing else uses what it needs for that.
+    ("tandem-wasm", &["tandem-record", "tandem-schema"]),
+    ("tandem-nodes", &["tandem-record", "tandem-wasm"]),
+    (
+        "tandem-runtime",
+        &[
+            "tandem-record",
+            "tandem-engine",
+            "tandem-store",
+            "tandem-nodes",
+        ],
+    ),
+    ("tandem-console", &[]),
+    (
+        "tandem-api",
+        &[
+            "tandem-record",
+            "tandem-store",
+            "tandem-runtime",
+            "tandem-access",
+            "tandem-wire",
+            "tandem-console",
+        ],
+    ),
+    // The binary: the only place that names a concrete database.
+    (
+        "tandem",
+        &[
+            "tandem-record",
+            "tandem-wire",
+            "tandem-engine",
+            "tandem-store",
+            "tandem-store-sqlite",
+            "tandem-access",
+            "tandem-nodes",
+            "tandem-runtime",
+            "tandem-console",
+            "tandem-api",
+            "tandem-wasm",
+        ],
+    ),
+    (
+        "tandem-testkit",
+        &[
+            "tandem-record",
+            "tandem-engine",
+            "tandem-store",
+            "tandem-runtime",
+            "tandem-nodes",
+        ],
+    ),
+    // Measures the store beside the binary that uses it.
+    (
+        "bench",
+        &[
+            "tandem-record",
+            "tandem-store",
+            "tandem-store-sqlite",
+            "tandem-testkit",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Nobody's tests need these.
+const NEVER_IN_TESTS: &[&str] = &["bench", "xtask"];
+
+pub(super) fn check(metadata: &Value, findings: &mut Findings) {
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    let name_of = |package: &Value| package["name"].as_str().expect("a name").to_owned();
+    let members: Vec<String> = packages.iter().map(name_of).collect();
+    for package in packages {
+        let name = name_of(package);
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+            findings.error(
+                &name,
+                "a new crate: say in xtask/src/tidy/dependencies.rs what it may use",
+            );
+            continue;
+        };
+        let dependencies = package["dependencies"].as_array().expect("a list");
+        for dependency in dependencies {
+            let target = name_of(dependency);
+            if !members.contains(&target) {
+                continue;
+            }
+            let for_tests = dependency["kind"].as_str() == Some("dev");
+            let fine = if for_tests {
+                !NEVER_IN_TESTS.contains(&target.as_str())
+            } else {
+                allowed.contains(&target.as_str())
+            };
+            if !fine {
+                findings.error(&name, format!("may not depend on {target}"));
+            }
+        }
+    }
+}
