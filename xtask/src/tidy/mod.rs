@@ -3,6 +3,7 @@
 
 mod dependencies;
 mod error_pages;
+mod glossary;
 mod links;
 mod purity;
 mod requirements;
@@ -39,6 +40,7 @@ pub(crate) fn tidy(_: &[String]) -> Outcome {
     purity::check(&mut findings)?;
     source::check(&files, &mut findings);
     error_pages::check(&files, &mut findings);
+    glossary::check(&files, &mut findings);
     links::check(&files, &mut findings);
     requirements::check(&files, &mut findings);
     type_names::check(&files, &mut findings);
