@@ -6,6 +6,7 @@
 //!
 //! The engine refuses to know which database keeps its events and which protocol shows them.
 
+mod cost;
 pub mod definition;
 mod expression;
 mod graph;

@@ -3,6 +3,8 @@
 
 use crate::expression::{Expression, Scope};
 use serde_json::Value;
+use std::io::{self, Write};
+use tandem_schema::Meter;
 
 /// Values in one text at most.
 const MAX_VALUES: usize = 16;
@@ -61,7 +63,12 @@ impl Template {
     }
 
     /// The text for a run. `hidden` says which values its readers must not see.
-    pub(crate) fn render(&self, scope: &dyn Scope, hidden: impl Fn(&Expression) -> bool) -> String {
+    pub(crate) fn render(
+        &self,
+        scope: &dyn Scope,
+        meter: &Meter,
+        hidden: impl Fn(&Expression) -> bool,
+    ) -> String {
         let mut text = String::new();
         for part in &self.0 {
             match part {
@@ -69,25 +76,56 @@ impl Template {
                 Part::Text(written) if self.0.len() == 1 => return written.clone(),
                 Part::Text(written) => text.push_str(written),
                 Part::Value(expression) if hidden(expression) => text.push_str(MASKED),
-                Part::Value(expression) => text.push_str(&value_text(&expression.evaluate(scope))),
+                Part::Value(expression) => {
+                    text.push_str(&value_text(&expression.evaluate(scope, meter)));
+                }
             }
         }
         shortened(&text, MAX_CHARS)
     }
 }
 
-/// A value as a person reads it in a sentence, on one line.
+/// A value as a person reads it in a sentence, on one line. Only as much of it is looked at as is shown.
 fn value_text(value: &Value) -> String {
+    let beginning;
     let text = match value {
-        Value::Null => ABSENT.to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::Null => ABSENT,
+        Value::String(text) => text,
+        other => {
+            beginning = beginning_of(other);
+            &beginning
+        }
     };
-    let plain: String = text
-        .chars()
+    // One more than is shown, so that it is known to be longer.
+    let shown = text.chars().take(MAX_VALUE_CHARS + 1);
+    let plain: String = shown
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
     shortened(&plain, MAX_VALUE_CHARS)
+}
+
+/// The first characters of a value's JSON text: at least one more than is shown, if it has them.
+fn beginning_of(value: &Value) -> String {
+    struct Beginning(Vec<u8>);
+    impl Write for Beginning {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // A character takes at most four bytes.
+            let left = (4 * (MAX_VALUE_CHARS + 1)).saturating_sub(self.0.len());
+            self.0.extend(&bytes[..bytes.len().min(left)]);
+            match bytes.len() <= left {
+                true => Ok(bytes.len()),
+                false => Err(io::ErrorKind::WriteZero.into()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut beginning = Beginning(Vec::new());
+    // It ends with an error where it is cut.
+    let _ = serde_json::to_writer(&mut beginning, value);
+    String::from_utf8_lossy(&beginning.0).into_owned()
 }
 
 fn shortened(text: &str, chars: usize) -> String {
@@ -116,7 +154,9 @@ mod tests {
             "long": "x".repeat(5_000), "list": [1, 2], "none": null}}),
         );
         let template = Template::parse(text).expect(text);
-        template.render(&scope, |e| !e.read_below("secrets").is_empty())
+        template.render(&scope, &Meter::unlimited(), |e| {
+            !e.read_below("secrets").is_empty()
+        })
     }
 
     #[test]
@@ -153,7 +193,8 @@ mod tests {
         for text in ["{{ variables.name", "{{ }}", "{{ now() }}", "{{#if x}}"] {
             assert!(Template::parse(text).is_err(), "{text}");
             let literal = Template::parse_or_literal(text);
-            assert_eq!(literal.render(&Fixed(json!({})), |_| false), text);
+            let scope = Fixed(json!({}));
+            assert_eq!(literal.render(&scope, &Meter::unlimited(), |_| false), text);
         }
     }
 }

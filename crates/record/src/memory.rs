@@ -3,6 +3,7 @@
 use crate::{RunId, Seq, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// One entry as it was written. Never changed afterwards: a later write of the same key is another
 /// entry that hides this one.
@@ -30,6 +31,14 @@ impl MemoryEntry {
         match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
+        }
+    }
+
+    /// The text of its value, which is not copied where it is one.
+    pub fn text(&self) -> Cow<'_, str> {
+        match &self.value {
+            Value::String(text) => Cow::Borrowed(text),
+            other => Cow::Owned(other.to_string()),
         }
     }
 

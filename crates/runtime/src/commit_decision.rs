@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::submit::CommandMeta;
 use crate::webhooks::Subscription;
 use tandem_engine::run::{
-    self, Decision, NewChildRun, Run, SchemaMeter, TimerRequest, required_timers,
+    self, Decision, NewChildRun, Run, TimerRequest, WorkMeter, required_timers,
 };
 use tandem_record::{EffectId, RecordedEvent, Seq, StreamId, TimerKey, Timestamp};
 use tandem_store::{
@@ -105,7 +105,7 @@ impl Runtime {
         mut draft: CommitDraft<'_>,
     ) -> Vec<(OwnedMutexGuard<RunSlot>, DraftedRun)> {
         let now = self.clock().now();
-        let (nothing, no_schemas) = (DecisionLookups::default(), SchemaMeter::with_limit(0));
+        let (nothing, work) = (DecisionLookups::default(), WorkMeter::unlimited());
         let mut children = Vec::with_capacity(new_children.len());
         for new_child in new_children {
             let child_slot = self
@@ -114,8 +114,7 @@ impl Runtime {
                 .slot(&new_child.child)
                 .lock_owned()
                 .await;
-            let decision =
-                run::create_child_run(new_child, &self.context(now, &nothing, &no_schemas));
+            let decision = run::create_child_run(new_child, &self.context(now, &nothing, &work));
             let drafted =
                 self.add_decision(&mut draft, None, decision, CommandMeta::default(), None);
             children.push((child_slot, drafted));

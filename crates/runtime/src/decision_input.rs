@@ -1,21 +1,24 @@
 //! What is to be decided, in a form that can be decided on another thread when it has to be.
 
 use crate::definitions::DecisionLookups;
+use crate::offload::StopOnDrop;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::Definition;
-use tandem_engine::run::{self, Context, Decision, ForkSource, Need, Run, SchemaMeter, Undecided};
+use tandem_engine::run::{
+    self, Context, Decision, ForkSource, MAX_DECISION_WORK, Need, Run, Undecided, WorkMeter,
+};
 use tandem_record::{
-    Cause, Command, Event, Partition, RecordedEvent, RunId, RunRequest, Timestamp,
+    Cause, Command, Event, Partition, RecordedEvent, RunId, RunRequest, TenantId, Timestamp,
 };
 use tandem_store::Fault;
 
 /// Things one decision may ask for, one after the other. A replay asks anew after each child.
 const MAX_LOOKUPS: usize = 512;
-/// Schema work that a decision may do on the threads that serve everybody: about two milliseconds.
-const INLINE_SCHEMA_WORK: u64 = 2_000_000;
+/// Work that a decision may do on the threads that serve everybody: about two milliseconds.
+const INLINE_WORK: u64 = 2_000_000;
 
 pub(crate) enum DecisionInput<'a> {
     Command {
@@ -39,7 +42,7 @@ pub(crate) enum DecisionInput<'a> {
 impl DecisionInput<'_> {
     fn decide(&self, runtime: &Runtime, cx: &Context<'_>) -> Result<Decision, Undecided> {
         match self {
-            Self::Command { run, command } => run::decide(run, command.as_ref().clone(), cx),
+            Self::Command { run, command } => run::decide(run, command, cx),
             Self::Creation {
                 definition,
                 run_id,
@@ -62,6 +65,17 @@ impl DecisionInput<'_> {
                     redact: &clean,
                 };
                 run::fork(definition, run_id.clone(), &source, cx)
+            }
+        }
+    }
+
+    /// What the decision may do where there is time for it. A replay repeats what its source did in many
+    /// decisions.
+    fn meter(&self) -> WorkMeter {
+        match self {
+            Self::Fork { request, .. } if request.is_replay() => WorkMeter::unlimited(),
+            Self::Command { .. } | Self::Creation { .. } | Self::Fork { .. } => {
+                WorkMeter::with_hard_limit(MAX_DECISION_WORK)
             }
         }
     }
@@ -104,7 +118,7 @@ impl Runtime {
         &'a self,
         now: Timestamp,
         lookups: &'a DecisionLookups,
-        schema_work: &'a SchemaMeter,
+        work: &'a WorkMeter,
     ) -> Context<'a> {
         Context {
             now,
@@ -117,12 +131,12 @@ impl Runtime {
             packs: self.packs(),
             model_answers: lookups,
             tools: self.tools(),
-            schema_work,
+            work,
         }
     }
 
-    /// Decides, loading each definition the engine turns out to need. A decision with much schema
-    /// work is made off the threads that serve everybody.
+    /// Decides, loading each definition the engine turns out to need. A decision with much work is
+    /// made off the threads that serve everybody.
     pub(crate) async fn decide_with_lookups(
         &self,
         owner: &Partition,
@@ -133,15 +147,15 @@ impl Runtime {
         let mut heavy = false;
         for _ in 0..MAX_LOOKUPS {
             let decided = if heavy {
-                Box::pin(self.decide_offloaded(input, now, &mut lookups)).await?
+                Box::pin(self.decide_offloaded(&owner.tenant, input, now, &mut lookups)).await?
             } else {
-                let work = SchemaMeter::with_limit(INLINE_SCHEMA_WORK);
+                let work = WorkMeter::with_limit(INLINE_WORK);
                 input.decide(self, &self.context(now, &lookups, &work))
             };
             match decided {
                 Ok(decision) => return Ok(decision),
                 Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
-                Err(Undecided::Needs(Need::SchemaWork)) => heavy = true,
+                Err(Undecided::Needs(Need::MoreWork)) => heavy = true,
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
@@ -164,19 +178,22 @@ impl Runtime {
 
     async fn decide_offloaded(
         &self,
+        tenant: &TenantId,
         input: &DecisionInput<'_>,
         now: Timestamp,
         lookups: &mut DecisionLookups,
     ) -> Result<Result<Decision, Undecided>, Fault> {
         let (runtime, input) = (self.clone(), input.to_owned());
         let looked_up = std::mem::take(lookups);
+        let stop = StopOnDrop::default();
+        let meter = input.meter().stopped_by(stop.flag());
         let work = move || {
-            let work = SchemaMeter::unlimited();
+            let work = meter;
             let decided = input.decide(&runtime, &runtime.context(now, &looked_up, &work));
             (decided, looked_up)
         };
-        let offload = &self.inner.schema_work;
-        let done = async { offload.acquire().await.run(work).await };
+        let offload = &self.inner.decision_work;
+        let done = async { offload.acquire(Some(tenant)).await.run(work).await };
         let (decided, looked_up) = self.with_deadline(done).await?;
         *lookups = looked_up;
         Ok(decided)

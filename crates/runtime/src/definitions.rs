@@ -4,6 +4,7 @@
 use crate::byte_cache::ByteCache;
 use crate::offload::Offload;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -108,7 +109,7 @@ impl CompiledDefinitions {
         hash: &DefinitionHash,
         document: Arc<str>,
     ) -> Result<Arc<Definition>, Fault> {
-        let permit = self.compiling.acquire().await;
+        let permit = self.compiling.acquire(None).await;
         // Somebody else may have compiled it meanwhile.
         let cached = self.by_hash.lock().get(hash);
         if let Some(found) = cached {
@@ -127,7 +128,7 @@ impl CompiledDefinitions {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        self.compiling.acquire().await.run(admit).await
+        self.compiling.acquire(None).await.run(admit).await
     }
 
     /// Keeps a definition whose document has this many bytes.
@@ -189,8 +190,8 @@ impl Definitions for DecisionLookups {
 }
 
 impl Memory for DecisionLookups {
-    fn read_memory(&self, read: &MemoryRead) -> Option<MemoryResult> {
-        self.memory.get(read).cloned()
+    fn read_memory(&self, read: &MemoryRead) -> Option<Cow<'_, MemoryResult>> {
+        self.memory.get(read).map(Cow::Borrowed)
     }
 }
 

@@ -21,6 +21,9 @@ const MAX_SEGMENTS: usize = 10_000;
 /// Entries counted under one name before a write is refused.
 const COUNT_LIMIT: u64 = 10_000;
 
+/// Stored bytes that are read on the threads that serve everybody.
+const INLINE_BYTES: usize = 256 * 1024;
+
 /// What a run remembers at one of its events.
 pub struct RunMemory {
     pub at: Seq,
@@ -150,7 +153,7 @@ impl Runtime {
                             view.insert((read.below, found))
                         }
                     };
-                    self.read_memory(view, &read).await?
+                    self.read_memory(tenant, view, &read).await?
                 }
             };
             lookups.memory.insert(read, result);
@@ -160,6 +163,7 @@ impl Runtime {
 
     async fn read_memory(
         &self,
+        tenant: &TenantId,
         view: &MemoryView,
         read: &MemoryRead,
     ) -> Result<MemoryResult, Fault> {
@@ -170,7 +174,7 @@ impl Runtime {
                     self.store()
                         .non_expiring_memory(view, name, NOTE_PREFIX, *above, *limit);
                 let (held, rows) = notes.await?;
-                let oldest = entries(&rows)?;
+                let oldest = self.decode_entries(tenant, rows).await?;
                 return Ok(MemoryResult::Notes { held, oldest });
             }
             MemoryQueryKind::Key(key) => Some(key.clone()),
@@ -181,7 +185,26 @@ impl Runtime {
             key,
         };
         let rows = self.store().memory_entries(view, &query).await?;
-        Ok(MemoryResult::Entries(entries(&rows)?))
+        let entries = self.decode_entries(tenant, rows).await?;
+        Ok(MemoryResult::Entries(entries))
+    }
+
+    /// Reads stored entries. Many bytes of them are read off the threads that serve everybody.
+    async fn decode_entries(
+        &self,
+        tenant: &TenantId,
+        rows: Vec<MemoryRow>,
+    ) -> Result<Vec<MemoryEntry>, Fault> {
+        let bodies = rows.iter().filter_map(|row| row.body.as_deref());
+        if bodies.map(str::len).sum::<usize>() <= INLINE_BYTES {
+            return entries(&rows);
+        }
+        let offload = &self.inner.decision_work;
+        let decoded = async {
+            let permit = offload.acquire(Some(tenant)).await;
+            permit.run(move || entries(&rows)).await
+        };
+        self.with_deadline(decoded).await?
     }
 
     /// What a run sees before one of its events, or now: its scope at its start, what the runs it
@@ -287,7 +310,7 @@ impl Runtime {
             None => None,
         };
         let now = now.unwrap_or_else(|| self.clock().now());
-        let mut entries = entries(&rows)?;
+        let mut entries = self.decode_entries(tenant, rows).await?;
         entries.retain(|entry| !entry.is_expired(now));
         entries.reverse();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.written_at));

@@ -1,47 +1,174 @@
 //! Work that may take long and waits for nothing: run outside the threads that serve everybody.
+//!
+//! Tenants share the slots: one that holds a slot gets another only while more are free than it holds,
+//! and of those that wait, the one that had its turn longest ago is next. However much one tenant
+//! waits for, another waits for one piece of work at most.
 
 use crate::runtime::Runtime;
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tandem_record::TenantId;
 use tandem_store::Fault;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 /// How long somebody waits for such work, its turn included. The work itself is bounded; this is for
 /// a machine that is too busy to do it.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// The code of work that missed its deadline. It says nothing about the work.
+pub(crate) const DEADLINE_MISSED: &str = "decision_deadline";
 
-/// A share of the machine. Half of its threads at most, so that the other half serves.
-pub(crate) struct Offload {
-    permits: Arc<Semaphore>,
+/// A share of the machine. Half of its threads, so that the other half serves; two at least, so that
+/// one is left to the next tenant.
+pub(crate) struct Offload(Arc<Slots>);
+
+struct Slots {
+    total: usize,
+    queue: Mutex<Queue>,
 }
 
-/// The right to work, while it is held.
-pub(crate) struct OffloadPermit(Option<OwnedSemaphorePermit>);
+#[derive(Default)]
+struct Queue {
+    used: usize,
+    turns: u64,
+    tenants: HashMap<Option<TenantId>, Share>,
+}
+
+/// Of one tenant, or of work that is no tenant's.
+struct Share {
+    held: usize,
+    last_turn: u64,
+    waiting: VecDeque<oneshot::Sender<()>>,
+}
 
 impl Default for Offload {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Self {
-            permits: Arc::new(Semaphore::new((threads / 2).max(1))),
-        }
+        Self::with_slots((threads / 2).max(2))
     }
 }
 
 impl Offload {
+    fn with_slots(total: usize) -> Self {
+        Self(Arc::new(Slots {
+            total,
+            queue: Mutex::default(),
+        }))
+    }
+
     /// Waits for a turn. On a runtime of one thread there is nobody to protect: the work is done
     /// where it is asked for, and a simulation stays deterministic.
-    pub(crate) async fn acquire(&self) -> OffloadPermit {
+    pub(crate) async fn acquire(&self, tenant: Option<&TenantId>) -> OffloadPermit {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             return OffloadPermit(None);
         }
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
-        OffloadPermit(Some(permit.expect("it is never closed")))
+        OffloadPermit(Some(self.slot(tenant).await))
+    }
+
+    async fn slot(&self, tenant: Option<&TenantId>) -> Slot {
+        let turn = self.0.enqueue(tenant.cloned());
+        let mut waiter = Waiter {
+            slots: &self.0,
+            tenant: tenant.cloned(),
+            turn: Some(turn),
+        };
+        if let Some(turn) = &mut waiter.turn {
+            turn.await.expect("a waiter is dropped only by itself");
+        }
+        waiter.turn = None;
+        Slot {
+            slots: Arc::clone(&self.0),
+            tenant: waiter.tenant.take(),
+        }
     }
 }
+
+impl Slots {
+    fn enqueue(&self, tenant: Option<TenantId>) -> oneshot::Receiver<()> {
+        let (sender, turn) = oneshot::channel();
+        let mut queue = self.queue.lock();
+        // Whoever comes anew is behind those who wait, and before those who had a turn since.
+        let last_turn = queue.turns;
+        let share = queue.tenants.entry(tenant).or_insert_with(|| Share {
+            held: 0,
+            last_turn,
+            waiting: VecDeque::new(),
+        });
+        share.waiting.push_back(sender);
+        self.grant(&mut queue);
+        turn
+    }
+
+    fn release(&self, tenant: &Option<TenantId>) {
+        let mut queue = self.queue.lock();
+        queue.used -= 1;
+        if let Some(share) = queue.tenants.get_mut(tenant) {
+            share.held -= 1;
+        }
+        self.grant(&mut queue);
+    }
+
+    fn grant(&self, queue: &mut Queue) {
+        while queue.used < self.total {
+            let free = self.total - queue.used;
+            let entitled = queue.tenants.iter_mut().filter(|(tenant, share)| {
+                !share.waiting.is_empty() && (tenant.is_none() || share.held < free)
+            });
+            let next = entitled.min_by_key(|(_, share)| (share.held, share.last_turn));
+            let Some((_, share)) = next else {
+                break;
+            };
+            let waiter = share.waiting.pop_front().expect("somebody waits");
+            // Some have stopped waiting.
+            if waiter.send(()).is_ok() {
+                queue.turns += 1;
+                share.last_turn = queue.turns;
+                share.held += 1;
+                queue.used += 1;
+            }
+        }
+        let idle = |share: &Share| share.held == 0 && share.waiting.is_empty();
+        queue.tenants.retain(|_, share| !idle(share));
+    }
+}
+
+/// Gives a turn back that came when nobody waited for it any more.
+struct Waiter<'a> {
+    slots: &'a Slots,
+    tenant: Option<TenantId>,
+    turn: Option<oneshot::Receiver<()>>,
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.close();
+            if turn.try_recv().is_ok() {
+                self.slots.release(&self.tenant);
+            }
+        }
+    }
+}
+
+struct Slot {
+    slots: Arc<Slots>,
+    tenant: Option<TenantId>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.slots.release(&self.tenant);
+    }
+}
+
+/// The right to work, while it is held.
+pub(crate) struct OffloadPermit(Option<Slot>);
 
 impl OffloadPermit {
     pub(crate) async fn run<T, W>(self, work: W) -> T
@@ -49,19 +176,35 @@ impl OffloadPermit {
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        let Some(permit) = self.0 else {
+        let Some(slot) = self.0 else {
             return work();
         };
-        // Whoever stops waiting does not stop the work: the permit stays with it.
+        // Whoever stops waiting does not stop the work: the slot stays with it.
         let done = spawn_blocking(move || {
             let done = work();
-            drop(permit);
+            drop(slot);
             done
         });
         match done.await {
             Ok(done) => done,
             Err(error) => resume_unwind(error.into_panic()),
         }
+    }
+}
+
+/// Tells work that nobody waits for it any more.
+#[derive(Default)]
+pub(crate) struct StopOnDrop(Arc<AtomicBool>);
+
+impl StopOnDrop {
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -76,9 +219,12 @@ impl Runtime {
             }
             () = tokio::time::sleep(DEADLINE) => {
                 let seconds = DEADLINE.as_secs();
-                let message = format!("checking schemas took longer than {seconds} s");
-                Err(Fault::retryable("schema_deadline", message))
+                let message = format!("deciding took longer than {seconds} s");
+                Err(Fault::retryable(DEADLINE_MISSED, message))
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,7 @@ pub(crate) struct Inner {
     pub(crate) run_cache: RunCache,
     pub(crate) definitions: CompiledDefinitions,
     /// Where decisions with much schema work are made.
-    pub(crate) schema_work: Offload,
+    pub(crate) decision_work: Offload,
     pub(crate) bell: Bell,
     pub(crate) ended: broadcast::Sender<RunId>,
     pub(crate) metrics: Metrics,
@@ -75,7 +75,7 @@ impl Runtime {
                 webhooks: Webhooks::new(config.is_single_process),
                 definitions: CompiledDefinitions::new(config.conformance),
                 config,
-                schema_work: Offload::default(),
+                decision_work: Offload::default(),
                 bell: Bell::default(),
                 ended: broadcast::Sender::new(ENDED_RUNS_BUFFERED),
                 metrics: Metrics::default(),

@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 use crate::start_run::RunStart;
 use std::borrow::Cow;
 use std::sync::Arc;
-use tandem_engine::run::{self, Refusal, Run, SchemaMeter};
+use tandem_engine::run::{self, Refusal, Run, WorkMeter};
 use tandem_record::{
     Cause, Command, Denial, EffectId, ErrorInfo, Partition, Principal, Reply, RunId, RunRequest,
     TenantId, TimerKey, WorkflowId,
@@ -302,8 +302,8 @@ impl Runtime {
         held.run = None;
         let current = self.load_run(run, held).await?;
         let error = ErrorInfo::new("run_too_large_to_store", why.message.clone());
-        let (nothing, no_schemas) = (DecisionLookups::default(), SchemaMeter::with_limit(0));
-        let context = self.context(self.clock().now(), &nothing, &no_schemas);
+        let (nothing, work) = (DecisionLookups::default(), WorkMeter::unlimited());
+        let context = self.context(self.clock().now(), &nothing, &work);
         let decision = run::abandon(&current, error, &context);
         let made = self.commit_decision(held, Some(current), decision, None, meta, None);
         match Box::pin(made).await {

@@ -1,6 +1,7 @@
 //! Work that fails: put off with growing pauses, parked when it keeps failing, and tried again when
 //! somebody asks for it. Never in a hot loop, and never in the way of other work.
 
+use crate::offload::DEADLINE_MISSED;
 use crate::runtime::Runtime;
 use tandem_record::{EffectId, Object, StreamId, TenantId, Timestamp, WebhookId};
 use tandem_store::{DueTimer, Fault, ParkedWork, WorkFailure};
@@ -23,7 +24,8 @@ pub(crate) fn after_failure(
     now: Timestamp,
     park_after: u32,
 ) -> WorkFailure {
-    let store_wide = fault.is_store_wide();
+    // A machine that is too busy says nothing about the work either.
+    let store_wide = fault.is_store_wide() || fault.code == DEADLINE_MISSED;
     let failures = match store_wide {
         true => failures,
         false => failures.saturating_add(1),

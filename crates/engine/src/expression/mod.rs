@@ -47,8 +47,10 @@ fn roots<'a>(node: &'a Node, found: &mut Vec<&'a str>) {
 mod tests;
 
 use serde_json::Value;
+use std::borrow::Cow;
+use tandem_schema::Meter;
 
-pub(crate) use eval::{equal, truthy};
+pub(crate) use eval::{contains, truthy};
 
 /// Nested operators allowed before an expression is refused; keeps evaluation off the stack limit.
 const MAX_DEPTH: usize = 64;
@@ -94,6 +96,11 @@ pub(crate) struct SyntaxError {
 pub(crate) trait Scope {
     fn root(&self, name: &str) -> Option<Value>;
 
+    /// The work of putting a root together.
+    fn root_cost(&self, _name: &str) -> u64 {
+        0
+    }
+
     /// A value below a root, found where it is kept: the whole root is not copied for it.
     fn locate(&self, _root: &str, _path: &[Step]) -> ValueLocation<'_> {
         ValueLocation::NotStored
@@ -134,7 +141,9 @@ impl Expression {
         found
     }
 
-    pub(crate) fn evaluate(&self, scope: &dyn Scope) -> Value {
-        eval::evaluate(&self.0, scope)
+    /// Its value, where it is kept if possible. Charged as far as values are looked at; `null` when
+    /// that does not fit.
+    pub(crate) fn evaluate<'a>(&'a self, scope: &'a dyn Scope, meter: &Meter) -> Cow<'a, Value> {
+        eval::evaluate(&self.0, scope, meter)
     }
 }

@@ -1,5 +1,6 @@
 use super::{Expression, Scope};
 use serde_json::{Value, json};
+use tandem_schema::Meter;
 
 struct Fixed(Value);
 
@@ -16,7 +17,8 @@ fn eval(text: &str) -> Value {
     }));
     Expression::parse(text)
         .unwrap_or_else(|e| panic!("{text}: {e}"))
-        .evaluate(&scope)
+        .evaluate(&scope, &Meter::unlimited())
+        .into_owned()
 }
 
 #[test]

@@ -2,36 +2,48 @@
 
 use super::channel::{AccessSide, check_access};
 use super::readiness::{EdgeState, edge_state};
+use crate::cost::{self, charge_copies};
 use crate::definition::document::PortValue;
 use crate::definition::sensitive::reads_sensitive;
 use crate::expression::{Expression, Scope, Step, ValueLocation};
 use crate::run::{Limits, Run};
 use crate::template::Template;
 use serde_json::Value;
+use std::borrow::Cow;
 use tandem_record::{ErrorInfo, Masking, NodeId, NodeStatus, Object, Size};
 use tandem_schema::Meter;
 
+/// What stands at a port is copied into the port, events and the state.
+const PORT_COPIES: u64 = 4;
+
 impl Run {
     /// A variable, or a channel by the same name.
-    pub(crate) fn variable(&self, name: &str) -> Option<Value> {
-        let variable = self.state.variables.get(name).cloned();
+    pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
+        let variable = self.state.variables.get(name);
         variable.or_else(|| self.channel_value(name))
     }
 
     /// Folded value of a channel; its declared default before the first write.
-    pub(crate) fn channel_value(&self, name: &str) -> Option<Value> {
+    pub(crate) fn channel_value(&self, name: &str) -> Option<&Value> {
         if let Some(channel) = self.state.channels.get(name) {
-            return Some(channel.value.clone());
+            return Some(&channel.value);
         }
-        self.def.channels.get(name)?.declared.default.clone()
+        self.def.channels.get(name)?.declared.default.as_ref()
     }
 
     /// All channels, declared or written.
     pub(crate) fn channel_values(&self) -> Object {
-        let names = self.def.channels.keys().chain(self.state.channels.keys());
-        names
-            .filter_map(|name| Some((name.clone(), self.channel_value(name)?)))
+        let channels = self.channels();
+        channels
+            .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
+    }
+
+    fn channels(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let undeclared = self.state.channels.keys();
+        let undeclared = undeclared.filter(|name| !self.def.channels.contains_key(*name));
+        let names = self.def.channels.keys().chain(undeclared);
+        names.filter_map(|name| Some((name, self.channel_value(name)?)))
     }
 
     /// Port values for a node about to start: run inputs at a root, then edges, then bindings.
@@ -45,19 +57,21 @@ impl Run {
         let node = &self.def.nodes[ix];
         let mut ports = Object::new();
         let mut text = 0;
-        // A port shows something the run holds, or what the document says.
-        let many = node.incoming.len() + self.def.doc_node(ix).inputs.len();
-        let small = self.size().text.saturating_mul(many) <= limits.max_event_bytes;
-        let mut admit = |value: &Value| match small {
-            true => Ok(()),
-            false => {
-                text += Size::of(value).text;
+        let mut copy = |value: Cow<'_, Value>| {
+            let Some(size) = charge_copies(&*value, PORT_COPIES, meter) else {
+                return Err(not_evaluated());
+            };
+            text += size.text;
+            if text > limits.max_event_bytes {
                 let what = format!("what node {:?} is given", node.id.as_str());
-                limits.admit(&what, text)
+                limits.admit(&what, text)?;
             }
+            Ok(value.into_owned())
         };
         if node.incoming.is_empty() {
-            ports.extend(self.request().inputs.clone());
+            let inputs = &self.request().inputs;
+            charge_copies(inputs, PORT_COPIES, meter).ok_or_else(not_evaluated)?;
+            ports.extend(inputs.clone());
         }
         for &e in &node.incoming {
             let edge = &self.def.edges[e];
@@ -70,8 +84,7 @@ impl Run {
                 .as_ref()
                 .and_then(|o| o.get(&edge.source_output))
             {
-                admit(value)?;
-                ports.insert(edge.target_input.clone(), value.clone());
+                ports.insert(edge.target_input.clone(), copy(Cow::Borrowed(value))?);
             }
         }
         // Changes a reviewer asked for reach the node that has to make them.
@@ -79,23 +92,21 @@ impl Run {
             ports.insert("refineFeedback".to_owned(), feedback.clone());
         }
         for (port, binding) in &self.def.doc_node(ix).inputs {
-            match self.resolve_binding(ix, port, binding)? {
-                Some(value) => {
-                    admit(&value)?;
-                    ports.insert(port.clone(), value)
-                }
+            match self.resolve_binding(ix, port, binding, meter)? {
+                Some(value) => ports.insert(port.clone(), copy(value)?),
                 None => ports.remove(port),
             };
         }
         Ok(ports)
     }
 
-    fn resolve_binding(
-        &self,
+    fn resolve_binding<'a>(
+        &'a self,
         ix: usize,
         port: &str,
-        binding: &PortValue,
-    ) -> Result<Option<Value>, ErrorInfo> {
+        binding: &'a PortValue,
+        meter: &Meter,
+    ) -> Result<Option<Cow<'a, Value>>, ErrorInfo> {
         let unresolved = |what: String| {
             Err(ErrorInfo::new(
                 "input_unresolved",
@@ -106,7 +117,7 @@ impl Run {
             ))
         };
         match binding {
-            PortValue::Static { value } => Ok(Some(value.clone())),
+            PortValue::Static { value } => Ok(Some(Cow::Borrowed(value))),
             PortValue::Variable {
                 variable_name,
                 optional,
@@ -118,7 +129,7 @@ impl Run {
                         || self.def.channels.contains_key(variable_name)
                 };
                 match self.variable(variable_name) {
-                    Some(value) => Ok(Some(value)),
+                    Some(value) => Ok(Some(Cow::Borrowed(value))),
                     None if *optional || declared() => Ok(None),
                     None => unresolved(format!("there is no variable {variable_name:?}")),
                 }
@@ -132,7 +143,7 @@ impl Run {
                 match source.filter(|s| s.status == NodeStatus::Completed) {
                     Some(source) => {
                         let outputs = source.outputs.as_ref();
-                        Ok(outputs.and_then(|o| o.get(output_key)).cloned())
+                        Ok(outputs.and_then(|o| o.get(output_key)).map(Cow::Borrowed))
                     }
                     None if *optional => Ok(None),
                     None => unresolved(format!("node {:?} did not complete", node_id.as_str())),
@@ -152,7 +163,15 @@ impl Run {
                             .try_for_each(|name| self.check_channel_access(ix, name))?,
                     }
                 }
-                Ok(Some(expression.evaluate(&RunScope::new(self))))
+                let scope = RunScope::new(self);
+                Ok(Some(match expression.evaluate(&scope, meter) {
+                    // The scope lives shorter than what it shows.
+                    Cow::Borrowed(value) => {
+                        charge_copies(value, 1, meter).ok_or_else(not_evaluated)?;
+                        Cow::Owned(value.clone())
+                    }
+                    Cow::Owned(value) => Cow::Owned(value),
+                }))
             }
         }
     }
@@ -171,14 +190,19 @@ impl Run {
 impl Run {
     /// A text of the workflow with the run's values in it. What is sensitive stays masked: the text
     /// is shown wherever the question is.
-    pub(crate) fn render_template(&self, text: &Template) -> String {
+    pub(crate) fn render_template(&self, text: &Template, meter: &Meter) -> String {
         let sensitivity = text.expressions().next().map(|_| self.sensitivity());
         let hidden = |e: &Expression| {
             let rules = sensitivity.as_ref();
             rules.is_some_and(|s| s.mode != Masking::Passthrough && reads_sensitive(s, e))
         };
-        text.render(&RunScope::new(self), hidden)
+        text.render(&RunScope::new(self), meter, hidden)
     }
+}
+
+/// Stands for what did not fit the meter. It is never recorded.
+fn not_evaluated() -> ErrorInfo {
+    ErrorInfo::new("decision_work_exceeded", "the value was not evaluated")
 }
 
 /// What an expression sees of a run.
@@ -219,6 +243,25 @@ impl Scope for RunScope<'_> {
             }
             _ => None,
         }
+    }
+
+    fn root_cost(&self, name: &str) -> u64 {
+        let size = match name {
+            "inputs" => Size::of(&self.run.request().inputs),
+            "variables" => Size::of(&self.run.state.variables),
+            "channels" => self
+                .run
+                .channels()
+                .fold(Size::default(), |sum, (_, value)| sum + Size::of(value)),
+            "output" => self.output.map_or(Size::default(), Size::of),
+            "nodes" => {
+                let nodes = self.run.state.nodes.iter();
+                let outputs = nodes.filter_map(|state| state.outputs.as_deref());
+                outputs.fold(Size::default(), |sum, outputs| sum + Size::of(outputs))
+            }
+            _ => Size::default(),
+        };
+        cost::of_copy(size)
     }
 
     fn locate(&self, root: &str, path: &[Step]) -> ValueLocation<'_> {

@@ -1,11 +1,15 @@
 //! Channels: typed state that grows by writes. The log holds writes; this folds them, with the
 //! reducer recorded on each write, so that a later change of declaration cannot rewrite history.
 
+use crate::cost::{charge_copies, count};
 use crate::definition::CompiledChannel;
 use crate::definition::document::Channel;
 use serde_json::{Value, json};
-use tandem_record::{ErrorInfo, Object, Timestamp};
+use tandem_record::{ErrorInfo, Object, Size, Timestamp};
 use tandem_schema::{Meter, ValidationFailure};
+
+/// Work of looking at one entry of a channel.
+const ENTRY: u64 = 32;
 
 const REDUCERS: [&str; 7] = [
     "replace", "append", "merge", "counter", "votes", "feedback", "message",
@@ -39,7 +43,7 @@ pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: T
 
 /// One write into the state so far.
 pub(crate) fn fold(
-    current: Option<&Value>,
+    current: Option<Value>,
     value: &Value,
     reducer: &str,
     ttl: Option<u64>,
@@ -49,7 +53,7 @@ pub(crate) fn fold(
     match reducer {
         "append" | "feedback" | "votes" | "message" => {
             let mut entries = match current {
-                Some(Value::Array(entries)) => entries.clone(),
+                Some(Value::Array(entries)) => entries,
                 _ => Vec::new(),
             };
             if let Some(ttl) = ttl.filter(|_| has_aging_entries(reducer)) {
@@ -82,7 +86,7 @@ pub(crate) fn fold(
         }
         "merge" => {
             let mut merged = match current {
-                Some(Value::Object(map)) => map.clone(),
+                Some(Value::Object(map)) => map,
                 _ => Object::new(),
             };
             if let Value::Object(next) = value {
@@ -90,7 +94,7 @@ pub(crate) fn fold(
             }
             Value::Object(merged)
         }
-        "counter" => add(current, value),
+        "counter" => add(current.as_ref(), value),
         // A reducer nobody here knows reads as the latest value.
         _ => value.clone(),
     }
@@ -136,9 +140,19 @@ pub(crate) fn check_write(
     if reducer == "counter" && !value.is_number() {
         return refuse(format!("channel {channel:?} counts numbers, not {value}"));
     }
-    // What has aged out makes room first.
-    let next = fold(current, value, reducer, write.ttl_ms, max_size, write.at);
+    charge_fold(write, value, current, meter)?;
+    // What has aged out makes room first. Built only where it is looked at.
+    let next = || {
+        let copies = [Some(value), current];
+        for copied in copies.into_iter().flatten() {
+            charge_copies(copied, 1, meter).ok_or_else(not_folded)?;
+        }
+        let current = current.cloned();
+        let next = fold(current, value, reducer, write.ttl_ms, max_size, write.at);
+        Ok::<_, ErrorInfo>(next)
+    };
     if let Some(max) = max_size.filter(|_| !drops_oldest(reducer)) {
+        let next = next()?;
         let size = match &next {
             Value::Array(items) => items.len(),
             Value::Object(map) => map.len(),
@@ -155,7 +169,7 @@ pub(crate) fn check_write(
     };
     let misfit = match schema.fits(value, meter) {
         Ok(true) => return Ok(()),
-        entry => match (entry, schema.fits(&next, meter)) {
+        entry => match (entry, schema.fits(&next()?, meter)) {
             (_, Ok(true)) => return Ok(()),
             (Err(failure), _) | (_, Err(failure)) => failure,
             (Ok(_), Ok(false)) => ValidationFailure::Unlisted,
@@ -167,6 +181,39 @@ pub(crate) fn check_write(
         misfit.message()
     );
     Err(ErrorInfo::new(code, message))
+}
+
+/// Charges for what folding a write looks at besides the value itself.
+fn charge_fold(
+    write: &Write<'_>,
+    value: &Value,
+    current: Option<&Value>,
+    meter: &Meter,
+) -> Result<(), ErrorInfo> {
+    let scans = write.ttl_ms.is_some()
+        || write.max_size.is_some()
+        || matches!(write.reducer, "votes" | "message");
+    let entries = match current {
+        Some(Value::Array(entries)) if scans => entries.len(),
+        _ => 0,
+    };
+    // Entries are told apart by a member of theirs.
+    let id = match write.reducer {
+        "votes" => voter(value),
+        "message" => value.get("messageId"),
+        _ => None,
+    };
+    let compared = id.map_or(0, |id| Size::of(id).memory / 8);
+    let work = count(entries).saturating_mul(ENTRY + count(compared));
+    match meter.try_spend(work) {
+        true => Ok(()),
+        false => Err(not_folded()),
+    }
+}
+
+/// Stands for what did not fit the meter. It is never recorded.
+fn not_folded() -> ErrorInfo {
+    ErrorInfo::new("decision_work_exceeded", "the write was not folded")
 }
 
 /// Who may touch a channel.

@@ -1,8 +1,10 @@
 //! Whether an edge carries on after its source completed.
 
+use crate::cost::{charge_copies, charge_text, charge_value, equal};
 use crate::definition::document::{Condition, ConditionKind};
-use crate::expression::{Expression, Scope, equal, truthy};
+use crate::expression::{Expression, Scope, contains, truthy};
 use serde_json::Value;
+use std::borrow::Cow;
 use tandem_record::Object;
 use tandem_schema::{Meter, Pattern, SchemaRefusal};
 
@@ -53,22 +55,28 @@ impl CompiledCondition {
     }
 
     /// `scope` answers expressions; the other kinds look only at the source's outputs. A text too
-    /// long for its pattern does not match, and `meter` tells that it was not looked at.
+    /// long for its pattern does not match, nor does what does not fit the meter; `meter` tells that
+    /// it was not looked at.
     pub(crate) fn holds(&self, outputs: &Object, scope: &dyn Scope, meter: &Meter) -> bool {
         match self {
-            Self::Expression(expression) => truthy(&expression.evaluate(scope)),
-            Self::Regex { left, pattern } => match at_path(outputs, left.as_deref()) {
-                Some(Value::String(text)) => pattern.matches(&text, meter) == Ok(true),
-                Some(Value::Null) | None => false,
-                Some(other) => pattern.matches(&other.to_string(), meter) == Ok(true),
-            },
+            Self::Expression(expression) => truthy(&expression.evaluate(scope, meter)),
+            Self::Regex { left, pattern } => {
+                match at_path(outputs, left.as_deref(), meter).as_deref() {
+                    Some(Value::String(text)) => pattern.matches(text, meter) == Ok(true),
+                    Some(Value::Null) | None => false,
+                    Some(other) => {
+                        charge_text(other, meter)
+                            && pattern.matches(&other.to_string(), meter) == Ok(true)
+                    }
+                }
+            }
             Self::Compare { kind, left, right } => {
-                let found = at_path(outputs, left.as_deref());
-                let value = found.unwrap_or(Value::Null);
+                let found = at_path(outputs, left.as_deref(), meter);
+                let value = found.unwrap_or(Cow::Owned(Value::Null));
                 match kind {
-                    ConditionKind::Equals => equal(&value, right),
-                    ConditionKind::NotEquals => !equal(&value, right),
-                    ConditionKind::Contains => contains(&value, right),
+                    ConditionKind::Equals => equal(&value, right, meter),
+                    ConditionKind::NotEquals => !equal(&value, right, meter),
+                    ConditionKind::Contains => contains(&value, right, meter),
                     ConditionKind::Truthy => truthy(&value),
                     ConditionKind::Falsy => !truthy(&value),
                     ConditionKind::Expression | ConditionKind::Regex => {
@@ -80,19 +88,18 @@ impl CompiledCondition {
     }
 }
 
-fn contains(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::String(text), Value::String(piece)) => text.contains(piece.as_str()),
-        (Value::Array(items), _) => items.iter().any(|item| equal(item, part)),
-        _ => false,
-    }
-}
-
 /// Follows `a.b.0`. Authors write `output.approved` for what a node put out whether or not it has
 /// a port of that name, so a leading `output` that is no port means the outputs themselves.
-fn at_path(outputs: &Object, path: Option<&str>) -> Option<Value> {
+fn at_path<'a>(outputs: &'a Object, path: Option<&str>, meter: &Meter) -> Option<Cow<'a, Value>> {
+    if !charge_value(meter) {
+        return None;
+    }
+    let whole = || {
+        charge_copies(outputs, 1, meter)?;
+        Some(Cow::Owned(Value::Object(outputs.clone())))
+    };
     let Some(path) = path.filter(|p| !p.is_empty()) else {
-        return Some(Value::Object(outputs.clone()));
+        return whole();
     };
     let mut segments = path.split('.').peekable();
     if segments.peek() == Some(&"output") && !outputs.contains_key("output") {
@@ -100,7 +107,7 @@ fn at_path(outputs: &Object, path: Option<&str>) -> Option<Value> {
     }
     let mut rest = segments;
     let Some(first) = rest.next() else {
-        return Some(Value::Object(outputs.clone()));
+        return whole();
     };
     let mut current = outputs.get(first)?;
     for segment in rest {
@@ -109,7 +116,7 @@ fn at_path(outputs: &Object, path: Option<&str>) -> Option<Value> {
             other => other.get(segment)?,
         };
     }
-    Some(current.clone())
+    Some(Cow::Borrowed(current))
 }
 
 #[cfg(test)]

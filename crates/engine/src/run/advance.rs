@@ -3,11 +3,11 @@
 use super::draft::DecisionDraft;
 use super::start::NodeEntry;
 use super::state::Phase;
+use super::work::{CONTINUE_AFTER_WORK, work_exceeded};
 use crate::graph::readiness::{Handling, Readiness, handling, readiness};
 use crate::node::Kind;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
-use tandem_schema::MAX_WORK;
 
 impl DecisionDraft<'_> {
     /// Starts everything that may start, skips what cannot, and ends the run when nothing is left.
@@ -17,6 +17,14 @@ impl DecisionDraft<'_> {
         // and so is the one after a trigger set a whole lineage back.
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
+            if !self.cx.work.begin_step() {
+                self.fail_run(work_exceeded(), None, self.run.state.head);
+                return;
+            }
+            // What was concluded so far is thrown away.
+            if !self.charge_step() {
+                return;
+            }
             self.continue_dispatches();
             if self.run.state.phase != Phase::Running
                 || self.fail_if_too_deep()
@@ -37,6 +45,9 @@ impl DecisionDraft<'_> {
                 continue;
             }
             let next = self.next_entry(&mut candidates);
+            if self.cx.work.exceeded() {
+                return;
+            }
             if self.fail_if_condition_text_too_long() {
                 return;
             }
@@ -45,11 +56,15 @@ impl DecisionDraft<'_> {
                 return;
             }
             let Some((ix, entry)) = next else {
+                if self.leaves_rest() && !candidates.is_empty() {
+                    self.schedule_continue();
+                    return;
+                }
                 self.settle_run();
                 return;
             };
             let started = self.starts >= self.cx.limits.max_starts_per_decision;
-            if started || self.is_full() || self.is_schema_budget_spent() {
+            if started || self.is_full() || self.is_work_budget_spent() {
                 self.schedule_continue();
                 return;
             }
@@ -65,7 +80,7 @@ impl DecisionDraft<'_> {
     /// Ends a run whose way depends on a text that is too long for the pattern of a condition: taking
     /// it for no match would let the text choose the way.
     fn fail_if_condition_text_too_long(&mut self) -> bool {
-        if !self.cx.schema_work.refused() {
+        if !self.cx.work.refused() {
             return false;
         }
         let message = "a text is too long for the pattern of a condition that it has to match";
@@ -74,10 +89,15 @@ impl DecisionDraft<'_> {
         true
     }
 
-    /// Whether the schemas evaluated in this turn took as much work as one may take. A replay is
-    /// decided whole.
-    fn is_schema_budget_spent(&self) -> bool {
-        !self.replaying && self.cx.schema_work.spent() >= MAX_WORK
+    /// Whether this turn did as much work as one should. A replay is decided whole.
+    fn is_work_budget_spent(&self) -> bool {
+        !self.replaying && self.cx.work.spent() >= CONTINUE_AFTER_WORK
+    }
+
+    /// Whether the rest of a long look at the graph is better left to the next decision, which has to
+    /// begin further on than this one did.
+    fn leaves_rest(&self) -> bool {
+        self.is_work_budget_spent() && !self.drafted().is_empty()
     }
 
     /// Leaves the rest to a decision of its own.
@@ -107,11 +127,16 @@ impl DecisionDraft<'_> {
         loop {
             let mut waiting = Vec::new();
             let mut chosen = None;
-            while let Some(ix) = candidates.pop_first() {
+            while let Some(ix) = candidates.first().copied() {
+                if self.leaves_rest() || self.cx.work.exceeded() {
+                    candidates.extend(waiting);
+                    return None;
+                }
+                candidates.remove(&ix);
                 if self.run.state.nodes[ix].status != NodeStatus::Pending {
                     continue;
                 }
-                match readiness(&self.run, ix, self.cx.schema_work) {
+                match readiness(&self.run, ix, self.cx.work) {
                     Readiness::Wait => {}
                     Readiness::Ready if self.running_count() < self.cx.limits.max_in_flight => {
                         chosen = Some(ix);

@@ -10,7 +10,7 @@
 //! - **A decision** that drafted `max_decision_bytes` leaves the rest to the next one, like one with
 //!   many node starts. A single step that drafts several times that fails the run (`decision_too_large`).
 //! - **A run** keeps at most `max_state_bytes` in memory (`run_state_too_large`). That bounds its
-//!   snapshots too.
+//!   snapshots too. What is written to channels and variables is checked before it is.
 //!
 //! A replay is not held to these: it repeats what its source was allowed, and its length is bounded
 //! where the source's log is read.
@@ -19,7 +19,9 @@ use super::draft::DecisionDraft;
 use super::limits::Limits;
 use super::refusal::Refusal;
 use super::state::Run;
+use crate::cost;
 use crate::definition::Problem;
+use serde_json::Value;
 use tandem_record::{ChildOutcome, ErrorInfo, Event, Object, RunStatus, Seq, Size};
 
 /// Drafted bytes after which the state is looked at again.
@@ -211,6 +213,32 @@ impl DecisionDraft<'_> {
         }
     }
 
+    /// Whether the state can take a value in place of another: asked before an event carries it.
+    pub(super) fn admit_growth(
+        &mut self,
+        value: &Value,
+        replaced: Option<Size>,
+    ) -> Result<(), ErrorInfo> {
+        if self.replaying {
+            return Ok(());
+        }
+        let limit = self.cx.limits.max_state_bytes;
+        let replaced = replaced.unwrap_or_default().memory;
+        let grows = Size::of(value).memory.saturating_sub(replaced);
+        let fits = |state: Size| state.memory.saturating_add(grows) <= limit;
+        if fits(self.run.size()) || fits(self.recount()) {
+            return Ok(());
+        }
+        let message = format!("the run would hold more than {limit} bytes");
+        Err(ErrorInfo::new("run_state_too_large", message))
+    }
+
+    /// Counts the state exactly.
+    fn recount(&mut self) -> Size {
+        let _ = self.cx.work.try_spend(cost::of_copy(self.run.size()) / 4);
+        self.run.recount_size()
+    }
+
     /// Ends a run that outgrew a budget, before anything is built upon what it holds.
     pub(super) fn fail_if_too_large(&mut self) -> bool {
         if self.replaying {
@@ -237,7 +265,7 @@ impl DecisionDraft<'_> {
         }
         self.draft_size.state_checked_at = Some(drafted);
         let limit = limits.max_state_bytes;
-        if self.run.size().memory <= limit || self.run.recount_size().memory <= limit {
+        if self.run.size().memory <= limit || self.recount().memory <= limit {
             return false;
         }
         let message = format!("the run holds more than {limit} bytes");

@@ -9,6 +9,7 @@
 use super::draft::DecisionDraft;
 use super::limits::Limits;
 use super::memory_access::{MAX_ENTRY_BYTES, MemoryQueryKind, MemoryRead, MemoryResult};
+use crate::cost::charge_copies;
 use crate::ids::compaction_id;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -86,10 +87,11 @@ impl DecisionDraft<'_> {
         let at_once = compaction_batch_size(self.cx.limits)?;
         let above = self.cx.limits.compact_above?;
         let read = self.notes_read(memory_ref)?;
-        let Some(MemoryResult::Notes { held, oldest }) = self.cx.memory.read_memory(&read) else {
+        let found = self.cx.memory.read_memory(&read)?;
+        let MemoryResult::Notes { held, oldest } = &*found else {
             return None;
         };
-        if held <= above {
+        if *held <= above {
             return None;
         }
         let gone = self.removed_keys(memory_ref);
@@ -97,21 +99,19 @@ impl DecisionDraft<'_> {
         let stays = |e: &&MemoryEntry| e.expires_at.is_none() && !gone.contains(&*e.key);
         let written = written.filter(|e| e.is_note()).filter(stays).count();
         let gone_of_old = oldest.iter().filter(|e| !stays(e)).count();
-        let left = (held + written as u64).saturating_sub(gone_of_old as u64);
+        let left = (*held + written as u64).saturating_sub(gone_of_old as u64);
         if left <= above {
             return None;
         }
         let mut size = 0;
         let mut sources = Vec::new();
         for note in oldest {
-            let grown = size + MemoryEntry::text_of(&note.value).len() + usize::from(size > 0);
-            if sources.len() < at_once
-                && grown <= MAX_ENTRY_BYTES
-                && note.is_note()
-                && stays(&&note)
+            charge_copies(&note.value, 2, self.cx.work)?;
+            let grown = size + note.text().len() + usize::from(size > 0);
+            if sources.len() < at_once && grown <= MAX_ENTRY_BYTES && note.is_note() && stays(&note)
             {
                 size = grown;
-                sources.push(note);
+                sources.push(note.clone());
             }
         }
         (sources.len() > 1).then_some(sources)

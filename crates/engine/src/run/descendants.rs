@@ -53,13 +53,14 @@ impl Run {
         self.state.descendants = self.state.descendants.saturating_add(spent);
         let request = self.state.request.as_ref();
         let replay = request.is_some_and(|r| r.is_replay());
+        let inherited = replay || seq < self.fork_point();
         self.state.children.push(Child {
             run_id,
             workflow_id,
             node,
             status: RunStatus::Running,
             ended: None,
-            inherited: replay || seq < self.fork_point(),
+            inherited,
         });
     }
 

@@ -12,6 +12,7 @@ use super::new_child_run::NewChildRun;
 use super::refusal::{Need, Undecided};
 use super::required_work::{TimerRequest, required_effects, required_timers};
 use super::state::Run;
+use super::work::{charge_event, charge_state_copy};
 use crate::definition::Definition;
 use crate::model::Providers;
 use crate::pack::PackTypes;
@@ -37,22 +38,8 @@ pub struct Context<'a> {
     pub packs: &'a PackTypes,
     pub model_answers: &'a dyn ModelAnswers,
     pub tools: &'a ToolServers,
-    /// Schema work that may be done in this decision. Above it the decision is not made here.
-    pub schema_work: &'a Meter,
-}
-
-impl Context<'_> {
-    /// What was concluded from a check that was put off is thrown away.
-    pub(crate) fn within_schema_budget(
-        &self,
-        decide: impl FnOnce() -> Result<Decision, Undecided>,
-    ) -> Result<Decision, Undecided> {
-        let decided = decide();
-        if self.schema_work.exceeded() {
-            return Err(Undecided::Needs(Need::SchemaWork));
-        }
-        decided
-    }
+    /// Work that may be done in this decision: see [`super::work`].
+    pub work: &'a Meter,
 }
 
 /// What workflow ids mean at the moment, for the run's tenant.
@@ -124,6 +111,7 @@ pub(crate) struct DecisionDraft<'a> {
 
 impl<'a> DecisionDraft<'a> {
     pub(crate) fn new(run: &Run, cx: &'a Context<'a>) -> Self {
+        charge_state_copy(run, cx.work);
         Self {
             run: run.clone(),
             // A clock that stepped back must not make the log run backwards.
@@ -177,6 +165,7 @@ impl<'a> DecisionDraft<'a> {
     pub(crate) fn append_recorded(&mut self, recorded: RecordedEvent) -> Seq {
         let size = self.run.evolve(&recorded);
         let seq = recorded.seq;
+        charge_event(size, self.cx.work);
         self.note_drafted(size, &recorded.event, seq);
         if nesting::too_deep(&recorded.event) {
             self.too_deep = Some(seq);
@@ -200,6 +189,9 @@ impl<'a> DecisionDraft<'a> {
 
     /// The decision, unless something has to be looked up first.
     pub(crate) fn into_decision(mut self, reply: Reply) -> Result<Decision, Undecided> {
+        if self.cx.work.exceeded() {
+            return Err(Undecided::Needs(Need::MoreWork));
+        }
         match self.needs.take() {
             Some(need) => Err(Undecided::Needs(need)),
             None => Ok(self.finish(reply)),

@@ -1,8 +1,7 @@
 //! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
 
 use super::state::{
-    Artifact, Cancelling, ChannelState, Draining, NodeState, Phase, PublishedDecision, Run, State,
-    Suspension,
+    Artifact, Cancelling, Draining, NodeState, Phase, PublishedDecision, Run, State, Suspension,
 };
 use crate::definition::ChannelTrigger;
 use crate::graph::channel;
@@ -329,15 +328,8 @@ impl Run {
                 untrusted,
                 ..
             } => {
-                let current = self.channel_value(channel);
-                let folded =
-                    channel::fold(current.as_ref(), value, reducer, *ttl_ms, *max_size, at);
-                let entry = self.state.channels.entry(channel.clone());
-                let slot = entry.or_insert_with(|| ChannelState {
-                    value: folded.clone(),
-                    mirrored: false,
-                });
-                slot.value = folded;
+                let (current, slot) = self.take_channel(channel);
+                slot.value = channel::fold(current, value, reducer, *ttl_ms, *max_size, at);
                 slot.mirrored |= *mirrored;
                 self.mark(channel, *untrusted);
             }
@@ -435,24 +427,26 @@ impl Run {
     }
 
     pub(super) fn set_child_status(&mut self, child: &RunId, status: RunStatus) {
+        let head = self.state.head;
         let children = self.state.children.iter_mut().rev();
         if let Some(known) = children.into_iter().find(|c| c.run_id == *child) {
             known.status = status;
             if status.is_terminal() {
-                known.ended = self.state.head;
+                known.ended = head;
             }
         }
     }
 
     /// A child's fate is told through the node that started it; the newest child is meant.
     pub(super) fn set_newest_child_status(&mut self, node: &NodeId, status: Option<RunStatus>) {
+        let head = self.state.head;
         let children = self.state.children.iter_mut().rev();
         if let Some(status) = status
             && let Some(child) = children.into_iter().find(|c| c.node == *node)
         {
             child.status = status;
             if status.is_terminal() {
-                child.ended = self.state.head;
+                child.ended = head;
             }
         }
     }
@@ -484,7 +478,7 @@ impl Run {
     pub(super) fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
         let sum = match (self.state.cost.get(name), value) {
             (Some(old), new) if old.is_number() && new.is_number() => {
-                channel::fold(Some(old), new, "counter", None, None, Timestamp(0))
+                channel::fold(Some(old.clone()), new, "counter", None, None, Timestamp(0))
             }
             _ => value.clone(),
         };

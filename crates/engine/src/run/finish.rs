@@ -39,7 +39,7 @@ impl DecisionDraft<'_> {
     pub(super) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
-        let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.schema_work);
+        let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.work);
         let returned = std::mem::take(&mut self.returned);
         self.emit(
             Event::NodeCompleted {
@@ -294,7 +294,7 @@ impl DecisionDraft<'_> {
             Phase::Completed => parent
                 .harvest
                 .iter()
-                .filter_map(|name| Some((name.clone(), self.run.variable(name)?)))
+                .filter_map(|name| Some((name.clone(), self.run.variable(name)?.clone())))
                 .collect(),
             _ => Object::new(),
         };

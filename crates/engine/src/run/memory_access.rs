@@ -9,10 +9,12 @@
 use super::draft::DecisionDraft;
 use super::refusal::Need;
 use super::start::NodeOutcome;
+use crate::cost;
 use crate::ids::memory_id;
 use crate::node::{Kind, MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
 
 /// Bytes of one entry's content, at most.
@@ -27,10 +29,16 @@ pub const SIBLING_WRITES: &str = "advisory";
 const DEFAULT_REF: &str = "default";
 const MAX_REF_CHARS: usize = 256;
 
+/// Work of looking at one entry, and at one byte of a text that is searched.
+const ENTRY_WORK: u64 = 200;
+const SEARCHED_BYTE: u64 = 4;
+/// What is found is listed, put out, and kept in a variable.
+const RESULT_COPIES: u64 = 4;
+
 /// What is remembered, as far as it was looked up.
 pub trait Memory: Sync {
     /// `None` when it was not looked up yet.
-    fn read_memory(&self, read: &MemoryRead) -> Option<MemoryResult>;
+    fn read_memory(&self, read: &MemoryRead) -> Option<Cow<'_, MemoryResult>>;
 }
 
 /// A look into memory as of this turn's beginning.
@@ -179,7 +187,7 @@ impl DecisionDraft<'_> {
         match key {
             MemoryKey::Text(key) => Some(key.clone()),
             MemoryKey::Variable(name) => match self.run.variable(name) {
-                Some(Value::String(key)) if is_key(&key) => Some(key),
+                Some(Value::String(key)) if is_key(key) => Some(key.clone()),
                 _ => None,
             },
         }
@@ -201,24 +209,56 @@ impl DecisionDraft<'_> {
         named.unwrap_or(DEFAULT_REF).to_owned()
     }
 
-    /// Everything under a name, newest first.
-    pub(super) fn memory_entries(&self, memory_ref: &str) -> Vec<MemoryEntry> {
+    /// Everything under a name that fits, newest first, `limit` of it at most. What is looked at is
+    /// charged, and so is what is copied; nothing is found when that does not fit.
+    pub(super) fn memory_entries(
+        &self,
+        memory_ref: &str,
+        limit: usize,
+        fits: impl Fn(&MemoryEntry) -> bool,
+    ) -> Vec<MemoryEntry> {
         if !is_valid_ref(memory_ref) {
             return Vec::new();
         }
         let read = self.memory_read(memory_ref, MemoryQueryKind::All);
-        let mut entries = match self.cx.memory.read_memory(&read) {
+        let result = self.cx.memory.read_memory(&read);
+        let stored: &[MemoryEntry] = match result.as_deref() {
             Some(MemoryResult::Entries(entries)) => entries,
-            _ => Vec::new(),
+            _ => &[],
         };
-        for entry in self.visible_drafted_entries(memory_ref) {
-            entries.retain(|e| e.key != entry.key);
-            entries.push(entry.clone());
+        let drafted: Vec<&MemoryEntry> = self.visible_drafted_entries(memory_ref).collect();
+        let work = ENTRY_WORK.saturating_mul(cost::count(stored.len() + drafted.len()));
+        if !self.cx.work.try_spend(work) {
+            return Vec::new();
         }
+        let newest: HashMap<&str, usize> = drafted
+            .iter()
+            .enumerate()
+            .map(|(n, entry)| (&*entry.key, n))
+            .collect();
+        let kept = stored.iter().filter(|e| !newest.contains_key(&*e.key));
+        let drafted = drafted.iter().enumerate();
+        let drafted = drafted.filter(|(n, entry)| newest.get(&*entry.key) == Some(n));
+        let mut entries: Vec<&MemoryEntry> = kept.chain(drafted.map(|(_, entry)| *entry)).collect();
         entries.retain(|e| !e.is_expired(self.now));
         entries.reverse();
         entries.sort_by_key(|e| std::cmp::Reverse(e.written_at));
-        entries
+        let found = entries.into_iter().filter(|entry| fits(entry));
+        let copies = found.map_while(|entry| {
+            cost::charge_copies(&entry.value, RESULT_COPIES, self.cx.work)?;
+            Some(entry.clone())
+        });
+        copies.take(limit).collect()
+    }
+
+    /// Whether an entry's text has these words, in any case.
+    fn has_text(&self, entry: &MemoryEntry, words: &str) -> bool {
+        let measured = cost::charge_copies(&entry.value, 1, self.cx.work);
+        let text = measured.map_or(0, |size| size.text);
+        let work = SEARCHED_BYTE.saturating_mul(cost::count(text));
+        measured.is_some()
+            && self.cx.work.try_spend(work)
+            && entry.text().to_lowercase().contains(words)
     }
 
     fn memory_entry(&self, memory_ref: &str, key: &str) -> Option<MemoryEntry> {
@@ -228,8 +268,8 @@ impl DecisionDraft<'_> {
             .last();
         let entry = own.cloned().or_else(|| {
             let read = self.memory_read(memory_ref, MemoryQueryKind::Key(key.to_owned()));
-            match self.cx.memory.read_memory(&read) {
-                Some(MemoryResult::Entries(mut entries)) => entries.pop(),
+            match self.cx.memory.read_memory(&read).as_deref() {
+                Some(MemoryResult::Entries(entries)) => entries.last().cloned(),
                 _ => None,
             }
         });
@@ -275,7 +315,9 @@ impl DecisionDraft<'_> {
             } => {
                 let value = match value {
                     MemorySource::Value(value) => value.clone(),
-                    MemorySource::Variable(name) => self.run.variable(name).unwrap_or(Value::Null),
+                    MemorySource::Variable(name) => {
+                        self.run.variable(name).cloned().unwrap_or(Value::Null)
+                    }
                 };
                 let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
                 let new_entry = NewMemoryEntry {
@@ -303,12 +345,10 @@ impl DecisionDraft<'_> {
             MemoryAction::List { tag, text, limit } => {
                 let fits = |e: &MemoryEntry| {
                     let tagged = tag.as_ref().is_none_or(|tag| e.tags.contains(tag));
-                    let wanted = text.as_ref();
-                    let text = || MemoryEntry::text_of(&e.value);
-                    tagged && wanted.is_none_or(|t| text().to_lowercase().contains(t))
+                    tagged && text.as_ref().is_none_or(|text| self.has_text(e, text))
                 };
-                let entries = self.memory_entries(&memory_ref).into_iter().filter(fits);
-                let shown: Vec<Value> = entries.take(*limit).map(|e| listed(&e)).collect();
+                let entries = self.memory_entries(&memory_ref, *limit, fits);
+                let shown: Vec<Value> = entries.iter().map(listed).collect();
                 (json!(shown), ("entries", json!(shown)))
             }
             MemoryAction::Delete { key } => {
@@ -355,8 +395,8 @@ impl DecisionDraft<'_> {
             ));
         }
         let read = self.memory_read(memory_ref, MemoryQueryKind::Count);
-        let stored = match self.cx.memory.read_memory(&read) {
-            Some(MemoryResult::Count(n)) => n,
+        let stored = match self.cx.memory.read_memory(&read).as_deref() {
+            Some(MemoryResult::Count(n)) => *n,
             _ => 0,
         };
         // A key written many times in one turn is one entry.

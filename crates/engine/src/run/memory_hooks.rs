@@ -124,9 +124,9 @@ impl DecisionDraft<'_> {
 
     /// Entries in the protocol's shape.
     fn entries_as_json(&self, own: &str, wanted: impl Fn(&MemoryEntry) -> bool) -> Vec<Value> {
-        let entries = self.memory_entries(own).into_iter();
+        let entries = self.memory_entries(own, usize::MAX, wanted);
         entries
-            .filter(wanted)
+            .into_iter()
             .map(|entry| {
                 let mut shown = json!({
                     "id": entry.id,

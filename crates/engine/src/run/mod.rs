@@ -34,6 +34,7 @@ mod questions;
 mod refusal;
 mod required_work;
 mod rounds;
+mod shared_state;
 mod spawn;
 mod start;
 mod state;
@@ -41,6 +42,7 @@ mod tool;
 mod triggers;
 mod trust;
 mod view;
+mod work;
 mod workers;
 mod write;
 
@@ -67,4 +69,5 @@ pub use required_work::{TimerRequest, required_effects, required_timers};
 pub use state::{Run, State};
 
 /// Schema work allowed for a decision.
-pub use tandem_schema::Meter as SchemaMeter;
+pub use tandem_schema::Meter as WorkMeter;
+pub use work::MAX_DECISION_WORK;

@@ -304,7 +304,7 @@ impl DecisionDraft<'_> {
             Kind::Model(config) => config.shape.as_ref(),
             _ => None,
         };
-        check_answer(answer, shape.map(|shape| &shape.check), self.cx.schema_work)
+        check_answer(answer, shape.map(|shape| &shape.check), self.cx.work)
     }
 
     fn has_output_schema(&self, ix: usize) -> bool {

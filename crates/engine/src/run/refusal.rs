@@ -68,8 +68,8 @@ pub enum Need {
     Memory(Box<MemoryNeed>),
     /// What a provider that answers by program says to a replay.
     Model(Box<ModelNeed>),
-    /// More schema work than the context allows: decide again where there is time for it.
-    SchemaWork,
+    /// More work than the context allows: decide again where there is time for it.
+    MoreWork,
 }
 
 impl From<Refusal> for Undecided {

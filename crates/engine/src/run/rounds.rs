@@ -80,7 +80,9 @@ impl DecisionDraft<'_> {
         let round = last.map_or(0, |n| n + 1);
         let items = inputs.get("items").and_then(Value::as_array);
         let runs_body = match (&config.condition, items, config.times) {
-            (Some(condition), _, _) => truthy(&condition.evaluate(&RunScope::new(&self.run))),
+            (Some(condition), _, _) => {
+                truthy(&condition.evaluate(&RunScope::new(&self.run), self.cx.work))
+            }
             (None, Some(items), _) => round < items.len() as u64,
             (None, None, Some(times)) => round < times,
             (None, None, None) => round < config.max_iterations,

@@ -4,6 +4,7 @@ use super::decide::check;
 use super::draft::{DecisionDraft, Lookup};
 use super::new_child_run::NewChildRun;
 use super::refusal::{Need, Refusal};
+use crate::cost::charge_copies;
 use crate::definition::Definition;
 use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
@@ -182,12 +183,12 @@ impl DecisionDraft<'_> {
         for (theirs, ours) in new.inputs {
             match self.run.variable(ours) {
                 Some(value) => {
-                    size += Size::of(&value);
-                    if self.admit_inputs(size).is_err() {
+                    size += charge_copies(value, 2, self.cx.work).unwrap_or_default();
+                    if self.cx.work.exceeded() || self.admit_inputs(size).is_err() {
                         // Refused below; many inputs may show one value.
                         break;
                     }
-                    inputs.insert(theirs.clone(), value);
+                    inputs.insert(theirs.clone(), value.clone());
                     if self.run.state.untrusted.contains(ours) {
                         untrusted_inputs.push(theirs.clone());
                     }

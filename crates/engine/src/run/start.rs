@@ -8,7 +8,7 @@ use crate::ids::logical_invocation_id;
 use crate::node::{self, Kind, MemoryHook};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{ErrorInfo, Event, LowConfidence, NodeId, Object, RunStatus, Seq, Work};
+use tandem_record::{ErrorInfo, Event, LowConfidence, NodeId, Object, RunStatus, Seq, Size, Work};
 
 /// How a node that was started goes on.
 pub(super) enum NodeOutcome {
@@ -55,9 +55,7 @@ impl DecisionDraft<'_> {
             self.fail_node(ix, error, None, None);
             return;
         }
-        let inputs = self
-            .run
-            .port_values(ix, self.cx.limits, self.cx.schema_work);
+        let inputs = self.run.port_values(ix, self.cx.limits, self.cx.work);
         let before = &self.run.state.nodes[ix];
         let again = entry.retry || before.cut_off;
         let execution = if again {
@@ -334,6 +332,12 @@ impl DecisionDraft<'_> {
                         format!("{name:?} is a channel; write it with core.channelWrite"),
                     ));
                 }
+                if let Some(next) = &value {
+                    let replaced = self.run.state.variables.get(name).map(Size::of);
+                    if let Err(error) = self.admit_growth(next, replaced) {
+                        return NodeOutcome::Fail(error);
+                    }
+                }
                 self.set_variable(name, value.clone(), &node.id, started);
                 NodeOutcome::Complete(Object::from_iter(value.map(|v| ("value".to_owned(), v))))
             }
@@ -341,10 +345,10 @@ impl DecisionDraft<'_> {
                 if let Err(denied) = self.run.check_channel_access(ix, name) {
                     return NodeOutcome::Fail(denied);
                 }
-                let value = self.run.variable(name).unwrap_or(Value::Null);
+                let value = self.run.variable(name).cloned().unwrap_or(Value::Null);
                 NodeOutcome::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
-            Kind::ChannelWrite(config) => self.channel_write(ix, config, &inputs, started),
+            Kind::ChannelWrite(config) => self.channel_write(ix, config, inputs, started),
             Kind::CostEmit { attributes } => {
                 NodeOutcome::CompleteWithCost(node::allowed_cost(attributes))
             }
@@ -373,7 +377,7 @@ impl DecisionDraft<'_> {
             Kind::ApprovalGate(gate) => NodeOutcome::Ask(Box::new(Question {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs, &|text| {
-                    self.run.render_template(text)
+                    self.run.render_template(text, self.cx.work)
                 }),
                 resume_schema: gate.interrupt_settings.answer_document(),
                 timeout_ms: gate.interrupt_settings.rejects_after_ms(),
@@ -382,7 +386,7 @@ impl DecisionDraft<'_> {
             })),
             Kind::ClarificationGate(gate) => NodeOutcome::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
-                data: gate.data(&|text| self.run.render_template(text)),
+                data: gate.data(&|text| self.run.render_template(text, self.cx.work)),
                 resume_schema: gate.interrupt_settings.answer_document(),
                 timeout_ms: gate.interrupt_settings.rejects_after_ms(),
                 status: None,
@@ -437,7 +441,7 @@ impl DecisionDraft<'_> {
         cause: Seq,
     ) -> Seq {
         let ix = self.run.def.index(node);
-        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix, self.cx.schema_work));
+        let untrusted = ix.is_some_and(|ix| self.run.passes_on_untrusted(ix, self.cx.work));
         self.set_variable_with_trust(name, next, node, untrusted, cause)
     }
 

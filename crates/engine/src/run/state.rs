@@ -1,6 +1,7 @@
 //! What a run is at one moment: the fold of its log. Plain data; only [`super::evolve`] changes it.
 
 use super::budget::StateSize;
+use super::shared_state::SharedState;
 pub(crate) use super::workers::{Dispatching, Verifying, WorkerState, WorkerStep};
 use crate::definition::Definition;
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,7 @@ use tandem_record::{
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(crate) def: Arc<Definition>,
-    /// Boxed: a run is handed on many times between a command and its commit.
-    pub(crate) state: Box<State>,
+    pub(crate) state: SharedState,
     pub(super) size: StateSize,
 }
 
@@ -362,7 +362,7 @@ impl Run {
         Self {
             size: StateSize::of_new(def.nodes.len()),
             def,
-            state: Box::new(State {
+            state: SharedState::from(State {
                 run_id,
                 phase: Phase::Pending,
                 head: None,
@@ -406,7 +406,7 @@ impl Run {
         let mut run = Self {
             size: StateSize::of_new(0),
             def,
-            state: Box::new(state),
+            state: SharedState::from(state),
         };
         run.recount_size();
         Some(run)

@@ -42,6 +42,7 @@ impl DecisionDraft<'_> {
                 self.run
                     .variable(name)
                     .filter(|_| config.tool_name().is_none())
+                    .cloned()
             })
         };
         let request = config.request(self.cx.tools, argument)?;

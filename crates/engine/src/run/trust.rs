@@ -122,7 +122,7 @@ impl NodeState {
 impl DecisionDraft<'_> {
     /// A model's inputs with everything from outside between markers.
     pub(super) fn mark_untrusted_inputs(&self, ix: usize, inputs: &Object) -> Object {
-        let marked = self.run.untrusted_ports(ix, self.cx.schema_work);
+        let marked = self.run.untrusted_ports(ix, self.cx.work);
         if marked.is_empty() {
             return inputs.clone();
         }

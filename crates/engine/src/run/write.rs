@@ -2,18 +2,41 @@
 
 use super::draft::DecisionDraft;
 use super::start::NodeOutcome;
+use super::state::{ChannelState, Run};
 use crate::graph::channel::{self, AccessSide};
 use crate::node::ChannelWrite;
 use serde_json::{Value, json};
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use tandem_record::{ErrorInfo, Event, Object, Seq};
+use tandem_record::{ErrorInfo, Event, Object, Seq, Size};
+
+impl Run {
+    /// A channel and what it holds, taken out of it: a channel that grows is not copied for each write.
+    pub(super) fn take_channel(&mut self, name: &str) -> (Option<Value>, &mut ChannelState) {
+        match self.state.channels.entry(name.to_owned()) {
+            Entry::Occupied(slot) => {
+                let slot = slot.into_mut();
+                (Some(std::mem::take(&mut slot.value)), slot)
+            }
+            Entry::Vacant(slot) => {
+                let declared = self.def.channels.get(name);
+                let default = declared.and_then(|c| c.declared.default.clone());
+                let empty = ChannelState {
+                    value: Value::Null,
+                    mirrored: false,
+                };
+                (default, slot.insert(empty))
+            }
+        }
+    }
+}
 
 impl DecisionDraft<'_> {
     pub(super) fn channel_write(
         &mut self,
         ix: usize,
         config: &ChannelWrite,
-        inputs: &Object,
+        mut inputs: Object,
         cause: Seq,
     ) -> NodeOutcome {
         let Some(name) = &config.channel else {
@@ -22,10 +45,7 @@ impl DecisionDraft<'_> {
                 "channelName is required",
             ));
         };
-        let value = config
-            .value
-            .clone()
-            .or_else(|| inputs.get("value").cloned());
+        let value = config.value.clone().or_else(|| inputs.remove("value"));
         let value = value.unwrap_or(Value::Null);
         match self.write_channel(ix, name, value, Some(config), cause) {
             Ok(()) => NodeOutcome::Complete(Object::new()),
@@ -69,14 +89,13 @@ impl DecisionDraft<'_> {
             max_size,
             at: self.now,
         };
-        channel::check_write(
-            name,
-            declared,
-            &write,
-            &value,
-            current.as_ref(),
-            self.cx.schema_work,
-        )?;
+        channel::check_write(name, declared, &write, &value, current, self.cx.work)?;
+        let grows = matches!(
+            &*reducer,
+            "append" | "feedback" | "votes" | "message" | "merge"
+        );
+        let replaced = current.filter(|_| !grows).map(Size::of);
+        self.admit_growth(&value, replaced)?;
         self.emit(
             Event::ChannelWritten {
                 channel: name.to_owned(),
@@ -87,7 +106,7 @@ impl DecisionDraft<'_> {
                 schema_version,
                 node: Some(node.id.clone()),
                 mirrored: config.is_some(),
-                untrusted: self.run.passes_on_untrusted(ix, self.cx.schema_work),
+                untrusted: self.run.passes_on_untrusted(ix, self.cx.work),
             },
             Some(cause),
         );

@@ -5,14 +5,7 @@ fn folded(reducer: &str, max: Option<usize>, writes: &[Value]) -> Value {
     writes
         .iter()
         .fold(None, |state: Option<Value>, write| {
-            Some(fold(
-                state.as_ref(),
-                write,
-                reducer,
-                None,
-                max,
-                Timestamp(0),
-            ))
+            Some(fold(state, write, reducer, None, max, Timestamp(0)))
         })
         .unwrap_or(Value::Null)
 }
@@ -68,7 +61,7 @@ fn expired_entries_are_dropped_on_the_next_write() {
     let mut state = None;
     for (text, at) in [("a", 1000), ("b", 1100), ("c", 1250)] {
         state = Some(fold(
-            state.as_ref(),
+            state,
             &write(text, at),
             "append",
             Some(200),

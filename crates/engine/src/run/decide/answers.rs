@@ -1,14 +1,15 @@
 //! Answers that are not approvals: clarifications, events from outside, custom questions.
 
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
+use crate::cost::equal;
 use crate::definition::Problem;
-use crate::expression::equal;
 use crate::node::{ClarificationGate, GenericInterrupt, interrupt_kind};
 use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
 use crate::run::refusal::Refusal;
 use serde_json::{Value, json};
 use tandem_record::Object;
+use tandem_schema::Meter;
 
 pub(super) fn resolve_clarification(
     draft: &mut DecisionDraft<'_>,
@@ -18,12 +19,12 @@ pub(super) fn resolve_clarification(
 ) -> Result<AnswerOutcome, Refusal> {
     let answers = read_answers(&answer.value)?;
     let problems: Vec<Problem> = gate
-        .answer_problems(&answers, draft.cx.schema_work)
+        .answer_problems(&answers, draft.cx.work)
         .into_iter()
         .map(|(below, why)| Problem::new(format!("/resumeValue/answers{below}"), why))
         .chain(
             gate.interrupt_settings
-                .resume_schema_problems(&answer.value, draft.cx.schema_work),
+                .resume_schema_problems(&answer.value, draft.cx.work),
         )
         .collect();
     if !problems.is_empty() {
@@ -67,11 +68,11 @@ pub(super) fn resolve_open_interrupt(
     open: &GenericInterrupt,
     answer: &Answer,
 ) -> Result<AnswerOutcome, Refusal> {
-    let keys = mismatched_keys(open, &answer.value);
+    let keys = mismatched_keys(open, &answer.value, draft.cx.work);
     if !keys.is_empty() {
         return Err(Refusal::CorrelationMismatch { keys });
     }
-    let problems = open.check_value(&answer.value, "/resumeValue", draft.cx.schema_work);
+    let problems = open.check_value(&answer.value, "/resumeValue", draft.cx.work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
@@ -83,7 +84,11 @@ pub(super) fn resolve_open_interrupt(
 }
 
 /// What a wait correlates by that this event does not have.
-pub(super) fn mismatched_keys(open: &GenericInterrupt, value: &Value) -> Vec<String> {
+pub(super) fn mismatched_keys(
+    open: &GenericInterrupt,
+    value: &Value,
+    meter: &Meter,
+) -> Vec<String> {
     if open.kind != "external-event" {
         return Vec::new();
     }
@@ -91,7 +96,7 @@ pub(super) fn mismatched_keys(open: &GenericInterrupt, value: &Value) -> Vec<Str
     let inner = value.get("eventPayload");
     let fits = |key: &str, wanted: &Value| {
         let found = value.get(key).or_else(|| inner?.get(key));
-        found.is_some_and(|found| equal(found, wanted))
+        found.is_some_and(|found| equal(found, wanted, meter))
     };
     let off = wanted
         .into_iter()

@@ -93,18 +93,13 @@ pub(super) fn resolve_approval(
 ) -> Result<AnswerOutcome, Refusal> {
     let open = draft.run.state.nodes[ix].suspended.as_ref();
     let policy = draft.run.policy_at(ix, open.expect("the question is open"));
-    let decision = read_decision(
-        gate,
-        &answer,
-        policy.requires_identity(),
-        draft.cx.schema_work,
-    )?;
+    let decision = read_decision(gate, &answer, policy.requires_identity(), draft.cx.work)?;
     if decision.action == "ask" {
         return question_back(draft, ix, &answer);
     }
     let problems = gate
         .interrupt_settings
-        .resume_schema_problems(&answer.value, draft.cx.schema_work);
+        .resume_schema_problems(&answer.value, draft.cx.work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }
@@ -232,7 +227,7 @@ pub(super) fn rejected(draft: &mut DecisionDraft<'_>, ix: usize, outputs: Object
     let drawn = draft.run.def.nodes[ix].outgoing.iter().any(|&e| {
         let condition = draft.run.def.edges[e].condition.as_ref();
         let scope = RunScope::with_output(&draft.run, &outputs);
-        condition.is_some_and(|c| c.holds(&outputs, &scope, draft.cx.schema_work))
+        condition.is_some_and(|c| c.holds(&outputs, &scope, draft.cx.work))
     });
     if drawn {
         draft.complete_node(ix, Done::with(outputs), cause);

@@ -98,7 +98,7 @@ fn read_turn(
         },
         _ => return invalid("/turn/role", "must be user or agent"),
     };
-    let problems = gate.check_value(content, "/resumeValue/turn/content", draft.cx.schema_work);
+    let problems = gate.check_value(content, "/resumeValue/turn/content", draft.cx.work);
     if !problems.is_empty() {
         return Err(Refusal::Invalid(problems));
     }

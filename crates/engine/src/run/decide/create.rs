@@ -8,6 +8,7 @@ use crate::run::new_child_run::NewChildRun;
 use crate::run::options::check_options;
 use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
+use crate::run::work::too_much_to_check;
 use std::sync::Arc;
 use tandem_record::{Cause, Event, Object, Reply, RunId, RunRequest};
 
@@ -18,18 +19,19 @@ pub fn create(
     cause: Option<Cause>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
-    cx.within_schema_budget(|| {
+    let decide = |cx: &Context<'_>| {
         let request = RunRequest {
             execution_model: cx.agents.capped_version(request.execution_model),
-            ..request
+            ..request.clone()
         };
         check(def, &request, cx)?;
-        let run = Run::new(run_id, Arc::clone(def));
+        let run = Run::new(run_id.clone(), Arc::clone(def));
         let mut draft = DecisionDraft::new(&run, cx);
-        start_run(&mut draft, request, cause);
+        start_run(&mut draft, request, cause.clone());
         draft.advance();
         draft.into_decision(Reply::Accepted)
-    })
+    };
+    cx.within_work_limit(decide, |_| Err(too_much_to_check().into()))
 }
 
 /// The first event of a child, without a step of its own: the commit that names it must not wait
@@ -72,7 +74,7 @@ pub(in crate::run) fn check(
         let message = format!("the workflow is {status}; no run of it may start");
         problems.push(Problem::new("/workflowId", message));
     }
-    problems.extend(def.check_configurable(&request.options, cx.schema_work));
+    problems.extend(def.check_configurable(&request.options, cx.work));
     // A parent that mapped nothing onto a variable meant to leave it unset.
     if request.parent.is_none() {
         problems.extend(check_inputs(def, &request.inputs));

@@ -13,6 +13,7 @@ use crate::run::state::Phase;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{Event, ExternalEventOutcome, NodeStatus, Object, Principal, Reply};
+use tandem_schema::Meter;
 
 /// Events kept for later per run.
 const MAX_STORED_EVENTS: usize = 64;
@@ -89,10 +90,10 @@ fn event_reply(draft: &DecisionDraft<'_>, outcome: ExternalEventOutcome) -> Repl
     }
 }
 
-fn awaits(open: &GenericInterrupt, event_type: &str, payload: &Value) -> bool {
+fn awaits(open: &GenericInterrupt, event_type: &str, payload: &Value, meter: &Meter) -> bool {
     open.kind == "external-event"
         && open.data.get("eventType").and_then(Value::as_str) == Some(event_type)
-        && mismatched_keys(open, payload).is_empty()
+        && mismatched_keys(open, payload, meter).is_empty()
 }
 
 /// The node that has waited longest for such an event.
@@ -101,7 +102,7 @@ fn waiting_for(draft: &DecisionDraft<'_>, event_type: &str, payload: &Value) -> 
     nodes
         .filter(|(_, state)| state.status == NodeStatus::Suspended)
         .filter(|(ix, _)| match &draft.run.def.nodes[*ix].kind {
-            Kind::GenericInterrupt(open) => awaits(open, event_type, payload),
+            Kind::GenericInterrupt(open) => awaits(open, event_type, payload, draft.cx.work),
             _ => false,
         })
         .filter(|(ix, _)| expired_question(draft, *ix).is_none())
@@ -113,7 +114,7 @@ fn check_payload(draft: &DecisionDraft<'_>, ix: usize, payload: &Value) -> Resul
     let Kind::GenericInterrupt(open) = &draft.run.def.nodes[ix].kind else {
         return Ok(());
     };
-    let problems = open.check_value(payload, "/payload", draft.cx.schema_work);
+    let problems = open.check_value(payload, "/payload", draft.cx.work);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -134,8 +135,8 @@ impl DecisionDraft<'_> {
         let early = self.run.state.early.iter();
         let fits = early.filter_map(|event| {
             let payload = Value::Object(event.payload.clone());
-            let work = self.cx.schema_work;
-            let fits = awaits(open, &event.kind, &payload)
+            let work = self.cx.work;
+            let fits = awaits(open, &event.kind, &payload, work)
                 && open.check_value(&payload, "", work).is_empty();
             fits.then(|| (event.clone(), payload))
         });

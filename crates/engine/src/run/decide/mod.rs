@@ -19,14 +19,30 @@ mod timer;
 use super::draft::{Context, Decision, DecisionDraft};
 use super::refusal::Undecided;
 use super::state::{Phase, Run};
+use super::work::{too_much_to_check, work_exceeded};
 use tandem_record::{Command, ErrorInfo, Reply};
 
 pub(super) use create::{check, check_served, may_use_test_types};
 pub use create::{create, create_child_run};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
-pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
-    cx.within_schema_budget(|| decide_command(run, command, cx))
+pub fn decide(run: &Run, command: &Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
+    cx.within_work_limit(
+        |cx| decide_command(run, command.clone(), cx),
+        |cx| match command {
+            // Nobody can be told: repeated, the command would be given up again.
+            Command::FireTimer(_)
+            | Command::FinishEffect { .. }
+            | Command::ReportChildOutcome { .. }
+            | Command::Continue => Ok(abandon(run, work_exceeded(), cx)),
+            Command::Cancel { .. }
+            | Command::Pause { .. }
+            | Command::Resume { .. }
+            | Command::ResolveInterrupt { .. }
+            | Command::DenyDecision { .. }
+            | Command::DeliverEvent { .. } => Err(too_much_to_check().into()),
+        },
+    )
 }
 
 fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {

@@ -286,7 +286,7 @@ fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
             draft.start_child_again(ix, child, workflow_id, cause);
         }
         (None, NodeStatus::Running | NodeStatus::Suspended) if has_no_open_question(draft, ix) => {
-            let (limits, meter) = (draft.cx.limits, draft.cx.schema_work);
+            let (limits, meter) = (draft.cx.limits, draft.cx.work);
             let inputs = draft.run.port_values(ix, limits, meter).unwrap_or_default();
             if let NodeOutcome::Ask(question) = draft.perform(ix, inputs, cause) {
                 draft.ask(ix, *question, cause);

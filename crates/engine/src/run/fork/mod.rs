@@ -20,6 +20,7 @@ use super::draft::{Context, Decision, DecisionDraft};
 use super::options::check_options;
 use super::refusal::{Refusal, Undecided};
 use super::state::Run;
+use super::work::too_much_to_check;
 use crate::definition::Definition;
 use serde_json::Value;
 use std::sync::Arc;
@@ -43,7 +44,10 @@ pub fn fork(
     source: &ForkSource<'_>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
-    cx.within_schema_budget(|| decide_fork(def, run_id, source, cx))
+    cx.within_work_limit(
+        |cx| decide_fork(def, run_id.clone(), source, cx),
+        |_| Err(too_much_to_check().into()),
+    )
 }
 
 fn decide_fork(
@@ -59,7 +63,7 @@ fn decide_fork(
         check_served(def, &source.request, cx)?;
         problems.extend(cx.providers.check_options(&source.request.options));
     }
-    problems.extend(def.check_configurable(&source.request.options, cx.schema_work));
+    problems.extend(def.check_configurable(&source.request.options, cx.work));
     if !problems.is_empty() {
         // The source's own options were sound.
         for problem in &mut problems {

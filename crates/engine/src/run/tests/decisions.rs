@@ -95,7 +95,7 @@ fn decision_that_needs_a_definition_leaves_no_trace() {
         tools: &Default::default(),
         packs: &Default::default(),
         model_answers: &NoMemory,
-        schema_work: &Meter::unlimited(),
+        work: &Meter::unlimited(),
     };
     let undecided = create(&def, RunId::new("run-1"), request, None, &context);
     assert_eq!(

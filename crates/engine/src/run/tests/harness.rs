@@ -18,6 +18,7 @@ use crate::run::{
 };
 use crate::tool::ToolServers;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{
@@ -42,7 +43,7 @@ pub(super) struct RunHarness {
     pub(super) packs: PackTypes,
     /// What a provider that answers by program says to a replay.
     pub(super) replayed_answer: ReplayedModelAnswer,
-    pub(super) schema_work: Meter,
+    pub(super) work: Meter,
     pub(super) request: RunRequest,
     run: Option<Run>,
     log: Vec<RecordedEvent>,
@@ -65,15 +66,16 @@ impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
 pub(super) struct NoMemory;
 
 impl Memory for NoMemory {
-    fn read_memory(&self, read: &MemoryRead) -> Option<MemoryResult> {
-        Some(match read.what {
+    fn read_memory(&self, read: &MemoryRead) -> Option<Cow<'_, MemoryResult>> {
+        let result = match read.what {
             MemoryQueryKind::Count => MemoryResult::Count(0),
             MemoryQueryKind::Key(_) | MemoryQueryKind::All => MemoryResult::Entries(Vec::new()),
             MemoryQueryKind::Notes { .. } => MemoryResult::Notes {
                 held: 0,
                 oldest: Vec::new(),
             },
-        })
+        };
+        Some(Cow::Owned(result))
     }
 }
 
@@ -116,7 +118,7 @@ impl RunHarness {
             tools: ToolServers::from_iter(["docs".to_owned()]),
             packs: packs(),
             replayed_answer: ReplayedModelAnswer::Exhausted,
-            schema_work: Meter::unlimited(),
+            work: Meter::unlimited(),
             request: RunRequest {
                 owner: Owner {
                     tenant: TenantId::new("acme"),
@@ -210,7 +212,7 @@ impl RunHarness {
             Command::FireTimer(key) => Some(key.clone()),
             _ => None,
         };
-        match decide(self.run(), command, &self.context()) {
+        match decide(self.run(), &command, &self.context()) {
             Ok(decision) => {
                 let reply = decision.reply.clone();
                 if let Some(key) = fired {
@@ -342,7 +344,7 @@ impl RunHarness {
             tools: &self.tools,
             packs: &self.packs,
             model_answers: &self.replayed_answer,
-            schema_work: &self.schema_work,
+            work: &self.work,
         }
     }
 
@@ -398,7 +400,7 @@ impl RunHarness {
             tools: self.tools.clone(),
             packs: self.packs.clone(),
             replayed_answer: self.replayed_answer.clone(),
-            schema_work: Meter::unlimited(),
+            work: Meter::unlimited(),
             request,
             run: None,
             log: Vec::new(),
@@ -433,7 +435,7 @@ impl RunHarness {
             refolded.state, decision.run.state,
             "the fold and the decision disagree"
         );
-        let json = serde_json::to_string(&refolded.state).expect("state is plain data");
+        let json = serde_json::to_string(&*refolded.state).expect("state is plain data");
         let read: State = serde_json::from_str(&json).expect("state reads back");
         assert_eq!(read, *refolded.state);
 

@@ -12,6 +12,7 @@ mod harness;
 mod lines;
 mod next_steps;
 mod providers;
+mod work;
 mod workflow_builder;
 
 mod announcing;

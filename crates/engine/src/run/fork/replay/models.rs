@@ -91,7 +91,7 @@ impl Replayer<'_, '_> {
         let call = self
             .draft
             .run
-            .port_values(ix, self.draft.cx.limits, self.draft.cx.schema_work)
+            .port_values(ix, self.draft.cx.limits, self.draft.cx.work)
             .and_then(|inputs| {
                 let then = Some(&**request);
                 let draft = &self.draft;

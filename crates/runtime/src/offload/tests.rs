@@ -1,0 +1,67 @@
+use super::*;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+fn name(tenant: &str) -> TenantId {
+    TenantId::new(tenant)
+}
+
+fn poll<F: Future>(waiting: &mut Pin<Box<F>>) -> Option<F::Output> {
+    match waiting
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+#[tokio::test]
+async fn one_tenant_leaves_a_slot_to_the_next() {
+    let offload = Offload::with_slots(2);
+    let (noisy, quiet) = (name("noisy"), name("quiet"));
+    let first = offload.slot(Some(&noisy)).await;
+    let mut second = Box::pin(offload.slot(Some(&noisy)));
+    assert!(poll(&mut second).is_none(), "one is left");
+    let other = offload.slot(Some(&quiet)).await;
+    assert!(poll(&mut second).is_none());
+    drop(first);
+    let _second = second.await;
+    drop(other);
+}
+
+#[tokio::test]
+async fn tenants_take_turns() {
+    let offload = Offload::with_slots(1);
+    let (noisy, quiet) = (name("noisy"), name("quiet"));
+    let first = offload.slot(Some(&noisy)).await;
+    let mut queued: Vec<_> = (0..5)
+        .map(|_| Box::pin(offload.slot(Some(&noisy))))
+        .collect();
+    for waiting in &mut queued {
+        assert!(poll(waiting).is_none());
+    }
+    let mut other = Box::pin(offload.slot(Some(&quiet)));
+    assert!(poll(&mut other).is_none());
+    drop(first);
+    let other = poll(&mut other).expect("it is its turn");
+    assert!(poll(&mut queued[0]).is_none());
+    drop(other);
+    assert!(poll(&mut queued[0]).is_some());
+}
+
+#[tokio::test]
+async fn abandoned_wait_gives_its_turn_back() {
+    let offload = Offload::with_slots(1);
+    let tenant = name("t");
+    let first = offload.slot(Some(&tenant)).await;
+    let mut given_up = Box::pin(offload.slot(Some(&tenant)));
+    assert!(poll(&mut given_up).is_none());
+    let mut next = Box::pin(offload.slot(None));
+    assert!(poll(&mut next).is_none());
+    // Its turn comes, and it leaves without having noticed.
+    drop(first);
+    drop(given_up);
+    assert!(poll(&mut next).is_some());
+    assert_eq!(offload.0.queue.lock().used, 0);
+}
