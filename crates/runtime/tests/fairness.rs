@@ -170,3 +170,42 @@ async fn many_hanging_tenants_leave_a_worker_to_a_new_tenant() {
     let status = host.status_after(500, "newcomer", &run).await;
     assert_eq!(status, RunStatus::Completed);
 }
+
+/// Compares a long list with itself for each of its edges.
+fn heavy(id: &str, entries: usize, edges: usize) -> WorkflowBuilder {
+    let equal = vec!["output.o == output.o"; 20].join(" && ");
+    let condition = json!({"type": "expression", "expression": format!("!({equal})")});
+    let flow = wf(id)
+        .variable("v", Value::from(vec![1; entries]))
+        .node("s", "core.identity", json!({}))
+        .port("o", json!({"type": "variable", "variableName": "v"}));
+    (0..edges).fold(flow, |flow, n| {
+        let target = format!("t{n}");
+        flow.noop(&target)
+            .edge_with("s", &target, json!({"condition": condition}))
+    })
+}
+
+#[test(flavor = "multi_thread", worker_threads = 2)]
+async fn heavy_decisions_of_one_tenant_do_not_hold_up_decisions_of_another() {
+    let host = Arc::new(Host::start(256).await);
+    host.register(heavy("very-heavy", 50_000, 20)).await;
+    host.register(heavy("heavy", 10_000, 1)).await;
+    let noisy: Vec<_> = (0..6)
+        .map(|_| {
+            let host = Arc::clone(&host);
+            tokio::spawn(async move { host.create("noisy", "very-heavy").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // One decision is small, the other has to be made where the noisy ones are.
+    for workflow in ["child", "heavy"] {
+        let run = host.create("quiet", workflow).await;
+        let status = host.status_after(0, "quiet", &run).await;
+        assert_eq!(status, RunStatus::Completed, "{workflow}");
+        let waiting = noisy.iter().filter(|task| !task.is_finished()).count();
+        assert!(waiting > 0, "{workflow} did not wait for all of them");
+    }
+    noisy.iter().for_each(tokio::task::JoinHandle::abort);
+    host.runtime.shutdown(Duration::from_secs(5)).await;
+}
