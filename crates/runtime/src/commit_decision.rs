@@ -5,6 +5,7 @@ use crate::audit_actions;
 use crate::definitions::DecisionLookups;
 use crate::effects::Prepared;
 use crate::memory_access;
+use crate::offload::in_place;
 use crate::questions;
 use crate::run_cache::RunSlot;
 use crate::runtime::Runtime;
@@ -70,7 +71,11 @@ impl Runtime {
             commit: &mut commit,
             subscriptions: &subscriptions,
         };
-        let drafted = self.add_decision(&mut draft, before, decision, meta, snapshot_at);
+        // Events are redacted and encoded, and so is the state now and then.
+        let bytes = decision.run.size().memory;
+        let drafted = in_place(bytes, || {
+            self.add_decision(&mut draft, before, decision, meta, snapshot_at)
+        });
         let children = match new_children.is_empty() {
             true => Vec::new(),
             false => Box::pin(self.create_child_runs(new_children, draft)).await,

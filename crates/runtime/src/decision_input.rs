@@ -74,7 +74,9 @@ impl DecisionInput<'_> {
     fn meter(&self) -> WorkMeter {
         match self {
             Self::Fork { request, .. } if request.is_replay() => WorkMeter::unlimited(),
-            Self::Command { .. } | Self::Creation { .. } | Self::Fork { .. } => {
+            // The events it copies are charged too.
+            Self::Fork { .. } => WorkMeter::with_hard_limit(4 * MAX_DECISION_WORK),
+            Self::Command { .. } | Self::Creation { .. } => {
                 WorkMeter::with_hard_limit(MAX_DECISION_WORK)
             }
         }
@@ -144,7 +146,8 @@ impl Runtime {
     ) -> Result<Decision, SubmitError> {
         let mut lookups = DecisionLookups::default();
         let now = self.clock().now();
-        let mut heavy = false;
+        // A fork copies a log before it decides anything.
+        let mut heavy = matches!(input, DecisionInput::Fork { .. });
         for _ in 0..MAX_LOOKUPS {
             let decided = if heavy {
                 Box::pin(self.decide_offloaded(&owner.tenant, input, now, &mut lookups)).await?

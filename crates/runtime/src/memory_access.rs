@@ -3,6 +3,7 @@
 
 use crate::codec;
 use crate::definitions::DecisionLookups;
+use crate::offload::INLINE_BYTES;
 use crate::runtime::Runtime;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,9 +21,6 @@ use tandem_store::{
 const MAX_SEGMENTS: usize = 10_000;
 /// Entries counted under one name before a write is refused.
 const COUNT_LIMIT: u64 = 10_000;
-
-/// Stored bytes that are read on the threads that serve everybody.
-const INLINE_BYTES: usize = 256 * 1024;
 
 /// What a run remembers at one of its events.
 pub struct RunMemory {

@@ -16,11 +16,13 @@ use tandem_record::TenantId;
 use tandem_store::Fault;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
+use tokio::task::{block_in_place, spawn_blocking};
 
 /// How long somebody waits for such work, its turn included. The work itself is bounded; this is for
 /// a machine that is too busy to do it.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Bytes that are read or written on the threads that serve everybody.
+pub(crate) const INLINE_BYTES: usize = 256 * 1024;
 /// The code of work that missed its deadline. It says nothing about the work.
 pub(crate) const DEADLINE_MISSED: &str = "decision_deadline";
 
@@ -189,6 +191,17 @@ impl OffloadPermit {
             Ok(done) => done,
             Err(error) => resume_unwind(error.into_panic()),
         }
+    }
+}
+
+/// Does work whose length follows from so many bytes, and has the thread's other tasks taken over
+/// meanwhile when they are many. For what is linear and borrows what it works on.
+pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let handle = Handle::try_current();
+    let shared = handle.is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
+    match shared && bytes > INLINE_BYTES {
+        true => block_in_place(work),
+        false => work(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::codec;
 use crate::commit_decision::SNAPSHOT_FORMAT;
+use crate::offload::in_place;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -233,8 +234,10 @@ impl Runtime {
         let restored = snapshot
             .filter(|s| s.format == SNAPSHOT_FORMAT && last.is_none_or(|last| s.seq <= last))
             .and_then(|s| {
-                let state: State = serde_json::from_str(&s.body).ok()?;
-                Some((Run::restore(Arc::clone(&definition), state)?, s.seq))
+                in_place(s.body.len(), || {
+                    let state: State = serde_json::from_str(&s.body).ok()?;
+                    Some((Run::restore(Arc::clone(&definition), state)?, s.seq))
+                })
             });
         let (mut run, snapshot_at) = match restored {
             Some((run, at)) => (run, Some(at)),
@@ -244,9 +247,13 @@ impl Runtime {
             let page = self.store().event_page(&stream, run.head(), FOLD_PAGE);
             let page = page.await?;
             let in_range = |seq: Seq| last.is_none_or(|last| seq <= last);
-            for stored in page.events.iter().take_while(|e| in_range(e.seq)) {
-                run.evolve(&codec::decode(stored)?);
-            }
+            let bytes = page.events.iter().map(|e| e.body.len()).sum();
+            in_place(bytes, || {
+                for stored in page.events.iter().take_while(|e| in_range(e.seq)) {
+                    run.evolve(&codec::decode(stored)?);
+                }
+                Ok::<_, Fault>(())
+            })?;
             let past = page.events.last().is_some_and(|e| !in_range(e.seq.next()));
             if past || page.events.is_empty() || run.head() >= page.head {
                 return Ok((run, snapshot_at));

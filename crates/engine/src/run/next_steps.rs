@@ -57,7 +57,7 @@ impl Run {
         let outputs = Object::from_iter([("action".to_owned(), json!(action))]);
         let scope = RunScope::with_output(self, &outputs);
         // Only shown: a condition that would take long to look at is taken for not met.
-        let meter = Meter::with_limit(MAX_WORK / 100);
+        let meter = Meter::with_limit(MAX_WORK / 500);
         let mut drawn = false;
         let mut next = Vec::new();
         for &e in &compiled.outgoing {
