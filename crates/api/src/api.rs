@@ -3,6 +3,7 @@
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
+use crate::page_budget::PageBudget;
 use crate::problem::Problem;
 use crate::request_permits::RequestPermits;
 use crate::streams::StreamPermits;
@@ -130,6 +131,7 @@ pub(crate) struct ApiState {
     denials: RateLimiter,
     key_use: KeyUse,
     pub(crate) streams: Arc<StreamPermits>,
+    pub(crate) pages: PageBudget,
     pub(crate) request_permits: Arc<RequestPermits>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: Arc<HttpMetrics>,
@@ -162,6 +164,7 @@ impl ApiState {
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             key_use: KeyUse::default(),
+            pages: PageBudget::default(),
             streams: StreamPermits::new(settings.max_streams, settings.max_streams_per_key),
             request_permits: RequestPermits::new(settings.max_mutations),
             in_flight: InFlight::default(),

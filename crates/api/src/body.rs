@@ -23,6 +23,9 @@ use tandem_record::{MAX_NESTING, nests_deeper};
 const MAX_DRAIN_BYTES: usize = 32 * 1024 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Allocated before the first byte of a body arrives.
+const FIRST_ALLOCATION_BYTES: usize = 16 * 1024;
+
 /// The whole body, or a problem when it is too large, too slow or breaks off.
 pub(crate) async fn read(
     headers: &HeaderMap,
@@ -48,7 +51,8 @@ pub(crate) async fn read(
 }
 
 async fn collect(mut body: Body, expected: usize, limit: usize) -> Result<Bytes, Problem> {
-    let mut whole = BytesMut::with_capacity(expected);
+    // A declared length is only a claim: memory grows with what arrives.
+    let mut whole = BytesMut::with_capacity(expected.min(FIRST_ALLOCATION_BYTES));
     while let Some(frame) = body.frame().await {
         let broken = |_| Problem::invalid("", "broke off before its end");
         let Ok(data) = frame.map_err(broken)?.into_data() else {

@@ -28,6 +28,7 @@ mod key_use;
 mod large_requests;
 mod mutation;
 mod openapi;
+mod page_budget;
 mod paging;
 mod params;
 mod path_params;

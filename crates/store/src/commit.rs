@@ -40,9 +40,15 @@ pub struct Commit {
     pub webhooks: Vec<WebhookChange>,
 }
 
+/// What writing one row beside the events costs, as bytes of text: about the time its indexes take.
+const ROW_BYTES: usize = 2 * 1024;
+
 impl Commit {
-    /// About how many bytes it writes: the long texts in it. Cheap.
+    /// About how many bytes it writes: the long texts in it, and a share for each row beside the events.
+    /// Cheap. Stores use it to share the writer fairly.
     pub fn size(&self) -> usize {
+        let rows = self.timers.len() + self.outbox.len() + self.interrupts.len();
+        let rows = (rows + self.memory.len() + self.joins.len() + self.webhooks.len()) * ROW_BYTES;
         let appends = self.appends.iter().map(|append| {
             let events: usize = append.events.iter().map(|event| event.body.len()).sum();
             events + append.snapshot.as_ref().map_or(0, |s| s.body.len())
@@ -67,7 +73,8 @@ impl Commit {
             .chain(memory)
             .chain(questions)
             .chain(answer)
-            .sum()
+            .sum::<usize>()
+            + rows
     }
 
     /// Refuses what no correct caller asks for, so that every implementation refuses the same.

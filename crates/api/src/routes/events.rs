@@ -1,6 +1,6 @@
 //! `GET /v1/runs/{runId}/events`: the log as a stream, or at once as JSON.
 
-use super::poll::poll_page;
+use super::poll::respond_with_page;
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
 use crate::follow::Follower;
@@ -8,10 +8,9 @@ use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::sse::{self, EventRenderer, Frame};
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +43,7 @@ pub(super) async fn stream_events(
         .map_err(|_| Problem::unsupported_stream_mode())?;
     let buffer_ms = params.number("bufferMs", 0..=MAX_BUFFER_MS)?.unwrap_or(0);
     if prefers_json(&headers) {
-        return Ok(Json(poll_page(&api, &stored, None).await?).into_response());
+        return respond_with_page(&api, &caller, &stored, None).await;
     }
     let guard = api.open_stream(&caller, &headers).await?;
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));

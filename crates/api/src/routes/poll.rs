@@ -10,11 +10,12 @@ use crate::follow::{PAGE, wait_until_stopping};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::response::Response;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tandem_access::Identity;
 use tandem_record::{RecordedEvent, RunId, RunStatus, Seq};
 use tandem_runtime::{Fault, PageLimit, StoredRun};
 use tandem_wire::v1::project;
@@ -37,7 +38,7 @@ pub(super) async fn poll_events(
     PathParams(run): PathParams<String>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let run = RunId::from(run);
     let mut bell = api.runtime.bell().listen(&run);
     let mut stored = api.load_run(&caller, &run).await?;
@@ -72,15 +73,22 @@ pub(super) async fn poll_events(
         }
         stored = api.load_run(&caller, &run).await?;
     }
-    Ok(Json(poll_page(&api, &stored, after).await?))
+    respond_with_page(&api, &caller, &stored, after).await
+}
+
+/// One page of the log, within the tenant's share of memory for pages.
+pub(super) async fn respond_with_page(
+    api: &ApiState,
+    caller: &Identity,
+    stored: &StoredRun,
+    after: Option<Seq>,
+) -> Result<Response, Problem> {
+    let page = async { Ok(poll_page(api, stored, after).await?) };
+    api.pages.respond(&caller.tenant, page).await
 }
 
 /// Everything after the cursor that fits into one answer, in the poll shape.
-pub(super) async fn poll_page(
-    api: &ApiState,
-    stored: &StoredRun,
-    after: Option<Seq>,
-) -> Result<Value, Fault> {
+async fn poll_page(api: &ApiState, stored: &StoredRun, after: Option<Seq>) -> Result<Value, Fault> {
     let sensitivity = api.runtime.sensitivity(stored).await?;
     let run = &stored.row.run_id;
     let events = events_up_to(api, run, after, stored.head).await?;

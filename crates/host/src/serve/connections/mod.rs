@@ -17,7 +17,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -162,6 +162,14 @@ impl LogThrottle {
 #[error("the connection is being closed")]
 struct ConnectionClosing;
 
+/// The HTTP library reads a little more than its buffer at once, so the bound is checked again.
+fn header_bytes<B>(request: &Request<B>) -> usize {
+    let headers = request.headers().iter();
+    let fields = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let target = request.uri().path_and_query();
+    fields.sum::<usize>() + target.map_or(0, |target| target.as_str().len())
+}
+
 /// Serves one connection to its end.
 async fn handle_connection(
     socket: TcpStream,
@@ -185,6 +193,11 @@ async fn handle_connection(
         async move {
             if !accepted {
                 return Err(ConnectionClosing);
+            }
+            if header_bytes(&request) > BUFFER_BYTES {
+                let mut refused = Response::new(Body::empty());
+                *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                return Ok(refused.map(|body| ResponseBody::new(body, connection)));
             }
             let answer: Response<Body> = match app.call(request).await {
                 Ok(answer) => answer,
