@@ -1,4 +1,4 @@
-//! What an event is about, whatever else it says.
+//! The node that an event is about.
 
 use crate::{Event, NodeId};
 

@@ -1,5 +1,5 @@
-//! A supervisor's critic: who checks a result before it counts, how it is asked, and how its answer
-//! is read. Closed: a setting that means nothing here is refused at registration.
+//! A supervisor's verifier: which agent checks a result before it counts, how it is called, and how
+//! its answer is read. Unknown settings are refused at registration.
 
 use super::ParseContext;
 use super::http::{self, HttpConfig};
@@ -12,17 +12,17 @@ use tandem_record::{Object, VerifierVerdict, WorkflowId};
 pub(crate) struct Verifier {
     pub(crate) agent_id: Option<String>,
     pub(crate) source: VerifierSource,
-    /// Asked before a decision to end the run is carried out.
+    /// Called before a decision to end the run is carried out.
     pub(crate) over_terminate: bool,
-    /// Asked before a worker's output is harvested.
+    /// Called before a worker's output is harvested.
     pub(crate) over_output: bool,
-    /// What it is to check, by name. Only these names are ever recorded.
+    /// The criteria it checks, by name. Only these names are ever recorded.
     pub(crate) criteria: Vec<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum VerifierSource {
-    /// A child run; the variable named holds its verdict when it completes.
+    /// A child run; the named variable contains its verdict when it completes.
     Workflow {
         id: WorkflowId,
         verdict: String,
@@ -32,7 +32,7 @@ pub(crate) enum VerifierSource {
     Plan(Vec<VerifierReport>),
 }
 
-/// A verdict as its critic gave it.
+/// A verdict as the verifier gave it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VerifierReport {
     pub(crate) verdict: VerifierVerdict,
@@ -148,7 +148,7 @@ fn plan(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> {
 }
 
 impl VerifierReport {
-    /// Reads what a critic answered: the verdict as a word, or in an object with more about it.
+    /// Reads a verifier's answer: the verdict as a word, or an object with more details.
     pub(crate) fn read(value: &Value) -> Result<Self, &'static str> {
         let word = value.as_str().or_else(|| value.get("verdict")?.as_str());
         let verdict = word.and_then(VerifierVerdict::parse);

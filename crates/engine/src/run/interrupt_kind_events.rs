@@ -1,12 +1,13 @@
-//! Approvals and clarifications have names of their own beside those of every question. Whoever asks
-//! one, a gate or a supervisor by way of its dispatch node, tells it under both, in one order.
+//! Approvals and clarifications have their own events besides the general interrupt events. Both
+//! are emitted, in a fixed order, whether a gate asks or a supervisor asks through its dispatch
+//! node.
 
 use super::draft::DecisionDraft;
 use crate::definition::CompiledNode;
 use serde_json::{Value, json};
 use tandem_record::{Event, Interrupt, Object, Principal};
 
-/// What is told between `interrupt.requested` and `node.suspended`.
+/// The event emitted between `interrupt.requested` and `node.suspended`.
 pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> Option<Event> {
     let listed = |key: &str| asked.data.get(key).and_then(Value::as_array);
     match asked.kind.as_str() {
@@ -39,7 +40,7 @@ pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> O
 }
 
 impl DecisionDraft<'_> {
-    /// The answers to a clarification, told before the question is closed.
+    /// Emits the answers to a clarification before the interrupt is closed.
     pub(super) fn emit_clarification_resolved(
         &mut self,
         ix: usize,

@@ -140,7 +140,7 @@ pub(super) fn of_entry<'a>(entry: &'a mut MemoryEntry, to: &mut UserDataRefs<'a>
     if !note {
         to.push(UserData::Text(key));
     }
-    // What is written and what it is tagged with are one text to a reader.
+    // A reader sees the value and its tags as one text.
     to.push(UserData::Value(value));
     texts(tags, to);
     optional_text(agent, to);

@@ -1,4 +1,4 @@
-//! What agents say: who may say what, in which order, and what their doubts lead to.
+//! Agent events: which node may emit which, in which order, and what a low confidence leads to.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -110,7 +110,7 @@ fn mock_agent_decision_can_be_replaced_by_any_value() {
 
 #[test]
 fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
-    // R-0023-2 (half: the mock agent tells of its calls), R-0023-3 (half: its returns), R-0023-11
+    // R-0023-2 (half: the mock agent emits its calls), R-0023-3 (half: its returns), R-0023-11
     let calls = json!([{"toolId": "a"}, {"toolId": "b"}]);
     let run = RunHarness::started(agent(json!({"mockToolCalls": calls})));
     let said: Vec<_> = run
@@ -218,7 +218,7 @@ fn low_confidence_agent_waits_until_ratified() {
 
 #[test]
 fn decision_confidence_overrides_the_shorthand() {
-    // R-0023-28 (half: the explicit form is taken and counts)
+    // R-0023-28 (half: the explicit form is accepted and used)
     for (decided, shorthand, status) in [
         (0.9, 0.1, RunStatus::Completed),
         (0.1, 0.9, RunStatus::WaitingApproval),
@@ -386,7 +386,7 @@ fn worker_of_another_agent_gets_a_handoff() {
 
 #[test]
 fn reasoning_is_omitted_when_verbosity_is_off() {
-    // R-0023-1 (half: the mock agent reasons)
+    // R-0023-1 (half: the mock agent emits reasoning)
     for (verbosity, emitted) in [("off", 0), ("summary", 1), ("full", 1)] {
         let mut run = RunHarness::new(agent(json!({"mockReasoning": true})))
             .configured(json!({"reasoningVerbosity": verbosity}));
@@ -441,7 +441,7 @@ fn mock_agent_config_is_validated_and_limited_to_conformance_workflows() {
         let problems = refused.expect_err(place);
         assert_eq!(problems[0].path, format!("/nodes/0/config/{place}"));
     }
-    // Taken by earlier versions, and so still read where it is stored.
+    // Accepted by earlier versions, and so still read where it is stored.
     let failed = |details: Value| {
         let error = json!({"error": "e", "message": "m", "details": details});
         json!({"mockToolCalls": [{"toolId": "t", "error": error}]})

@@ -1,4 +1,4 @@
-//! Which questions a run's callback is told of, and until when.
+//! Which interrupts a run announces to its callback, and when it withdraws them.
 
 use super::gates::{answer, gate};
 use super::harness::RunHarness;

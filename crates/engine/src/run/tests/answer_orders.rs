@@ -1,5 +1,5 @@
-//! Several questions at once, answered in any order, early and late, twice and by timers: whatever
-//! the order, the run ends the same.
+//! Several interrupts at once, answered in any order, early and late, twice and by timers: the run
+//! ends the same in every order.
 
 use super::gates::answer;
 use super::harness::{RunHarness, object};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tandem_record::{Command, NodeId, NodeView, Object, RunStatus, TimerKey};
 
-/// How long one level of a question lasts.
+/// How long one escalation level lasts.
 const LEVEL_MS: u64 = 1000;
 const ROUNDS: u64 = 4;
 
@@ -19,12 +19,12 @@ enum QuestionKind {
     Escalating,
     Reminding,
     Clarification,
-    /// Goes on by itself when its time is up.
+    /// Continues with its default on a timeout.
     Defaulting,
     External,
 }
 
-/// A question, in which round it is answered, and whether it is answered well.
+/// An interrupt, the round in which it is answered, and whether the answer is valid.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     asked: QuestionKind,
@@ -99,7 +99,7 @@ fn name(n: usize) -> String {
     format!("q{n}")
 }
 
-/// Plays the plans, in each round in the given order; every answer is given twice.
+/// Runs the plans, in each round in the given order; every answer is given twice.
 fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>) {
     let mut run = RunHarness::started(workflow_of(plans));
     for round in 0..ROUNDS {
@@ -153,7 +153,7 @@ proptest! {
     }
 }
 
-/// Events that come before, while or after others wait lead to the same end as well.
+/// Events that arrive before, during or after a wait lead to the same end.
 #[test]
 fn position_of_an_external_event_does_not_matter() {
     let event = |id: &str, n: u32| Command::DeliverEvent {

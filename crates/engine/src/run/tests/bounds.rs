@@ -1,4 +1,4 @@
-//! Bounds of a run: node executions, duration, and what a caller may ask for.
+//! Limits of a run: node executions, duration, and what a caller may request.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};

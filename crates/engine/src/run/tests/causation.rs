@@ -1,5 +1,5 @@
-//! What causes what where agents decide and people answer: each event points at the one that made
-//! it, and every question has a name of its own.
+//! Causes of events where agents decide and people answer: each event names the one that caused it,
+//! and every interrupt has its own id.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -16,7 +16,7 @@ fn low_confidence_decision() -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": ["one"], "confidence": 0.1})
 }
 
-/// A supervisor that decides as planned, where doubts are put as a question of this kind.
+/// A supervisor with planned decisions; a low confidence opens an interrupt of this kind.
 fn deciding(plan: Value, dispatch: Value, kind: &str) -> RunHarness {
     let mut run = staged(supervised(plan, dispatch));
     run.agents = AgentPolicy::new(None, Some(kind)).expect("a known kind");
@@ -24,13 +24,13 @@ fn deciding(plan: Value, dispatch: Value, kind: &str) -> RunHarness {
     run
 }
 
-/// The first words of an event's line: its name and whom it is about.
+/// The first words of an event's line: its name and its subject.
 fn named(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().take(2).collect();
     words.join(" ")
 }
 
-/// Events of one name, each with the event it was caused by.
+/// Events of one name, each with the event that caused it.
 fn links(run: &RunHarness, name: &str) -> Vec<(String, String)> {
     let log = run.log();
     let told = log.iter().map(|r| (named(&lines::event(r)), &r.cause));
@@ -114,7 +114,7 @@ fn approvals_and_clarifications_emit_both_request_events() {
             "node.resumed",
         ];
         assert_eq!(told, expected.map(|name| format!("{name} send")));
-        // The answer is an answer to the question.
+        // The interrupt causes the answer.
         for name in [older[0], older[1], "interrupt.resolved"] {
             caused(&run, &format!("{name} send"), &["interrupt.requested send"]);
         }
@@ -180,7 +180,7 @@ fn ask_user_node_completion_is_caused_by_the_decision() {
 fn two_questions_of_one_execution_have_two_ids() {
     let prompts = json!({"kind": "ask-user", "prompt": "p?"});
     let edit = json!({"action": "edit-accept", "editedArtifactData": prompts});
-    // What was given instead counts as a decision of the plan.
+    // The replacement counts as a decision of the plan.
     let again = json!([
         low_confidence_decision(),
         terminate(),
@@ -209,7 +209,7 @@ fn two_questions_of_one_execution_have_two_ids() {
         if routing == "conversation" {
             assert_eq!(asked[1].data["conversationId"], keys[1]);
         }
-        // The second of each turn is asked because of the decision given instead.
+        // The second interrupt of each iteration is caused by the replacement decision.
         let causes = ["escalated 0.1<0.5", "decided lead"];
         let causes: Vec<&str> = causes.into_iter().cycle().take(4).collect();
         caused(&run, "interrupt.requested send", &causes);

@@ -1,5 +1,5 @@
-//! Who may speak as an agent, what the hooks of conformance tests make them say, and where an agent
-//! elsewhere says its decision comes from.
+//! Which nodes may emit agent events, what the hooks of conformance tests emit, and the causes that
+//! agents on other hosts report.
 
 use super::harness::RunHarness;
 use super::supervising::{staged, terminate, workers};
@@ -19,7 +19,7 @@ fn mock(config: Value) -> WorkflowBuilder {
     workflow("conformance-agent").node("act", MOCK, config)
 }
 
-/// A supervisor that asks somebody behind an endpoint.
+/// A supervisor that calls an endpoint.
 fn asking(id: &str, more: Value) -> WorkflowBuilder {
     let mut config = json!({"endpoint": {"url": "http://brain.test/"}});
     let more = more.as_object().expect("a configuration").clone();
@@ -115,9 +115,9 @@ fn every_agent_event_kind() -> Vec<(&'static str, AgentEventKind)> {
 
 #[test]
 fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
-    // R-0023-1 (half: nobody else may), R-0023-2 (half: nobody else may)
-    // R-0023-3 (half: nobody else may), R-0023-5 (half: nobody else may)
-    // R-0023-4 (half: no node but the mock agent by itself)
+    // R-0023-1 (half: no other node may), R-0023-2 (half: no other node may)
+    // R-0023-3 (half: no other node may), R-0023-5 (half: no other node may)
+    // R-0023-4 (half: no other node emits it by itself)
     let chat = json!({"provider": "acme", "userPrompt": "hi"});
     let put = json!({"action": "put", "key": "k", "value": 1});
     let workflow = asking("conformance-all", json!({}))
@@ -149,7 +149,8 @@ fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
     let all = every_agent_event_kind().into_iter().map(|(name, _)| name);
     let all: Vec<&str> = all.filter(|name| *name != "verified").collect();
     assert_eq!(may("mock"), all);
-    // A dispatch node and the engine at a pin hand over in their own names; see `hands off` lines.
+    // A dispatch node and the engine at a pin emit handoffs in their own names; see `hands off`
+    // lines.
     for silent in ["send", "same", "gate", "chat", "note", "call", "noop"] {
         assert!(may(silent).is_empty(), "{silent}");
     }
@@ -279,7 +280,7 @@ fn pending_decision_is_used_without_calling_the_live_agent() {
 
 #[test]
 fn what_the_published_schema_allows_of_a_mock_agent_is_accepted() {
-    // R-0023-19 (half: what the schema allows is taken)
+    // R-0023-19 (half: what the schema allows is accepted)
     let call = json!({"toolId": "t", "arguments": {"a": 1}, "result": [1], "durationMs": 2.0});
     let failed = json!({"error": "e", "message": "m", "details": {}});
     let table = [
@@ -336,7 +337,7 @@ fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
 
 #[test]
 fn tool_server_return_is_caused_by_its_call() {
-    // R-0023-2 (half: a tool node tells of its call), R-0023-3 (half: the return of a tool node)
+    // R-0023-2 (half: a tool node emits its call), R-0023-3 (half: the return of a tool node)
     let mut run = RunHarness::started(caller(workflow("one"), "t", json!({})));
     run.done("t", result("fine", false));
     let calls: Vec<Seq> = run
@@ -354,7 +355,7 @@ fn tool_server_return_is_caused_by_its_call() {
     assert_eq!(*cause, Some(Cause::Event(calls[0])));
 }
 
-/// What led to each decision of a run whose agent says `causation`.
+/// The cause of each decision of a run whose agent reports `causation`.
 fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Vec<Option<Cause>> {
     let mut run = staged(asking("far", json!({})));
     run.agents = policy;
@@ -377,7 +378,7 @@ fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Ve
 #[test]
 fn foreign_decision_names_the_event_and_the_host() {
     // R-0040-2 (half: an event of this host is named without it)
-    // R-0040-3 (half: a decision an agent elsewhere made)
+    // R-0040-3 (half: a decision of an agent on another host)
     // R-0040-17 (half: no such cause is recorded below version three)
     let here = || AgentPolicy::default().with_host_id("near");
     let far = json!({"hostId": "far.example/runtime", "eventId": "run-7:3"});

@@ -1,5 +1,5 @@
-//! Branches that begin in the middle of a supervised run, and at the very end of any: what was told
-//! is not told twice, what was left is done, and an end stays the end it was.
+//! Branches that begin in the middle of a supervised run, or at the end of any run: recorded events
+//! are not repeated, open work is done, and an ended run stays ended.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -61,7 +61,7 @@ fn branch_of_a_supervised_run_works_from_every_event() {
             assert_eq!(decisions, 2, "from {from}");
             let changes = count(&branch, |e| matches!(e, Event::VariableChanged { .. }));
             assert_eq!(changes, 1, "from {from}");
-            // A worker that had a run of the source's begins anew with one of the fork's.
+            // A worker with a run of the source starts again with a run of the fork.
             let began = handoffs(&branch, |s| matches!(s, HandoffStep::Began));
             let dispatched = count(&branch, |e| matches!(e, Event::NodeDispatched { .. }));
             assert!(began <= dispatched, "began twice for one run, from {from}");

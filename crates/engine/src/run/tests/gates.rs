@@ -1,4 +1,4 @@
-//! Questions: who may answer, what an answer does, and that silence never approves.
+//! Interrupts: who may answer, what an answer does, and that a timeout never approves.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -308,7 +308,7 @@ fn only_the_matching_event_is_accepted() {
     let mut run =
         RunHarness::started(workflow("waits").node("ext", "core.interrupt", waits)).given();
     run.elapse(50);
-    assert_eq!(run.status(), RunStatus::Failed, "nobody told us in time");
+    assert_eq!(run.status(), RunStatus::Failed, "the event did not arrive in time");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Events and effects as one line each: the name, the node, and what matters about it.
+//! Events and effects as one line each: the name, the node, and the important details.
 
 use crate::run::NewChildRun;
 use serde_json::Value;
@@ -356,7 +356,7 @@ fn envelope(line: Line, step: &EnvelopeEventKind) -> Line {
     }
 }
 
-/// A new effect, marked so that it is not taken for an event.
+/// A new effect, marked to distinguish it from an event.
 pub(super) fn effect(effect: &Effect) -> String {
     match &effect.kind {
         EffectKind::Http {
@@ -420,7 +420,7 @@ pub(super) fn effect(effect: &Effect) -> String {
     }
 }
 
-/// A child that comes into being.
+/// A child that is created.
 pub(super) fn new_child(new_child: &NewChildRun) -> String {
     format!(
         "> start {} {} erased={:?}{}",
@@ -477,7 +477,7 @@ impl Line {
         words.into_iter().fold(self, Self::push)
     }
 
-    /// Left out when it is zero, the ordinary case.
+    /// Left out when it is zero, the usual case.
     fn number(self, name: &str, n: u32) -> Self {
         self.push_all((n > 0).then(|| format!("{name}={n}")))
     }

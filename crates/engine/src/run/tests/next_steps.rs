@@ -1,5 +1,5 @@
-//! What is told about a decision before it is made, held against what the decision then does; and
-//! edits that have to fit a schema.
+//! The preview of a decision, compared with what the decision then does; and edits that must match
+//! a schema.
 
 use super::gates::answer;
 use super::harness::RunHarness;

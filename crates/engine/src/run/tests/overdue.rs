@@ -1,4 +1,5 @@
-//! When nobody answers: what the author asked for, one decision a firing, and never an approval.
+//! Timeouts of interrupts: the author's timeout action, one decision per firing, and never an
+//! approval.
 
 use super::gates::{answer, gate};
 use super::harness::RunHarness;

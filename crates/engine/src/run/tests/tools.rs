@@ -1,4 +1,5 @@
-//! Nodes that ask a tool server: what is recorded before, what is told after, what is tried again.
+//! Nodes that call a tool server: what is recorded before the call, what is emitted after it, what
+//! is retried.
 
 use super::forks::assert_same_course;
 use super::harness::RunHarness;
@@ -83,7 +84,8 @@ fn tool_call_is_recorded_before_it_is_made() {
     assert_eq!(*inputs, Some(json!({"text": "hi"})));
 }
 
-/// R-0023-3 (half: what a server answered is caused by its call): the return answers the very call, and says one of outcome and error.
+/// R-0023-3 (half: what a server answered is caused by its call)
+/// The return has the id of its call, and either an outcome or an error.
 #[test]
 fn tool_result_is_logged_by_digest_and_output_unchanged() {
     for is_error in [false, true] {
@@ -478,7 +480,7 @@ fn invalid_tool_config_is_refused_with_its_path() {
     }
 }
 
-/// R-0023-2 (half: its neighbours do not)
+/// R-0023-2 (half: other nodes do not)
 #[test]
 fn only_tool_nodes_emit_tool_events() {
     let mut run = RunHarness::started(

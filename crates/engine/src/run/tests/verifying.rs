@@ -1,4 +1,4 @@
-//! Critics: nothing ends and nothing is merged before they let it pass.
+//! Verifiers: nothing ends and nothing is merged before they pass it.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -7,7 +7,7 @@ use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{AgentEventKind, DrainPolicy, ErrorInfo, Event, ForkMode, RunStatus};
 
-/// The loop around a plan, with a critic.
+/// The loop around a plan, with a verifier.
 pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> WorkflowBuilder {
     workflow("conformance-loop")
         .variable("mine", json!({"defaultValue": "before"}))
@@ -20,7 +20,7 @@ pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> Workflow
         .path("lead send lead")
 }
 
-/// A critic that planned_verdicts these things in turn, about the end of the run.
+/// A verifier with these planned verdicts, one after the other, about the end of the run.
 pub(super) fn planned_verdicts(verdicts: Value) -> Value {
     json!({"agentId": "core.critic", "mockVerdicts": verdicts})
 }
@@ -33,7 +33,7 @@ fn ending(verdicts: Value) -> RunHarness {
     ))
 }
 
-/// A critic behind an endpoint, asked about the end of the run.
+/// A verifier behind an endpoint, called about the end of the run.
 fn remote(extra: Value) -> Value {
     let mut verifier = json!({
         "agentId": "core.critic",
@@ -50,7 +50,7 @@ fn remotely(extra: Value) -> RunHarness {
     started(checked(json!([terminate()]), remote(extra), json!({})))
 }
 
-/// A critic that is a workflow.
+/// A verifier that is a workflow.
 fn by_workflow() -> RunHarness {
     let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
     started(checked(json!([terminate()]), verifier, json!({})))
@@ -130,7 +130,7 @@ fn revisions_count_against_the_iteration_limit() {
 
 #[test]
 fn revised_termination_never_completes_the_run() {
-    // There is no way back to the supervisor, or its author goes on after errors.
+    // There is no edge back to the supervisor, or its author continues after errors.
     let once = |verdict: &str| {
         workflow("conformance-once")
             .node(
@@ -154,11 +154,11 @@ fn verifier_endpoint_is_called_once_and_only_declared_criteria_are_recorded() {
     let mut run = remotely(json!({})).given();
     let asked = run.outbox().count();
     assert_eq!(asked, 1);
-    let request = run.outbox().next().expect("asked").kind.clone();
+    let request = run.outbox().next().expect("a request").kind.clone();
     let tandem_record::EffectKind::Http { request, .. } = request else {
         panic!("{request:?}");
     };
-    let body = request.body.expect("the critic is told something");
+    let body = request.body.expect("the request has a body");
     assert_eq!(body["over"], "terminate");
     assert_eq!(body["target"], "evt-run-1-2");
     assert_eq!(body["criteria"], json!(["grounded", "short"]));
@@ -228,7 +228,7 @@ fn verifier_workflow_does_not_receive_sensitive_values() {
     };
     assert!(masked(&run).is_empty());
 
-    // What holds something of it is given, and masked there.
+    // A value that contains some of it is passed, and masked there.
     let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
     let copies = checked(json!([terminate()]), verifier, json!({}))
         .variable("pin", json!({"defaultValue": "1234", "sensitive": true}))
@@ -280,7 +280,7 @@ fn without_a_verdict_nothing_ends() {
             Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Verified { .. }),
             _ => false,
         };
-        assert!(!run.log().iter().any(verified), "{i}: nobody said anything");
+        assert!(!run.log().iter().any(verified), "{i}: no verdict");
     }
 }
 
@@ -325,7 +325,7 @@ fn pause_before_the_verdict_changes_nothing() {
     );
     let mut asked = remotely(json!({})).given();
     asked.pause(DrainPolicy::Immediate).expect("running");
-    assert_eq!(asked.outbox().count(), 0, "a paused run asks nobody");
+    assert_eq!(asked.outbox().count(), 0, "a paused run makes no call");
     asked.resume().expect("paused");
     asked.then(
         "
@@ -392,11 +392,11 @@ fn next_iteration_receives_the_last_verdict() {
     run.done("lead", verifier_response(terminate()));
     let verdict = json!({"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."});
     run.done("send", verifier_response(verdict));
-    let asked = run.outbox().next().expect("asked").kind.clone();
+    let asked = run.outbox().next().expect("a request").kind.clone();
     let tandem_record::EffectKind::Http { request, .. } = asked else {
         panic!("{asked:?}");
     };
-    let told = &request.body.expect("told")["lastVerdict"];
+    let told = &request.body.expect("a body")["lastVerdict"];
     let expected = json!({
         "agentId": "core.critic", "target": "evt-run-1-2", "verdict": "revise",
         "criteria": ["short"], "feedback": "Shorter.",
@@ -466,7 +466,7 @@ fn source_child(source: &RunHarness) -> tandem_record::RunId {
 
 #[test]
 fn only_a_verifier_at_a_dispatch_node_emits_a_verdict() {
-    // What is not authorized has no voice; the supervisor itself has none for this.
+    // A node without authorization has no emitter; the supervisor itself has none for this event.
     let run = ending(json!(["revise", "pass"]));
     let mut emitted = 0;
     for recorded in run.log() {

@@ -1,5 +1,5 @@
-//! What an operator may leave out: versions of the execution model, agents as a whole, and the types
-//! for conformance tests. What is left out is not done, and what needs it does not start.
+//! What an operator may disable: versions of the execution model, agents as a whole, and the types
+//! for conformance tests. Disabled features have no effect, and what needs them does not start.
 
 use super::harness::RunHarness;
 use super::supervising::{staged, supervised, terminate, workers};
@@ -51,7 +51,7 @@ fn low_confidence_decision_is_not_held_below_version_two() {
 
 #[test]
 fn no_agent_events_when_agents_are_disabled() {
-    // R-0023-8 (half: no type planned_verdicts anything)
+    // R-0023-8 (half: no node type emits agent events)
     let off = || AgentPolicy::default().with_agents_supported(false);
     let pinned =
         |workflow: WorkflowBuilder, agent: &str| workflow.with("agent", json!({"agentId": agent}));
