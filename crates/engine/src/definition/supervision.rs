@@ -47,7 +47,7 @@ fn missing_decision_source(
     let decided = bound || wired || !matches!(config.source, DecisionSource::Port);
     (!decided).then_some((
         "",
-        "a supervisor needs somebody who decides: config.endpoint, or the port \"decision\"",
+        "a supervisor needs a source of decisions: config.endpoint, or the port \"decision\"",
     ))
 }
 
@@ -72,7 +72,7 @@ fn same_agent(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Optio
     let own = pinned.or(config.agent_id.as_deref());
     (own == Some(verifier)).then_some((
         "/config/verifier/agentId",
-        "a critic is another agent than the supervisor it checks",
+        "a verifier must be another agent than the supervisor it checks",
     ))
 }
 

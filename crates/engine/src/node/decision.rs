@@ -152,7 +152,7 @@ fn confidence(fields: &Object) -> Result<Option<f64>, Fault> {
 fn prompt(fields: &Object) -> Result<String, Fault> {
     match fields.get("prompt").and_then(Value::as_str) {
         Some(prompt) if !prompt.is_empty() => Ok(prompt.to_owned()),
-        _ => fault("/prompt", "what is asked?"),
+        _ => fault("/prompt", "is required: the question to the person"),
     }
 }
 

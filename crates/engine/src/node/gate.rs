@@ -259,7 +259,7 @@ impl ClarificationGate {
             if questions.iter().any(|q: &Question| q.id == id) {
                 return cx.bad(
                     &format!("questions/{i}/id"),
-                    format!("{id:?} is asked twice"),
+                    format!("{id:?} is used twice"),
                 );
             }
             let schema = match document.get("schema") {
@@ -337,7 +337,7 @@ fn clarification_problems(
     }
     let known = |id: &String| questions.iter().any(|q| q.id == *id);
     for id in answers.keys().filter(|id| !known(id)) {
-        faults.push((format!("/{id}"), "nobody asked this".to_owned()));
+        faults.push((format!("/{id}"), "is not one of the questions".to_owned()));
     }
     faults
 }
@@ -368,7 +368,9 @@ impl GenericInterrupt {
             None => {
                 return cx.bad(
                     "kind",
-                    format!("{kind:?} is not asked by core.interrupt (unsupported_interrupt_kind)"),
+                    format!(
+                        "{kind:?} is not supported by core.interrupt (unsupported_interrupt_kind)"
+                    ),
                 );
             }
             Some(needs) => {
@@ -393,7 +395,7 @@ impl GenericInterrupt {
         if kind == "external-event" && interrupt_settings.restricts_deciders() {
             return cx.bad(
                 "tandem",
-                "an event is nobody's decision: it has no approvers",
+                "an event is not decided by a person: it has no approvers",
             );
         }
         Some(Self {

@@ -153,7 +153,7 @@ impl InterruptSettings {
         interrupt_settings.on_timeout = match own.get("onTimeout") {
             None | Some(Value::Null) => OnTimeout::Reject,
             Some(_) if timeout_ms.is_none() => {
-                return cx.bad("tandem/onTimeout", "means nothing without timeoutMs");
+                return cx.bad("tandem/onTimeout", "has no effect without timeoutMs");
             }
             Some(Value::Object(policy)) => on_timeout(policy, fits, cx)?,
             Some(_) => return cx.bad("tandem/onTimeout", "must be an object with a policy"),
@@ -350,7 +350,7 @@ fn levels(policy: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<EscalationLe
         };
         let deciders = Deciders::parse(level, &at, cx)?;
         if deciders.is_empty() {
-            return cx.bad(&at, "names nobody; give approverGroups, for example");
+            return cx.bad(&at, "names no decider; give approverGroups, for example");
         }
         let timeout = level.get("timeoutMs").and_then(Value::as_u64);
         let Some(timeout_ms) = timeout.filter(|ms| *ms > 0) else {

@@ -103,10 +103,10 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> 
     let mut given = ways.into_iter().filter(|way| config.contains_key(*way));
     let (way, further) = (given.next(), given.next());
     if let Some(further) = further {
-        return cx.bad(further, "a critic is asked in one way");
+        return cx.bad(further, "a verifier has only one source");
     }
     if way != Some("workflowId") && config.contains_key("verdictVariable") {
-        return cx.bad("verdictVariable", "belongs to a critic with a workflowId");
+        return cx.bad("verdictVariable", "belongs to a verifier with a workflowId");
     }
     match way {
         Some("workflowId") => {
@@ -125,10 +125,7 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> 
             _ => cx.bad("endpoint", "must be an object with a url"),
         },
         Some(_) => plan(config, cx),
-        None => cx.bad(
-            "",
-            "a verifier needs somebody who checks: workflowId or endpoint",
-        ),
+        None => cx.bad("", "a verifier needs a workflowId or an endpoint"),
     }
 }
 
@@ -163,13 +160,13 @@ impl VerifierReport {
             None | Some(Value::Null) => None,
             Some(stated) => {
                 let stated = stated.as_f64().filter(|c| (0.0..=1.0).contains(c));
-                Some(stated.ok_or("a critic's confidence is a number from 0 to 1")?)
+                Some(stated.ok_or("a verifier's confidence is a number from 0 to 1")?)
             }
         };
         let feedback = value.get("feedback").and_then(Value::as_str);
         Ok(Self {
             verdict,
-            criteria: criteria.ok_or("a critic's criteria are a list of names")?,
+            criteria: criteria.ok_or("a verifier's criteria are a list of names")?,
             confidence,
             feedback: feedback.map(|f| f.chars().take(MAX_FEEDBACK_CHARS).collect()),
         })

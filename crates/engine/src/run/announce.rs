@@ -76,14 +76,14 @@ impl DecisionDraft<'_> {
             .announceable()
             .find_map(|(ix, open)| meant(open).then_some((ix, open)))?;
         let cause = open.since;
-        let told = Event::LogAppended {
+        let event = Event::LogAppended {
             level: "warn".to_owned(),
             message: format!("The question was not announced: {}", error.message),
             node: Some(self.run.def.nodes[ix].id.clone()),
             // The cause names the interrupt: a fork has another id for it.
             fields: Some(Object::from_iter([("code".to_owned(), json!(error.code))])),
         };
-        self.emit(told, Some(cause));
+        self.emit(event, Some(cause));
         Some(Reply::Accepted)
     }
 }

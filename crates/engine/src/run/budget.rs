@@ -175,8 +175,8 @@ impl DecisionDraft<'_> {
 
     /// Whether a child can start with inputs of this size: its first event contains them twice.
     pub(super) fn admit_inputs(&self, size: Size) -> Result<(), Refusal> {
-        let told = size.text.saturating_mul(2);
-        let admitted = self.cx.limits.admit("the start of the child", told);
+        let text = size.text.saturating_mul(2);
+        let admitted = self.cx.limits.admit("the start of the child", text);
         admitted.map_err(|error| Refusal::Invalid(vec![Problem::new("/inputs", error.message)]))
     }
 

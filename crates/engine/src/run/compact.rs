@@ -53,9 +53,9 @@ impl DecisionDraft<'_> {
                 .already_recorded
                 .front()
                 .is_some_and(|r| compacts(&r.event))
-                && let Some(told) = self.already_recorded.pop_front()
+                && let Some(recorded) = self.already_recorded.pop_front()
             {
-                self.append_recorded(told);
+                self.append_recorded(recorded);
             }
             return;
         }

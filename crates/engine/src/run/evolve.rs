@@ -372,13 +372,13 @@ impl Run {
                     iteration: *iteration,
                 });
             }
-            Event::Agent(fact) => self.apply_agent_event(fact),
-            Event::VerificationRequested(asked) => self.apply_verification_request(asked),
+            Event::Agent(agent_event) => self.apply_agent_event(agent_event),
+            Event::VerificationRequested(request) => self.apply_verification_request(request),
             Event::ModelRetried(retry) => {
                 self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
             }
-            Event::ModelAnswered(told) => self.count_tokens(told),
-            Event::OutputChunk(told) => self.with_node(&told.node, |n| n.apply_output_chunk(at)),
+            Event::ModelAnswered(answered) => self.count_tokens(answered),
+            Event::OutputChunk(chunk) => self.with_node(&chunk.node, |n| n.apply_output_chunk(at)),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {

@@ -320,9 +320,9 @@ impl DecisionDraft<'_> {
 
     pub(super) fn retry_now(&mut self, ix: usize) {
         let state = &self.run.state.nodes[ix];
-        if let (Some(asked), Some(cause)) = (state.verifying.clone(), state.last) {
+        if let (Some(verifying), Some(cause)) = (state.verifying.clone(), state.last) {
             // Only the verification is requested again; its subject stays the same.
-            self.request_verification(ix, asked.verification_subject, cause);
+            self.request_verification(ix, verifying.verification_subject, cause);
             return;
         }
         let entry = super::start::NodeEntry {

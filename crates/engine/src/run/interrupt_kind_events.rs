@@ -8,18 +8,21 @@ use serde_json::{Value, json};
 use tandem_record::{Event, Interrupt, Object, Principal};
 
 /// The event emitted between `interrupt.requested` and `node.suspended`.
-pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> Option<Event> {
-    let listed = |key: &str| asked.data.get(key).and_then(Value::as_array);
-    match asked.kind.as_str() {
+pub(super) fn kind_specific_request(node: &CompiledNode, interrupt: &Interrupt) -> Option<Event> {
+    let listed = |key: &str| interrupt.data.get(key).and_then(Value::as_array);
+    match interrupt.kind.as_str() {
         "approval" => {
-            let text = |key: &str| asked.data.get(key).and_then(Value::as_str);
+            let text = |key: &str| interrupt.data.get(key).and_then(Value::as_str);
             let owned = |key: &str| text(key).unwrap_or_default().to_owned();
             let actions = listed("actions").into_iter().flatten();
             let asking = node.kind.interrupt_settings();
-            let required = asked.data.get("requiredApprovals").and_then(Value::as_u64);
+            let required = interrupt
+                .data
+                .get("requiredApprovals")
+                .and_then(Value::as_u64);
             Some(Event::ApprovalRequested {
                 node: node.id.clone(),
-                interrupt: asked.id.clone(),
+                interrupt: interrupt.id.clone(),
                 artifact_id: owned("artifactId"),
                 artifact_type: owned("artifactType"),
                 title: owned("title"),
@@ -32,7 +35,7 @@ pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> O
         }
         "clarification" => Some(Event::ClarificationRequested {
             node: node.id.clone(),
-            interrupt: asked.id.clone(),
+            interrupt: interrupt.id.clone(),
             questions: json!(listed("questions")),
         }),
         _ => None,

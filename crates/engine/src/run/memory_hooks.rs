@@ -72,7 +72,7 @@ impl DecisionDraft<'_> {
                 self.set_result_variable(ix, "freshId", json!(fresh), started);
             }
             MemoryHook::Redaction { .. } => {
-                unreachable!("goes on when the secret is there")
+                unreachable!("continues when the secret arrived")
             }
         }
         Ok(())

@@ -104,8 +104,8 @@ impl Run {
     }
 
     /// Adds the tokens of an answer to those of the run.
-    pub(super) fn count_tokens(&mut self, told: &ModelAnswered) {
-        let Some(usage) = told.answer.usage else {
+    pub(super) fn count_tokens(&mut self, answered: &ModelAnswered) {
+        let Some(usage) = answered.answer.usage else {
             return;
         };
         let (input, output) = (usage.input_tokens, usage.output_tokens);
@@ -113,8 +113,8 @@ impl Run {
             ("tokens.input", json!(input)),
             ("tokens.output", json!(output)),
             ("tokens.total", json!(input.saturating_add(output))),
-            ("provider", json!(told.provider)),
-            ("model", json!(told.model)),
+            ("provider", json!(answered.provider)),
+            ("model", json!(answered.model)),
         ] {
             self.add_cost(&format!("openwop.cost.{name}"), &value);
         }
@@ -221,9 +221,9 @@ impl DecisionDraft<'_> {
     /// Handles an answer to the call a node waits for.
     pub(super) fn model_answered(&mut self, ix: usize, answer: ModelAnswer, cause: Seq) {
         let call = self.run.call_of(ix).expect("only a call is answered");
-        let (answer, told) = self.record_model_answer(ix, &call, answer, cause);
+        let (answer, recorded) = self.record_model_answer(ix, &call, answer, cause);
         let validation = self.validate_answer(ix, &answer);
-        let mut cause = told;
+        let mut cause = recorded;
         if let Some((path, byte_offset)) = validation.recovered {
             let step = EnvelopeEventKind::Recovered { path, byte_offset };
             cause = self.emit_envelope_event(ix, &call, step, cause);
@@ -271,7 +271,7 @@ impl DecisionDraft<'_> {
             // Content beside a refusal is not an answer.
             (answer.text, answer.data) = (None, None);
         }
-        let told = Event::ModelAnswered(Box::new(ModelAnswered {
+        let event = Event::ModelAnswered(Box::new(ModelAnswered {
             node: self.run.def.nodes[ix].id.clone(),
             key: call.key.clone(),
             round: call.round,
@@ -279,7 +279,7 @@ impl DecisionDraft<'_> {
             model: call.request.model.clone(),
             answer: answer.clone(),
         }));
-        let seq = self.emit(told, Some(cause));
+        let seq = self.emit(event, Some(cause));
         (answer, seq)
     }
 
@@ -290,13 +290,13 @@ impl DecisionDraft<'_> {
         kind: EnvelopeEventKind,
         cause: Seq,
     ) -> Seq {
-        let fact = EnvelopeEvent {
+        let event = EnvelopeEvent {
             node: self.run.def.nodes[ix].id.clone(),
             provider: call.request.provider.clone(),
             model: call.request.model.clone(),
             kind,
         };
-        self.emit(Event::Envelope(Box::new(fact)), Some(cause))
+        self.emit(Event::Envelope(Box::new(event)), Some(cause))
     }
 
     pub(super) fn validate_answer(&self, ix: usize, answer: &ModelAnswer) -> CheckedAnswer {

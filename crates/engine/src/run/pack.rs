@@ -33,13 +33,13 @@ impl DecisionDraft<'_> {
 
     pub(super) fn pack_answered(&mut self, ix: usize, answer: PackAnswer, mut cause: Seq) {
         for line in answer.log_lines {
-            let told = Event::LogAppended {
+            let event = Event::LogAppended {
                 level: line.level,
                 message: line.message,
                 node: Some(self.run.def.nodes[ix].id.clone()),
                 fields: None,
             };
-            cause = self.emit(told, Some(cause));
+            cause = self.emit(event, Some(cause));
         }
         match answer.result {
             PackResult::Completed { outputs } => {

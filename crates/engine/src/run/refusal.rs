@@ -27,17 +27,17 @@ pub enum Refusal {
     },
     #[error("a run that is {} cannot be resumed", .status.as_str())]
     NotPaused { status: RunStatus },
-    #[error("no question was ever asked at node {node}")]
+    #[error("node {node} never opened an interrupt")]
     InterruptNotFound { node: NodeId },
     #[error("the question was decided before")]
     AlreadyResolved(ClosedInterrupt),
     /// The run was cancelled while the interrupt was open.
-    #[error("the question died with its run")]
+    #[error("the interrupt was closed when its run ended")]
     InterruptGone,
     /// The run has ended: no external event affects it any more.
-    #[error("a run that is {} takes no more events", .status.as_str())]
+    #[error("a run that is {} accepts no more events", .status.as_str())]
     RunEnded { status: RunStatus },
-    #[error("the run keeps {limit} events that nobody waits for yet; it takes no more")]
+    #[error("the run keeps {limit} events that no node waits for yet; it accepts no more")]
     TooManyEvents { limit: usize },
     #[error("the event does not match what the run waits for")]
     CorrelationMismatch { keys: Vec<String> },

@@ -256,7 +256,7 @@ impl DecisionDraft<'_> {
 
     /// The child cannot be created; the node that named it must not wait for it forever.
     fn report_refused_child(&mut self, ix: usize, child: RunId, refusal: &Refusal) {
-        let told = EffectKind::NotifyParent {
+        let notification = EffectKind::NotifyParent {
             parent: self.run.id().clone(),
             node: self.run.def.nodes[ix].id.clone(),
             outcome: ChildOutcome::Ended {
@@ -268,6 +268,6 @@ impl DecisionDraft<'_> {
                 unused: 0,
             },
         };
-        self.add_one_shot_effect(format!("unborn:{child}"), told);
+        self.add_one_shot_effect(format!("unborn:{child}"), notification);
     }
 }

@@ -425,7 +425,7 @@ impl DecisionDraft<'_> {
             | Kind::Gated { .. }
             | Kind::RequiresMissing { .. }
             | Kind::ModelCapabilityMissing => {
-                unreachable!("{} is not performed on the spot", node.type_id)
+                unreachable!("{} is not performed at once", node.type_id)
             }
         }
     }

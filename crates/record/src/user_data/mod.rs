@@ -213,8 +213,8 @@ impl Event {
                 optional_text(error, to);
                 of_work(work, to);
             }
-            Self::Envelope(fact) => of_envelope(fact, to),
-            Self::Agent(fact) => of_agent(fact, to),
+            Self::Envelope(envelope) => of_envelope(envelope, to),
+            Self::Agent(agent_event) => of_agent(agent_event, to),
             Self::OrchestratorDecided {
                 agent_id, decision, ..
             } => to.extend([UserData::Text(agent_id), UserData::Value(decision)]),

@@ -27,7 +27,7 @@ enum EmitRights {
 }
 
 impl AgentEmitter {
-    pub(in crate::run) fn may_emit(&self, said: &AgentEventKind) -> bool {
+    pub(in crate::run) fn may_emit(&self, kind: &AgentEventKind) -> bool {
         let (reasons, hands_off, decides, calls, verifies) = match self.rights {
             EmitRights::Supervisor => (true, false, true, false, false),
             EmitRights::Dispatch | EmitRights::Boundary => (false, true, false, false, false),
@@ -35,7 +35,7 @@ impl AgentEmitter {
             EmitRights::Mock => (true, true, true, true, false),
             EmitRights::Tool => (false, false, false, true, false),
         };
-        match said {
+        match kind {
             AgentEventKind::Reasoned { .. } | AgentEventKind::ReasoningDelta { .. } => reasons,
             AgentEventKind::ToolCalled { .. } | AgentEventKind::ToolReturned { .. } => calls,
             AgentEventKind::HandedOff { .. } => hands_off,
@@ -129,10 +129,10 @@ impl DecisionDraft<'_> {
     pub(in crate::run) fn emit_agent_event(
         &mut self,
         emitter: &AgentEmitter,
-        said: AgentEventKind,
+        kind: AgentEventKind,
         cause: Seq,
     ) -> Seq {
-        self.emit_agent_event_with_cause(emitter, said, Cause::Event(cause))
+        self.emit_agent_event_with_cause(emitter, kind, Cause::Event(cause))
             .unwrap_or(cause)
     }
 
@@ -140,19 +140,22 @@ impl DecisionDraft<'_> {
     pub(super) fn emit_agent_event_with_cause(
         &mut self,
         emitter: &AgentEmitter,
-        said: AgentEventKind,
+        kind: AgentEventKind,
         cause: Cause,
     ) -> Option<Seq> {
-        debug_assert!(emitter.may_emit(&said), "this emitter may not say {said:?}");
+        debug_assert!(
+            emitter.may_emit(&kind),
+            "this emitter may not emit {kind:?}"
+        );
         if !self.cx.agents.is_supported() {
             return None;
         }
-        let fact = AgentEvent {
+        let agent_event = AgentEvent {
             node: emitter.node.clone(),
             agent_id: emitter.agent_id.clone(),
-            kind: said,
+            kind,
         };
-        Some(self.emit_with_cause(Event::Agent(Box::new(fact)), Some(cause)))
+        Some(self.emit_with_cause(Event::Agent(Box::new(agent_event)), Some(cause)))
     }
 
     /// Records the handoff from the agent pinned before to the one pinned here.
@@ -201,11 +204,11 @@ impl DecisionDraft<'_> {
             agent_id: from,
             rights,
         };
-        let said = AgentEventKind::HandedOff {
+        let kind = AgentEventKind::HandedOff {
             to,
             reason: None,
             context: None,
         };
-        self.emit_agent_event(&emitter, said, cause);
+        self.emit_agent_event(&emitter, kind, cause);
     }
 }

@@ -10,49 +10,49 @@ use tandem_record::{
 impl Run {
     /// Keeps a supervisor's reasoning until its next iteration, for the person who has to review
     /// its decision.
-    pub(in crate::run) fn apply_agent_event(&mut self, fact: &AgentEvent) {
-        let ix = self.def.index(&fact.node);
+    pub(in crate::run) fn apply_agent_event(&mut self, agent_event: &AgentEvent) {
+        let ix = self.def.index(&agent_event.node);
         let kind = ix.map(|ix| &self.def.nodes[ix].kind);
-        match (&fact.kind, kind) {
+        match (&agent_event.kind, kind) {
             (AgentEventKind::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) => {
                 self.state.agents.reasoning = Some(reasoning.clone());
             }
-            (AgentEventKind::Verified { .. }, _) => self.apply_verdict(fact),
+            (AgentEventKind::Verified { .. }, _) => self.apply_verdict(agent_event),
             _ => {}
         }
     }
 
     /// A verification was requested: the node waits for the verifier's answer.
-    pub(in crate::run) fn apply_verification_request(&mut self, asked: &VerificationRequest) {
+    pub(in crate::run) fn apply_verification_request(&mut self, request: &VerificationRequest) {
         let verifying = Verifying {
-            verification_subject: asked.verification_subject.clone(),
-            supervisor: Some(asked.supervisor.clone()),
+            verification_subject: request.verification_subject.clone(),
+            supervisor: Some(request.supervisor.clone()),
             verdict: None,
             feedback: None,
         };
-        self.with_node(&asked.node, |n| {
+        self.with_node(&request.node, |n| {
             n.verifying = Some(Box::new(verifying));
-            n.work = Some(asked.work.clone());
+            n.work = Some(request.work.clone());
             n.retry_at = None;
             n.error = None;
         });
     }
 
-    fn apply_verdict(&mut self, fact: &AgentEvent) {
+    fn apply_verdict(&mut self, agent_event: &AgentEvent) {
         let AgentEventKind::Verified {
             verification_subject,
             verdict,
             feedback,
             ..
-        } = &fact.kind
+        } = &agent_event.kind
         else {
             return;
         };
         let agents = &mut self.state.agents;
         agents.verdicts += 1;
-        agents.verdict = Some(fact.clone());
+        agents.verdict = Some(agent_event.clone());
         let mut critic = None;
-        self.with_node(&fact.node, |n| {
+        self.with_node(&agent_event.node, |n| {
             if let Some(Work::Child { child, .. }) = n.work.take() {
                 critic = Some(child);
             }

@@ -101,18 +101,20 @@ impl AgentPolicy {
     }
 
     /// Limits what is advertised and done to this version of the execution model.
-    pub fn with_model_cap(self, rung: Option<u64>) -> Result<Self, String> {
-        let Some(rung) = rung else {
+    pub fn with_model_cap(self, version: Option<u64>) -> Result<Self, String> {
+        let Some(version) = version else {
             return Ok(self);
         };
-        let cap = u32::try_from(rung).ok().filter(|n| MODEL_CAPS.contains(n));
+        let cap = u32::try_from(version)
+            .ok()
+            .filter(|n| MODEL_CAPS.contains(n));
         match cap {
             Some(_) => Ok(Self {
                 model_cap: cap,
                 ..self
             }),
             None => Err(format!(
-                "the version of the execution model must be from {} to {}, not {rung}",
+                "the version of the execution model must be from {} to {}, not {version}",
                 MODEL_CAPS.start(),
                 MODEL_CAPS.end()
             )),
@@ -220,8 +222,8 @@ impl AgentPolicy {
 
     /// The interrupt kind, if it is advertised.
     pub fn advertised_kind(&self) -> Option<&str> {
-        let told = self.advertises_kind && self.escalates();
-        told.then_some(self.escalation.kind.as_str())
+        let advertised = self.advertises_kind && self.escalates();
+        advertised.then_some(self.escalation.kind.as_str())
     }
 
     /// The escalation, if its kind is a vendor kind, which needs a published explanation.

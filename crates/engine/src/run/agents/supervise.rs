@@ -79,9 +79,9 @@ impl Run {
         ix: usize,
     ) -> Option<(OrchestratorDecision, Seq)> {
         let node = &self.def.nodes[ix].id;
-        let begun = self.state.agents.iteration_starts.get(node)?;
+        let started = self.state.agents.iteration_starts.get(node)?;
         let decided = self.state.agents.decided.as_ref();
-        let decided = decided.filter(|d| d.node == *node && d.seq > *begun)?;
+        let decided = decided.filter(|d| d.node == *node && d.seq > *started)?;
         let decision = OrchestratorDecision::read(&decided.decision).ok()?;
         Some((decision, decided.seq))
     }
@@ -106,12 +106,12 @@ impl DecisionDraft<'_> {
         let state = &self.run.state;
         let node = &self.run.def.nodes[ix].id;
         // A retry belongs to the same iteration.
-        let begun = state
+        let started = state
             .agents
             .iteration_starts
             .get(node)
             .filter(|_| attempt > 0);
-        let begins = begun.copied().unwrap_or_else(|| self.run.next_seq());
+        let begins = started.copied().unwrap_or_else(|| self.run.next_seq());
         let last: Vec<Value> = state
             .children
             .iter()
@@ -122,7 +122,7 @@ impl DecisionDraft<'_> {
         let body = json!({
             "runId": self.run.id(),
             "nodeId": node,
-            "iteration": self.run.supervisor_iterations() + u32::from(begun.is_none()),
+            "iteration": self.run.supervisor_iterations() + u32::from(started.is_none()),
             "atSequence": begins,
             "prompt": config.prompt,
             "variables": self.run.view().variables,
@@ -243,7 +243,7 @@ impl DecisionDraft<'_> {
         let before = self.run.state.agents.decided.as_ref();
         if let Some(other) = before.filter(|d| d.agent_id != emitter.agent_id) {
             let message = format!(
-                "{} decides for this run since its first turn, {} may not",
+                "{} has decided for this run since its first iteration; {} may not",
                 other.agent_id, emitter.agent_id
             );
             return Err(ErrorInfo::new("validation_error", message));

@@ -143,7 +143,7 @@ impl DecisionDraft<'_> {
         match verdict {
             VerifierVerdict::Pass => self.end_by_decision(ix, decided),
             VerifierVerdict::Fail => {
-                let message = "the critic refused the decision to end the run";
+                let message = "the verifier refused the decision to end the run";
                 let error = ErrorInfo::new("verification_failed", message);
                 self.fail_node(ix, error, Some(cause), None);
             }

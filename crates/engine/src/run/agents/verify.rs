@@ -69,19 +69,19 @@ impl Run {
 
     /// The newest verdict, as sent to the supervisor's next iteration.
     pub(super) fn latest_verdict_json(&self) -> Option<Value> {
-        let fact = self.state.agents.verdict.as_ref()?;
+        let agent_event = self.state.agents.verdict.as_ref()?;
         let AgentEventKind::Verified {
             verification_subject,
             verdict,
             criteria,
             feedback,
             ..
-        } = &fact.kind
+        } = &agent_event.kind
         else {
             return None;
         };
         Some(json!({
-            "agentId": fact.agent_id,
+            "agentId": agent_event.agent_id,
             "target": self.target(verification_subject),
             "verdict": verdict,
             "criteria": criteria,
@@ -107,7 +107,7 @@ impl DecisionDraft<'_> {
     ) {
         let def = Arc::clone(&self.run.def);
         let Some((supervisor, verifier)) = self.verifier_at(&def, ix) else {
-            unreachable!("only a supervisor with a critic has results checked");
+            unreachable!("only a supervisor with a verifier has results checked");
         };
         match &verifier.source {
             VerifierSource::Plan(plan) => match plan.get(self.run.state.agents.verdicts as usize) {
@@ -351,7 +351,7 @@ impl DecisionDraft<'_> {
         child: Option<RunStatus>,
         cause: Seq,
     ) {
-        let message = format!("the critic gave no verdict: {}", why.message);
+        let message = format!("the verifier gave no verdict: {}", why.message);
         let mut error = ErrorInfo::new("verification_unavailable", message)
             .with_details(json!({"reason": {"code": why.code, "message": why.message}}));
         error.retryable = why.retryable;
@@ -372,7 +372,7 @@ impl DecisionDraft<'_> {
     ) {
         let def = Arc::clone(&self.run.def);
         let Some((supervisor, verifier)) = self.verifier_at(&def, ix) else {
-            unreachable!("a verdict is given by a supervisor's critic");
+            unreachable!("only a supervisor's verifier gives a verdict");
         };
         if !self.cx.agents.is_supported() {
             // The run is older than the switch that turned agents off.

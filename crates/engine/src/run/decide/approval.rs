@@ -278,7 +278,7 @@ fn loop_back(
             limit,
         };
         let cause = draft.emit(event, Some(cause));
-        let message = format!("changes were asked for more than {limit} times");
+        let message = format!("changes were requested more than {limit} times");
         let error = ErrorInfo::new("loopback_limit_exceeded", message);
         draft.fail_node(ix, error, Some(cause), None);
         return;

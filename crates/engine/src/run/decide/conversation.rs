@@ -28,7 +28,7 @@ pub(super) fn resume(
     match answer.value.get("operation").and_then(Value::as_str) {
         Some("exchange") => {
             let Some(given) = given else {
-                return invalid("/turn", "what is said is required");
+                return invalid("/turn", "is required");
             };
             if turns(draft, ix).len() >= MAX_TURNS {
                 return invalid("/operation", "has gone on too long; close the conversation");
@@ -93,7 +93,7 @@ fn read_turn(
         "user" => "user",
         "agent" => match text("speakerId").or_else(|| text("from")) {
             Some(speaker) if gate.is_participant(speaker) => speaker,
-            Some(_) => return invalid("/turn/speakerId", "does not take part"),
+            Some(_) => return invalid("/turn/speakerId", "is not a participant"),
             None => return invalid("/turn/speakerId", "is required of an agent"),
         },
         _ => return invalid("/turn/role", "must be user or agent"),
@@ -255,8 +255,8 @@ impl DecisionDraft<'_> {
         let resumed = close(self, ix, closing);
         // The decision of a supervisor causes the end of the question to the user.
         let decided = self.run.state.agents.decided.as_ref().map(|d| d.seq);
-        let asked = matches!(self.run.def.nodes[ix].kind, Kind::Dispatch(_));
-        let cause = decided.filter(|_| asked).unwrap_or(resumed);
+        let dispatched = matches!(self.run.def.nodes[ix].kind, Kind::Dispatch(_));
+        let cause = decided.filter(|_| dispatched).unwrap_or(resumed);
         self.complete_node(ix, Done::with(outputs), cause);
     }
 
@@ -281,7 +281,7 @@ impl DecisionDraft<'_> {
         if let Err(error) = self.write_channel(ix, CHANNEL, message, None, cause) {
             let event = Event::LogAppended {
                 level: "warn".to_owned(),
-                message: format!("a turn did not fit its channel: {}", error.message),
+                message: format!("a turn did not match its channel: {}", error.message),
                 node: Some(node.id.clone()),
                 fields: None,
             };

@@ -148,7 +148,7 @@ fn user_answer(
 ) -> Result<AnswerOutcome, Refusal> {
     let answers = read_answers(&answer.value)?;
     if let Some(stray) = answers.keys().find(|id| *id != ANSWER) {
-        return invalid(&format!("/answers/{stray}"), "nobody asked this");
+        return invalid(&format!("/answers/{stray}"), "is not one of the questions");
     }
     if !answers.get(ANSWER).is_some_and(Value::is_string) {
         return invalid("/answers/answer", "the answer must be a text");

@@ -166,7 +166,7 @@ fn reject(draft: &mut DecisionDraft<'_>, ix: usize, cause: Seq) {
         ]);
         rejected(draft, ix, outputs, resumed);
     } else {
-        let error = ErrorInfo::new("interrupt_timeout", "nobody answered in time");
+        let error = ErrorInfo::new("interrupt_timeout", "no answer arrived in time");
         draft.fail_node(ix, error, Some(resumed), None);
     }
 }

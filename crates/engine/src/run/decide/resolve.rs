@@ -166,7 +166,7 @@ pub(super) fn close(draft: &mut DecisionDraft<'_>, ix: usize, closing: Closing) 
     let node = draft.run.def.nodes[ix].id.clone();
     let open = draft.run.state.nodes[ix].suspended.as_ref();
     let open = open.expect("only open questions are closed");
-    let asked = open.since;
+    let opened = open.since;
     let (id, kind) = (open.interrupt.id.clone(), open.interrupt.kind.clone());
     let resolution = Resolution {
         interrupt: id.clone(),
@@ -182,7 +182,7 @@ pub(super) fn close(draft: &mut DecisionDraft<'_>, ix: usize, closing: Closing) 
         node: node.clone(),
         resolution: Box::new(resolution),
     };
-    let cause = draft.emit(event, Some(asked));
+    let cause = draft.emit(event, Some(opened));
     let event = Event::NodeResumed {
         node,
         interrupt: Some(id),

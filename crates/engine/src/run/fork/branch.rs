@@ -31,8 +31,10 @@ pub(super) fn branch<'a>(
     for ix in &open {
         rebase_open_work(&mut log, &then, *ix, draft.now);
     }
-    let begun = open.iter().find_map(|ix| partly_executed(&log, &then, *ix));
-    let copied = begun.as_ref().map_or(log.len(), |(_, seq)| log_index(*seq));
+    let partial = open.iter().find_map(|ix| partly_executed(&log, &then, *ix));
+    let copied = partial
+        .as_ref()
+        .map_or(log.len(), |(_, seq)| log_index(*seq));
     let done_again = log.split_off(copied);
     for recorded in log {
         draft.append_recorded(recorded);
@@ -49,7 +51,7 @@ pub(super) fn branch<'a>(
         end_like_source(&mut draft, end);
         return draft;
     }
-    if let Some((ix, _)) = begun {
+    if let Some((ix, _)) = partial {
         let entry = entry(&draft.run, &done_again[0].event);
         draft.already_recorded = done_again.into();
         draft.start_node(ix, entry);
@@ -61,7 +63,7 @@ pub(super) fn branch<'a>(
     }
     for ix in open {
         // A node that was started again does all its work.
-        if begun.is_none_or(|(again, _)| again != ix) {
+        if partial.is_none_or(|(again, _)| again != ix) {
             restart_open_node(&mut draft, ix);
         }
     }
@@ -161,15 +163,15 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
         {
             mock::rebase_call(&mut retry.work, mock.as_ref(), now, from_now);
         }
-        if let Event::VerificationRequested(asked) = &mut recorded.event
-            && asked.node == *node
+        if let Event::VerificationRequested(request) = &mut recorded.event
+            && request.node == *node
         {
-            match &mut asked.work {
+            match &mut request.work {
                 Work::Http { effect, .. } => {
-                    *effect = run.verifier_effect_id(ix, &asked.verification_subject)
+                    *effect = run.verifier_effect_id(ix, &request.verification_subject)
                 }
                 Work::Child { child, .. } => {
-                    *child = run.verifier_run_id(ix, &asked.verification_subject)
+                    *child = run.verifier_run_id(ix, &request.verification_subject)
                 }
                 Work::Sleep { .. }
                 | Work::SecretEcho { .. }
@@ -206,8 +208,8 @@ fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize
 fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix];
     let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
-    let asked = run.state.nodes[ix].suspended.as_ref();
-    let talks = asked.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
+    let open = run.state.nodes[ix].suspended.as_ref();
+    let talks = open.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
     let Some(start) = last_start(log, &node.id) else {
         return false;
     };
@@ -300,14 +302,14 @@ fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
 
 /// Whether an event is a tool's answer to a node.
 fn is_tool_return(event: &Event, node: &NodeId) -> bool {
-    matches!(event, Event::Agent(fact)
-        if fact.node == *node && matches!(fact.kind, AgentEventKind::ToolReturned { .. }))
+    matches!(event, Event::Agent(agent_event)
+        if agent_event.node == *node && matches!(agent_event.kind, AgentEventKind::ToolReturned { .. }))
 }
 
 /// Whether the newest event of a node is its tool call.
 fn is_tool_call_recorded(draft: &DecisionDraft<'_>, last: Seq) -> bool {
-    let told = draft.drafted().get(log_index(last)).map(|r| &r.event);
-    matches!(told, Some(Event::Agent(fact)) if matches!(fact.kind, AgentEventKind::ToolCalled { .. }))
+    let newest = draft.drafted().get(log_index(last)).map(|r| &r.event);
+    matches!(newest, Some(Event::Agent(agent_event)) if matches!(agent_event.kind, AgentEventKind::ToolCalled { .. }))
 }
 
 /// Whether an open node has no open interrupt.

@@ -81,7 +81,7 @@ impl InterruptIds<'_> {
                     id = interrupt_id(fork, node, u32::MAX - round);
                 }
                 self.ids.insert(interrupt.id.clone(), id.clone());
-                let asked = std::mem::replace(&mut interrupt.id, id);
+                let source_id = std::mem::replace(&mut interrupt.id, id);
                 let key = interrupt.key.clone();
                 self.own.map_name(&mut interrupt.key);
                 self.keys.insert(key, interrupt.key.clone());
@@ -91,7 +91,7 @@ impl InterruptIds<'_> {
                     self.apply_key(name);
                     let names = (before, name.clone());
                     self.held_by.insert(node.clone(), names.clone());
-                    self.conversations.insert(asked, names);
+                    self.conversations.insert(source_id, names);
                 }
             }
             Event::NodeSuspended { interrupt, key, .. } => {
@@ -157,8 +157,8 @@ impl InterruptIds<'_> {
     }
 
     /// A conversation ends with the turn that closed it, which is named after the conversation.
-    fn apply_to_last_turn(&self, asked: &InterruptId, answer: &mut Value) {
-        if let Some((before, now)) = self.conversations.get(asked)
+    fn apply_to_last_turn(&self, interrupt: &InterruptId, answer: &mut Value) {
+        if let Some((before, now)) = self.conversations.get(interrupt)
             && let Some(turn) = answer.get_mut("turn")
         {
             own_id::map_message(turn, before, now);
@@ -200,9 +200,9 @@ impl ModelCallIds<'_> {
                 let execution = known.map_or(0, |(execution, _)| *execution);
                 self.rename_work(&retry.node, execution, &mut retry.work);
             }
-            Event::ModelAnswered(told) => {
-                if let Some((_, key)) = self.known.get(&told.node) {
-                    told.key.clone_from(key);
+            Event::ModelAnswered(answered) => {
+                if let Some((_, key)) = self.known.get(&answered.node) {
+                    answered.key.clone_from(key);
                 }
             }
             _ => {}

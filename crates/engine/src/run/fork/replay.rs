@@ -180,22 +180,22 @@ impl Replayer<'_, '_> {
     fn compare(&mut self, end: usize) {
         let first = self.first_uncompared();
         let done = &self.draft.drafted()[first..];
-        let told = &self.log[self.next..end];
+        let source = &self.log[self.next..end];
         let differs = |(a, b): (&RecordedEvent, &RecordedEvent)| {
             a.event != b.event && (self.redact)(&a.event) != b.event
         };
-        let different = done.iter().zip(told).position(differs);
+        let different = done.iter().zip(source).position(differs);
         let kind = match different {
             Some(at) => {
-                let same_type = event_kind(&done[at].event) == event_kind(&told[at].event);
+                let same_type = event_kind(&done[at].event) == event_kind(&source[at].event);
                 Some((at, if same_type { "output" } else { "type-mismatch" }))
             }
-            None if done.len() < told.len() => Some((done.len(), "missing")),
-            None if done.len() > told.len() => Some((told.len(), "extra")),
+            None if done.len() < source.len() => Some((done.len(), "missing")),
+            None if done.len() > source.len() => Some((source.len(), "extra")),
             None => None,
         };
         let last = self.draft.run.state.head.unwrap_or(Seq(0));
-        for at in 0..told.len() {
+        for at in 0..source.len() {
             self.replay_seqs.push(Seq((first + at) as u64).min(last));
         }
         let sequence = kind.map(|(at, kind)| (Seq((self.next + at) as u64), kind));
@@ -266,8 +266,8 @@ fn without_cancel(log: &[RecordedEvent], from: usize) -> &[RecordedEvent] {
 /// The event that a verdict is about, where the verdict names one.
 fn verified_decision_seq(event: &mut Event) -> Option<&mut Seq> {
     let verification_subject = match event {
-        Event::VerificationRequested(asked) => &mut asked.verification_subject,
-        Event::Agent(fact) => match &mut fact.kind {
+        Event::VerificationRequested(request) => &mut request.verification_subject,
+        Event::Agent(agent_event) => match &mut agent_event.kind {
             AgentEventKind::Verified {
                 verification_subject,
                 ..

@@ -113,15 +113,15 @@ fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
     // R-0023-2 (half: the mock agent emits its calls), R-0023-3 (half: its returns), R-0023-11
     let calls = json!([{"toolId": "a"}, {"toolId": "b"}]);
     let run = RunHarness::started(agent(json!({"mockToolCalls": calls})));
-    let said: Vec<_> = run
+    let emitted: Vec<_> = run
         .log()
         .iter()
         .filter_map(|r| match &r.event {
-            Event::Agent(fact) => Some((r, &fact.kind)),
+            Event::Agent(agent_event) => Some((r, &agent_event.kind)),
             _ => None,
         })
         .collect();
-    for pair in said.chunks(2) {
+    for pair in emitted.chunks(2) {
         let [
             (called, AgentEventKind::ToolCalled { call, .. }),
             (returned, AgentEventKind::ToolReturned { call: same, .. }),
@@ -132,17 +132,17 @@ fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
         assert_eq!(returned.cause, Some(Cause::Event(called.seq)));
         assert_eq!(call, same);
     }
-    let tools: Vec<&str> = said
+    let tools: Vec<&str> = emitted
         .iter()
-        .filter_map(|(_, said)| match said {
+        .filter_map(|(_, emitted)| match emitted {
             AgentEventKind::ToolCalled { tool, .. } => Some(tool.as_str()),
             _ => None,
         })
         .collect();
     assert_eq!(tools, ["a", "b"], "in their order");
-    let calls: Vec<&str> = said
+    let calls: Vec<&str> = emitted
         .iter()
-        .filter_map(|(_, said)| match said {
+        .filter_map(|(_, emitted)| match emitted {
             AgentEventKind::ToolCalled { call, .. } => Some(call.as_str()),
             _ => None,
         })
@@ -316,15 +316,15 @@ fn passthrough_nodes_emit_no_agent_events() {
 #[test]
 fn host_node_types_emit_no_agent_events() {
     // R-0023-7
-    let told = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
+    let body = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
     let pin = json!({"agentId": "core.near"});
     let mut call = RunHarness::started(
         workflow("conformance-own")
             .http("call", json!({"output": "said"}))
             .with("agent", pin.clone()),
     );
-    call.done("call", json!({"status": 200, "body": told}));
-    let put = json!({"action": "put", "key": "k", "value": told});
+    call.done("call", json!({"status": 200, "body": body}));
+    let put = json!({"action": "put", "key": "k", "value": body});
     let note = RunHarness::started(
         workflow("conformance-own")
             .node("note", "vendor.tandem.memory", put)
@@ -350,8 +350,8 @@ fn work_passing_between_pinned_agents_is_a_handoff() {
     let workflow = pinned(workflow, "c", "core.bob").path("a between b c");
     let mut run = RunHarness::started(workflow);
     let lines = run.lines();
-    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
-    assert_eq!(told, ["core.ann hands off to core.bob"]);
+    let handoffs: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(handoffs, ["core.ann hands off to core.bob"]);
 }
 
 #[test]
@@ -380,8 +380,8 @@ fn worker_of_another_agent_gets_a_handoff() {
     }
     assert_eq!(run.status(), RunStatus::Completed);
     let lines = run.lines();
-    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
-    assert_eq!(told, ["core.ann hands off to core.bob"]);
+    let handoffs: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(handoffs, ["core.ann hands off to core.bob"]);
 }
 
 #[test]
@@ -392,8 +392,8 @@ fn reasoning_is_omitted_when_verbosity_is_off() {
             .configured(json!({"reasoningVerbosity": verbosity}));
         run.create(json!({}));
         let log = run.log().iter();
-        let said = log.filter(|r| matches!(r.event, Event::Agent(_))).count();
-        assert_eq!(said, emitted, "{verbosity}");
+        let count = log.filter(|r| matches!(r.event, Event::Agent(_))).count();
+        assert_eq!(count, emitted, "{verbosity}");
     }
 }
 

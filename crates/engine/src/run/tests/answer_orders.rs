@@ -27,7 +27,7 @@ enum QuestionKind {
 /// An interrupt, the round in which it is answered, and whether the answer is valid.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    asked: QuestionKind,
+    kind: QuestionKind,
     round: u64,
 }
 
@@ -35,7 +35,7 @@ impl Plan {
     fn config(self) -> (&'static str, Value) {
         let question = json!([{"id": "q", "question": "?"}]);
         let tandem = |policy: Value| json!({"onTimeout": policy});
-        match self.asked {
+        match self.kind {
             QuestionKind::Approval => ("core.approvalGate", json!({})),
             QuestionKind::Escalating => {
                 let level = json!({"approverGroups": ["g"], "timeoutMs": LEVEL_MS});
@@ -72,7 +72,7 @@ impl Plan {
     }
 
     fn answer(self, node: &str) -> Command {
-        match self.asked {
+        match self.kind {
             QuestionKind::Approval | QuestionKind::Escalating | QuestionKind::Reminding => {
                 answer(node, json!({"action": "accept"}))
             }
@@ -86,11 +86,11 @@ impl Plan {
 
 fn workflow_of(plans: &[Plan]) -> WorkflowBuilder {
     let start = workflow("many").noops("root join");
-    let asked = plans.iter().enumerate().fold(start, |workflow, (n, plan)| {
+    let gates = plans.iter().enumerate().fold(start, |workflow, (n, plan)| {
         let (type_id, config) = plan.config();
         workflow.node(&name(n), type_id, config)
     });
-    (0..plans.len()).fold(asked, |workflow, n| {
+    (0..plans.len()).fold(gates, |workflow, n| {
         workflow.path(&format!("root {} join", name(n)))
     })
 }
@@ -124,7 +124,7 @@ fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let asked = prop_oneof![
+    let kind = prop_oneof![
         Just(QuestionKind::Approval),
         Just(QuestionKind::Escalating),
         Just(QuestionKind::Reminding),
@@ -132,7 +132,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         Just(QuestionKind::Defaulting),
         Just(QuestionKind::External),
     ];
-    (asked, 0..ROUNDS).prop_map(|(asked, round)| Plan { asked, round })
+    (kind, 0..ROUNDS).prop_map(|(kind, round)| Plan { kind, round })
 }
 
 /// Plans, and an order to answer them in.

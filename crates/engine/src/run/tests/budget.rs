@@ -32,12 +32,12 @@ fn passed_on(nodes: usize) -> WorkflowBuilder {
 /// first without the start event.
 fn drafts(run: &mut RunHarness, inputs: Value) -> Vec<usize> {
     let mut drafts = Vec::new();
-    let mut told = 1;
+    let mut seen = 1;
     run.create(inputs);
     loop {
-        let new = &run.log()[told..];
+        let new = &run.log()[seen..];
         drafts.push(new.iter().map(|r| Size::of(&r.event).text).sum());
-        told = run.log().len();
+        seen = run.log().len();
         let mut waiting = run.outbox().map(|effect| effect.id.clone());
         let next = waiting.find(|id| id.as_str().starts_with("continue:"));
         drop(waiting);
@@ -175,8 +175,11 @@ fn calling(inputs: usize, outputs: usize) -> RunHarness {
 fn child_with_oversized_inputs_is_refused() {
     let run = calling(40, 0);
     assert_eq!(run.created_children().count(), 0);
-    let told = run.outbox().find(|e| e.id.as_str().starts_with("unborn:"));
-    assert!(told.is_some(), "its node is notified that there is no child");
+    let notification = run.outbox().find(|e| e.id.as_str().starts_with("unborn:"));
+    assert!(
+        notification.is_some(),
+        "its node is notified that there is no child"
+    );
     assert_eq!(calling(2, 0).created_children().count(), 1);
 }
 

@@ -33,16 +33,17 @@ fn named(line: &str) -> String {
 /// Events of one name, each with the event that caused it.
 fn links(run: &RunHarness, name: &str) -> Vec<(String, String)> {
     let log = run.log();
-    let told = log.iter().map(|r| (named(&lines::event(r)), &r.cause));
-    let told = told.filter(|(line, _)| line == name);
-    told.map(|(line, cause)| match cause {
-        Some(Cause::Event(seq)) => {
-            let at = usize::try_from(seq.0).expect("small");
-            (line, named(&lines::event(&log[at])))
-        }
-        other => panic!("{line} is caused by {other:?}"),
-    })
-    .collect()
+    let events = log.iter().map(|r| (named(&lines::event(r)), &r.cause));
+    let events = events.filter(|(line, _)| line == name);
+    events
+        .map(|(line, cause)| match cause {
+            Some(Cause::Event(seq)) => {
+                let at = usize::try_from(seq.0).expect("small");
+                (line, named(&lines::event(&log[at])))
+            }
+            other => panic!("{line} is caused by {other:?}"),
+        })
+        .collect()
 }
 
 #[track_caller]
@@ -96,11 +97,11 @@ fn approvals_and_clarifications_emit_both_request_events() {
         let about = |line: &String| {
             let name = line.split_whitespace().next().unwrap_or_default();
             let prefixes = ["interrupt.", "approval.", "clarification."];
-            let told = prefixes.iter().any(|prefix| name.starts_with(prefix));
-            told || ["node.suspended", "node.resumed"].contains(&name)
+            let listed = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            listed || ["node.suspended", "node.resumed"].contains(&name)
         };
         let lines = run.lines();
-        let told: Vec<String> = lines
+        let names: Vec<String> = lines
             .iter()
             .filter(|l| about(l))
             .map(|l| named(l))
@@ -113,7 +114,7 @@ fn approvals_and_clarifications_emit_both_request_events() {
             "interrupt.resolved",
             "node.resumed",
         ];
-        assert_eq!(told, expected.map(|name| format!("{name} send")));
+        assert_eq!(names, expected.map(|name| format!("{name} send")));
         // The interrupt causes the answer.
         for name in [older[0], older[1], "interrupt.resolved"] {
             caused(&run, &format!("{name} send"), &["interrupt.requested send"]);
@@ -196,18 +197,18 @@ fn two_questions_of_one_execution_have_two_ids() {
         for value in [edit.clone(), close.clone(), edit.clone(), close] {
             run.when(answer("send", value));
         }
-        let asked = run.log().iter().filter_map(|r| match &r.event {
+        let interrupts = run.log().iter().filter_map(|r| match &r.event {
             Event::InterruptRequested { interrupt, .. } => Some((**interrupt).clone()),
             _ => None,
         });
-        let asked: Vec<_> = asked.collect();
-        let keys: Vec<&str> = asked.iter().map(|i| i.key.as_str()).collect();
+        let interrupts: Vec<_> = interrupts.collect();
+        let keys: Vec<&str> = interrupts.iter().map(|i| i.key.as_str()).collect();
         let numbered = (1..=4).map(|n| format!("run-1:send:{n}"));
         assert_eq!(keys, numbered.collect::<Vec<_>>(), "{routing}");
-        let ids: BTreeSet<_> = asked.iter().map(|i| &i.id).collect();
-        assert_eq!(ids.len(), asked.len(), "{routing}");
+        let ids: BTreeSet<_> = interrupts.iter().map(|i| &i.id).collect();
+        assert_eq!(ids.len(), interrupts.len(), "{routing}");
         if routing == "conversation" {
-            assert_eq!(asked[1].data["conversationId"], keys[1]);
+            assert_eq!(interrupts[1].data["conversationId"], keys[1]);
         }
         // The second interrupt of each iteration is caused by the replacement decision.
         let causes = ["escalated 0.1<0.5", "decided lead"];
@@ -227,23 +228,23 @@ fn fork_questions_have_their_own_ids() {
         low_confidence_decision()
     ]);
     let mut run = deciding(plan, dispatch, "approval");
-    let said = json!({"answers": {"answer": "a"}});
-    for value in [edit.clone(), said, edit] {
+    let answers = json!({"answers": {"answer": "a"}});
+    for value in [edit.clone(), answers, edit] {
         run.when(answer("send", value));
     }
     for from in 1..=run.log().len() as u64 {
         let fork = run.fork(ForkMode::Branch, from);
-        let asked = fork.log().iter().filter_map(|r| match &r.event {
+        let interrupts = fork.log().iter().filter_map(|r| match &r.event {
             Event::InterruptRequested { interrupt, .. } => {
                 Some((interrupt.id.clone(), interrupt.key.clone()))
             }
             _ => None,
         });
-        let asked: Vec<_> = asked.collect();
-        let ids: BTreeSet<_> = asked.iter().map(|(id, _)| id).collect();
-        assert_eq!(ids.len(), asked.len(), "from {from}: {asked:?}");
-        let keys: BTreeSet<_> = asked.iter().map(|(_, key)| key).collect();
-        assert_eq!(keys.len(), asked.len(), "from {from}: {asked:?}");
+        let interrupts: Vec<_> = interrupts.collect();
+        let ids: BTreeSet<_> = interrupts.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids.len(), interrupts.len(), "from {from}: {interrupts:?}");
+        let keys: BTreeSet<_> = interrupts.iter().map(|(_, key)| key).collect();
+        assert_eq!(keys.len(), interrupts.len(), "from {from}: {interrupts:?}");
     }
 }
 

@@ -135,11 +135,11 @@ fn escalation_uses_the_configured_kind_and_its_status() {
         let view = run.run().view();
         assert_eq!(view.interrupts[0].interrupt.kind, opened);
         assert_eq!(view.status, status);
-        let told = run.log().iter().find_map(|r| match &r.event {
+        let escalated = run.log().iter().find_map(|r| match &r.event {
             Event::ConfidenceEscalated { kind, .. } => Some(*kind),
             _ => None,
         });
-        assert_eq!(told, Some(meaning), "{kind:?}");
+        assert_eq!(escalated, Some(meaning), "{kind:?}");
     }
 }
 
@@ -244,7 +244,7 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
     // the floor is still recorded.
     run.when(edit(unsure(workers(&["two"]), 0.2)));
     let lines = run.lines();
-    let told: Vec<&str> = lines
+    let events: Vec<&str> = lines
         .iter()
         .map(String::as_str)
         .filter(|l| {
@@ -258,7 +258,7 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
         "escalated 0.2<0.5 two",
         "dispatch.began two",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events, expected);
     let newest = |wanted: fn(&Event) -> bool| {
         let mut log = run.log().iter();
         log.rfind(|recorded| wanted(&recorded.event))
@@ -279,8 +279,8 @@ fn question_about_a_held_decision_shows_its_reasoning() {
     let mut run = staged(workflow);
     run.create(json!({}));
     let decision = unsure(workers(&["one"]), 0.2);
-    let said = json!({"decision": decision, "reasoning": "I am only guessing."});
-    run.done("lead", json!({"status": 200, "body": said}));
+    let body = json!({"decision": decision, "reasoning": "I am only guessing."});
+    run.done("lead", json!({"status": 200, "body": body}));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     let shown = run.run().view().interrupts[0].interrupt.data["description"].clone();
     assert!(
@@ -317,8 +317,9 @@ fn supervisor_can_ask_the_user_or_request_approval() {
     let mut run = staged(workflow);
     run.create(json!({}));
     assert_eq!(run.status(), RunStatus::WaitingInput);
-    let asked = run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
-    assert_eq!(asked, "Which city?");
+    let question =
+        run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
+    assert_eq!(question, "Which city?");
     let wrong = run.try_when(answer("send", json!({"answers": {"answer": 7}})));
     assert!(matches!(wrong, Err(Refusal::Invalid(_))), "{wrong:?}");
     run.when(answer("send", json!({"answers": {"answer": "Gdańsk"}})));

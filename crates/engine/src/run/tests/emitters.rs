@@ -39,7 +39,7 @@ fn started(workflow: WorkflowBuilder) -> RunHarness {
 fn agent_events(run: &RunHarness) -> Vec<(Option<Cause>, AgentEventKind)> {
     let log = run.log().iter();
     log.filter_map(|r| match &r.event {
-        Event::Agent(fact) => Some((r.cause.clone(), fact.kind.clone())),
+        Event::Agent(agent_event) => Some((r.cause.clone(), agent_event.kind.clone())),
         _ => None,
     })
     .collect()
@@ -136,10 +136,10 @@ fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
         let emitter = run.run().agent_emitter(ix);
         let speech = every_agent_event_kind().into_iter();
         speech
-            .filter(|(_, said)| {
+            .filter(|(_, kind)| {
                 emitter
                     .as_ref()
-                    .is_some_and(|emitter| emitter.may_emit(said))
+                    .is_some_and(|emitter| emitter.may_emit(kind))
             })
             .map(|(name, _)| name)
             .collect()
@@ -215,21 +215,21 @@ fn a_mock_agent_decides_once_by_either_key() {
         (json!({"mockConfidence": 0.1}), Some(0.1)),
     ] {
         let run = RunHarness::started(mock(config.clone()));
-        let told = agent_events(&run);
+        let events = agent_events(&run);
         let [
             (
                 _,
                 AgentEventKind::Decided {
                     decision,
-                    confidence: told,
+                    confidence: decided,
                     ..
                 },
             ),
-        ] = told.as_slice()
+        ] = events.as_slice()
         else {
-            panic!("{config}: {told:?}");
+            panic!("{config}: {events:?}");
         };
-        assert_eq!(*told, confidence, "{config}");
+        assert_eq!(*decided, confidence, "{config}");
         assert!(!decision.is_null(), "{config}");
     }
     assert!(agent_events(&RunHarness::started(mock(json!({})))).is_empty());
@@ -249,9 +249,9 @@ fn mock_confidence_overrides_live_confidence() {
             body["confidence"] = json!(live);
         }
         run.done("lead", json!({"status": 200, "body": body}));
-        let told = agent_events(&run);
-        let [(_, AgentEventKind::Decided { confidence, .. })] = told.as_slice() else {
-            panic!("{told:?}");
+        let events = agent_events(&run);
+        let [(_, AgentEventKind::Decided { confidence, .. })] = events.as_slice() else {
+            panic!("{events:?}");
         };
         assert_eq!(*confidence, Some(hook), "said {live:?}");
         assert_eq!(run.status(), status, "{live:?} and {hook}");
@@ -317,7 +317,7 @@ fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
     let error = json!({"error": "quota", "message": "no more"});
     let call = json!({"toolId": "t", "result": 2, "error": error, "durationMs": 3.0});
     let run = RunHarness::started(mock(json!({"mockToolCalls": [call]})));
-    let told = agent_events(&run);
+    let events = agent_events(&run);
     let Some((
         _,
         AgentEventKind::ToolReturned {
@@ -326,9 +326,9 @@ fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
             duration_ms,
             ..
         },
-    )) = told.last()
+    )) = events.last()
     else {
-        panic!("{told:?}");
+        panic!("{events:?}");
     };
     assert_eq!(outcome, &None);
     assert_eq!(error.as_ref().map(|e| e.code.as_str()), Some("quota"));
@@ -348,9 +348,9 @@ fn tool_server_return_is_caused_by_its_call() {
         )
         .map(|r| r.seq)
         .collect();
-    let told = agent_events(&run);
-    let [_, (cause, AgentEventKind::ToolReturned { .. })] = told.as_slice() else {
-        panic!("{told:?}");
+    let events = agent_events(&run);
+    let [_, (cause, AgentEventKind::ToolReturned { .. })] = events.as_slice() else {
+        panic!("{events:?}");
     };
     assert_eq!(*cause, Some(Cause::Event(calls[0])));
 }
@@ -367,7 +367,7 @@ fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Ve
     run.done("lead", json!({"status": 200, "body": body}));
     let log = run.log().iter();
     log.filter(|r| match &r.event {
-        Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Decided { .. }),
+        Event::Agent(agent_event) => matches!(agent_event.kind, AgentEventKind::Decided { .. }),
         Event::OrchestratorDecided { .. } => true,
         _ => false,
     })
@@ -395,8 +395,8 @@ fn foreign_decision_names_the_event_and_the_host() {
     assert_eq!(causes(here(), &ours, None), [Some(external)]);
     let capped = here().with_model_cap(Some(2)).expect("a version");
     let long = json!({"hostId": "far", "eventId": "e".repeat(129)});
-    for (policy, told) in [(capped, &far), (here(), &long), (here(), &json!("far"))] {
-        let caused = causes(policy, told, None);
+    for (policy, causation) in [(capped, &far), (here(), &long), (here(), &json!("far"))] {
+        let caused = causes(policy, causation, None);
         assert!(matches!(caused[..], [Some(Cause::Event(_))]), "{caused:?}");
     }
 }

@@ -139,7 +139,7 @@ fn each_join_mode_decides_on_time_and_cancels_the_rest() {
         assert_eq!(
             run.status(),
             COMPLETED,
-            "{join}: the supervisor's next turn ends it"
+            "{join}: the supervisor's next iteration ends it"
         );
     }
 }

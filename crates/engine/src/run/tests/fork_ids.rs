@@ -126,9 +126,9 @@ fn conversation_outputs_use_the_fork_id() {
     let run = RunHarness::started(talk);
     assert_eq!(run.status(), RunStatus::Completed);
     let replay = run.fork(Replay, 0);
-    let told = serde_json::to_string(&replay.log()[1..]).unwrap();
-    assert!(told.contains("run-fork:talk:1"), "{told}");
-    assert!(!told.contains("run-1:talk"), "{told}");
+    let text = serde_json::to_string(&replay.log()[1..]).unwrap();
+    assert!(text.contains("run-fork:talk:1"), "{text}");
+    assert!(!text.contains("run-1:talk"), "{text}");
 }
 
 #[test]

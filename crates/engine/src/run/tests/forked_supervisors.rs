@@ -134,8 +134,8 @@ fn a_branch_of_a_run_being_cancelled_is_cancelled_and_starts_nothing() {
     run.cancel();
     let child = run.child_of("call");
     run.child_ends(&child, RunStatus::Cancelled);
-    let asked = place(&run, |e| matches!(e, Event::RunCancelRequested { .. }));
-    let branch = run.fork(Branch, asked + 1);
+    let cancelled_at = place(&run, |e| matches!(e, Event::RunCancelRequested { .. }));
+    let branch = run.fork(Branch, cancelled_at + 1);
     assert_eq!(branch.status(), RunStatus::Cancelled);
     assert_eq!(branch.created_children().count(), 0);
     assert_eq!(branch.outbox().count(), 0);

@@ -187,7 +187,7 @@ fn branch_gets_the_full_duration_limit() {
     assert_eq!(
         branch.status(),
         RunStatus::WaitingApproval,
-        "asked anew, so time begins anew"
+        "opened again, so its time starts again"
     );
     branch.elapse(200);
     assert_eq!(branch.status(), RunStatus::Failed, "no answer arrived");

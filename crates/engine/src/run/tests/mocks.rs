@@ -81,11 +81,11 @@ fn without_a_delay_one_decision_emits_all_tokens() {
             run.completed {"content":"mock response","finishReason":"stop"}
         "#,
     );
-    let Event::ModelAnswered(told) = &run.log()[4].event else {
+    let Event::ModelAnswered(answered) = &run.log()[4].event else {
         panic!("the answer is recorded");
     };
     assert_eq!(
-        (told.provider.as_str(), told.model.as_str()),
+        (answered.provider.as_str(), answered.model.as_str()),
         ("mock", "mock-stream-text-v1")
     );
 }

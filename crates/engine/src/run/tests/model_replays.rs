@@ -54,11 +54,11 @@ fn replay_from_any_event_repeats_what_followed_recorded_answers() {
 /// The replay has the source's events, calls no provider and waits for nothing.
 #[track_caller]
 fn assert_same_events(source: &RunHarness, replay: &RunHarness) {
-    let told = |harness: &RunHarness| -> Vec<Value> {
+    let events = |harness: &RunHarness| -> Vec<Value> {
         let log = harness.log().iter().skip(1);
         log.map(|r| json!([r.cause, shape(&r.event)])).collect()
     };
-    assert_eq!(told(replay), told(source));
+    assert_eq!(events(replay), events(source));
     assert_eq!(replay.outbox().count(), 0, "no provider is called");
     assert!(replay.timers().is_empty(), "nothing is waited for");
     assert_eq!(replay.status(), source.status());
@@ -199,8 +199,11 @@ fn a_refusal_on_one_side_only_ends_the_replay_there() {
             "originalEnvelopeKind": kinds.0, "replayEnvelopeKind": kinds.1});
         assert_eq!(error.details, Some(details));
         let lines = replay.lines();
-        let told = format!("replay.diverged-at-refusal m {kinds:?}");
-        let place = lines.iter().position(|l| *l == told).expect("the line exists");
+        let expected = format!("replay.diverged-at-refusal m {kinds:?}");
+        let place = lines
+            .iter()
+            .position(|l| *l == expected)
+            .expect("the line exists");
         assert_eq!(
             &lines[place + 1..],
             [

@@ -65,7 +65,7 @@ fn a_call_is_recorded_whole_before_it_is_made() {
         ..
     } = &run.log()[1].event
     else {
-        panic!("the start tells of the call");
+        panic!("the start records the call");
     };
     assert_eq!(**request, model_request(&run));
     assert_eq!(*key, crate::model::content_key(request));
@@ -411,14 +411,14 @@ fn unconfigured_provider_is_refused_at_registration() {
     };
     assert_eq!(faults(json!({})), []);
     assert_eq!(faults(json!({"model": null})), []);
-    let told = faults(json!({"provider": "other"}));
-    assert_eq!(told[0].0, "/nodes/1/config/provider");
-    assert!(told[0].1.ends_with("it has acme"), "{told:?}");
+    let problems = faults(json!({"provider": "other"}));
+    assert_eq!(problems[0].0, "/nodes/1/config/provider");
+    assert!(problems[0].1.ends_with("it has acme"), "{problems:?}");
     let mock = workflow("conformance-x").node(
         "m",
         "core.ai.structuredOutput",
         json!({"provider": "mock", "outputSchema": {}}),
     );
-    let told = harness.providers.check(&mock.compile());
-    assert_eq!(told[0].path, "/nodes/0/config/model");
+    let problems = harness.providers.check(&mock.compile());
+    assert_eq!(problems[0].path, "/nodes/0/config/model");
 }

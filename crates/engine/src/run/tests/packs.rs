@@ -171,10 +171,10 @@ fn a_replay_repeats_what_was_recorded_without_the_pack() {
         let mut run = RunHarness::started(acts(json!({})));
         answer(&mut run, result);
         run.packs = PackTypes::default();
-        let told = run.log().len();
+        let length = run.log().len();
         let replay = run.fork(ForkMode::Replay, 0);
         assert_eq!(replay.status(), status);
-        assert_eq!(replay.log().len(), told);
+        assert_eq!(replay.log().len(), length);
         assert_eq!(replay.outbox().count(), 0);
     }
 }

@@ -97,7 +97,7 @@ fn decision_that_used_its_schema_budget_continues_later() {
     assert!(run.schema_work.spent() >= MAX_WORK);
     assert_eq!(run.status(), RunStatus::Running);
     let continues = |effect: &&Effect| matches!(effect.kind, EffectKind::Continue);
-    let next = run.outbox().find(continues).expect("a note to go on");
+    let next = run.outbox().find(continues).expect("a continue effect");
     let next = next.id.clone();
     run.performed(&next);
     run.schema_work = Meter::unlimited();

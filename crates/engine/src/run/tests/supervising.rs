@@ -96,19 +96,20 @@ fn causes(run: &RunHarness) -> Vec<(String, String)> {
         _ => "other".to_owned(),
     };
     let log = run.log();
-    let told = log.iter().filter(|r| match &r.event {
+    let events = log.iter().filter(|r| match &r.event {
         Event::Handoff(_) | Event::NodeDispatched { .. } => true,
         Event::NodeCompleted { node, .. } => node.as_str() == "send",
         _ => false,
     });
-    told.map(|r| match &r.cause {
-        Some(Cause::Event(seq)) => {
-            let cause = &log[usize::try_from(seq.0).expect("small")].event;
-            (name(&r.event), name(cause))
-        }
-        other => panic!("{other:?}"),
-    })
-    .collect()
+    events
+        .map(|r| match &r.cause {
+            Some(Cause::Event(seq)) => {
+                let cause = &log[usize::try_from(seq.0).expect("small")].event;
+                (name(&r.event), name(cause))
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect()
 }
 
 #[test]

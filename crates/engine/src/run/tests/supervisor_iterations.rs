@@ -9,11 +9,11 @@ use tandem_record::{EffectKind, ErrorInfo, ForkMode, RunStatus};
 
 /// The request body sent to the supervisor's endpoint.
 fn request_body(run: &RunHarness) -> Value {
-    let asked = run.outbox().find_map(|effect| match &effect.kind {
+    let body = run.outbox().find_map(|effect| match &effect.kind {
         EffectKind::Http { request, .. } => request.body.clone(),
         _ => None,
     });
-    asked.expect("the supervisor is called")
+    body.expect("the supervisor is called")
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn retried_supervisor_request_keeps_its_iteration() {
 #[test]
 fn iteration_that_waited_for_a_person_keeps_its_number() {
     let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["one"], "confidence": 0.1});
-    for (said, expected) in [
+    for (action, expected) in [
         (
             "accept",
             ["decided lead #1 next-worker", "decided lead #2 terminate"],
@@ -61,19 +61,19 @@ fn iteration_that_waited_for_a_person_keeps_its_number() {
     ] {
         let plan = json!([unsure, terminate()]);
         let mut run = started(supervised(plan, json!({})));
-        run.when(answer("send", json!({"action": said})));
+        run.when(answer("send", json!({"action": action})));
         if run.status() == RunStatus::Running {
             run.child_ended("send", RunStatus::Completed, json!({}));
         }
         let lines = run.lines();
         let decided: Vec<&String> = lines.iter().filter(|l| l.starts_with("decided")).collect();
-        assert_eq!(decided, expected, "{said}");
+        assert_eq!(decided, expected, "{action}");
         // A replay repeats the recorded numbers.
         for from in 0..run.log().len() as u64 {
             let mut replayed = run.fork(ForkMode::Replay, from);
             let lines = replayed.lines();
             let again: Vec<&String> = lines.iter().filter(|l| l.starts_with("decided")).collect();
-            assert_eq!(again, expected, "{said} from {from}");
+            assert_eq!(again, expected, "{action} from {from}");
         }
     }
 }

@@ -152,8 +152,8 @@ fn revised_termination_never_completes_the_run() {
 #[test]
 fn verifier_endpoint_is_called_once_and_only_declared_criteria_are_recorded() {
     let mut run = remotely(json!({})).given();
-    let asked = run.outbox().count();
-    assert_eq!(asked, 1);
+    let calls = run.outbox().count();
+    assert_eq!(calls, 1);
     let request = run.outbox().next().expect("a request").kind.clone();
     let tandem_record::EffectKind::Http { request, .. } = request else {
         panic!("{request:?}");
@@ -215,13 +215,13 @@ fn verifier_workflow_does_not_receive_sensitive_values() {
     let mut run = started(workflow);
     let lines = run.lines();
     let start = lines.iter().find(|l| l.starts_with("> start three"));
-    let start = start.expect("the critic is started");
+    let start = start.expect("the verifier is started");
     assert!(start.contains(r#""mine":"before""#), "{start}");
     assert!(!start.contains("1234"), "{start}");
     let masked = |run: &RunHarness| {
         run.created_children()
             .next()
-            .expect("a critic")
+            .expect("a verifier")
             .request
             .sensitive_inputs
             .clone()
@@ -277,7 +277,9 @@ fn without_a_verdict_nothing_ends() {
         assert_eq!(run.status(), RunStatus::Failed, "{i}");
         assert_eq!(code(run), *expected, "{i}");
         let verified = |r: &tandem_record::RecordedEvent| match &r.event {
-            Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Verified { .. }),
+            Event::Agent(agent_event) => {
+                matches!(agent_event.kind, AgentEventKind::Verified { .. })
+            }
             _ => false,
         };
         assert!(!run.log().iter().any(verified), "{i}: no verdict");
@@ -323,11 +325,11 @@ fn pause_before_the_verdict_changes_nothing() {
         run.completed {"decision":{"kind":"terminate","reason":"done"}}
         "#,
     );
-    let mut asked = remotely(json!({})).given();
-    asked.pause(DrainPolicy::Immediate).expect("running");
-    assert_eq!(asked.outbox().count(), 0, "a paused run makes no call");
-    asked.resume().expect("paused");
-    asked.then(
+    let mut run = remotely(json!({})).given();
+    run.pause(DrainPolicy::Immediate).expect("running");
+    assert_eq!(run.outbox().count(), 0, "a paused run makes no call");
+    run.resume().expect("paused");
+    run.then(
         "
         run.paused cut-off=send
         run.resumed
@@ -335,8 +337,8 @@ fn pause_before_the_verdict_changes_nothing() {
         > http send POST http://critic.test/ attempt=1
         ",
     );
-    asked.done("send", verifier_response(json!("pass")));
-    assert_eq!(asked.status(), RunStatus::Completed);
+    run.done("send", verifier_response(json!("pass")));
+    assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
@@ -392,16 +394,16 @@ fn next_iteration_receives_the_last_verdict() {
     run.done("lead", verifier_response(terminate()));
     let verdict = json!({"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."});
     run.done("send", verifier_response(verdict));
-    let asked = run.outbox().next().expect("a request").kind.clone();
-    let tandem_record::EffectKind::Http { request, .. } = asked else {
-        panic!("{asked:?}");
+    let effect = run.outbox().next().expect("a request").kind.clone();
+    let tandem_record::EffectKind::Http { request, .. } = effect else {
+        panic!("{effect:?}");
     };
-    let told = &request.body.expect("a body")["lastVerdict"];
+    let verdict = &request.body.expect("a body")["lastVerdict"];
     let expected = json!({
         "agentId": "core.critic", "target": "evt-run-1-2", "verdict": "revise",
         "criteria": ["short"], "feedback": "Shorter.",
     });
-    assert_eq!(*told, expected);
+    assert_eq!(*verdict, expected);
 }
 
 #[test]
@@ -449,15 +451,15 @@ fn branch_uses_its_own_verifier_and_keeps_recorded_verdicts() {
         .filter(|l| l.starts_with("> start"))
         .count();
     assert_eq!(starts, 0, "the verdict is known");
-    let mut asked = remotely(json!({}));
-    let there = asked.effect_of("send");
-    let here = asked.fork(ForkMode::Branch, asked.log().len() as u64);
+    let mut run = remotely(json!({}));
+    let there = run.effect_of("send");
+    let here = run.fork(ForkMode::Branch, run.log().len() as u64);
     assert_ne!(
         here.effect_of("send"),
         there,
         "another run, another question"
     );
-    asked.done("send", verifier_response(json!("pass")));
+    run.done("send", verifier_response(json!("pass")));
 }
 
 fn source_child(source: &RunHarness) -> tandem_record::RunId {
@@ -470,11 +472,11 @@ fn only_a_verifier_at_a_dispatch_node_emits_a_verdict() {
     let run = ending(json!(["revise", "pass"]));
     let mut emitted = 0;
     for recorded in run.log() {
-        if let Event::Agent(fact) = &recorded.event
-            && let AgentEventKind::Verified { .. } = fact.kind
+        if let Event::Agent(agent_event) = &recorded.event
+            && let AgentEventKind::Verified { .. } = agent_event.kind
         {
-            assert_eq!(fact.node.as_str(), "send");
-            assert_eq!(fact.agent_id, "core.critic");
+            assert_eq!(agent_event.node.as_str(), "send");
+            assert_eq!(agent_event.agent_id, "core.critic");
             emitted += 1;
         }
     }

@@ -58,7 +58,7 @@ impl OwnId<'_> {
                 let kind = def.index(node).map(|ix| &def.nodes[ix].kind);
                 Some(work).filter(|_| matches!(kind, Some(Kind::Supervisor(_))))
             }
-            Event::VerificationRequested(asked) => Some(&mut asked.work),
+            Event::VerificationRequested(request) => Some(&mut request.work),
             _ => None,
         };
         let Some(Work::Http { request, .. }) = work else {

@@ -37,8 +37,8 @@ impl Replayer<'_, '_> {
                 work: Some(Work::Model { .. }),
                 ..
             } if self.next >= self.from => Some((ix, ModelStep::Called)),
-            Event::ModelAnswered(told) => {
-                let end = self.end_of_answer(&told.node);
+            Event::ModelAnswered(answered) => {
+                let end = self.end_of_answer(&answered.node);
                 (end > self.from).then_some((ix, ModelStep::Answered { end }))
             }
             _ => None,
@@ -52,8 +52,8 @@ impl Replayer<'_, '_> {
         let mut end = self.next;
         for recorded in own {
             end += 1;
-            let asked = matches!(recorded.event, Event::ModelRetried(_));
-            if asked || settles(&recorded.event, node) {
+            let retried = matches!(recorded.event, Event::ModelRetried(_));
+            if retried || settles(&recorded.event, node) {
                 break;
             }
         }
@@ -101,28 +101,28 @@ impl Replayer<'_, '_> {
         let Ok(call) = call else {
             return false;
         };
-        let mut asked = recorded.clone();
-        if let Event::NodeStarted { work, .. } = &mut asked {
+        let mut requested = recorded.clone();
+        if let Event::NodeStarted { work, .. } = &mut requested {
             *work = Some(call);
         }
-        key(&(self.redact)(&asked)) == key(recorded)
+        key(&(self.redact)(&requested)) == key(recorded)
     }
 
     /// Applies an answer to the node and executes what follows from it.
     fn replay_answer(&mut self, ix: usize, end: usize) {
         let recorded = &self.log[self.next];
-        let Event::ModelAnswered(told) = &recorded.event else {
+        let Event::ModelAnswered(answered) = &recorded.event else {
             unreachable!("only an answer is replayed");
         };
         let call = self.draft.run.call_of(ix);
-        let Some(call) = call.filter(|call| call.key == told.key) else {
+        let Some(call) = call.filter(|call| call.key == answered.key) else {
             self.emit_divergence(recorded.seq, "missing");
             return self.fail_without_recorded_answer(ix);
         };
         let answer = match self.replay_model_answer(ix, &call) {
             Some(ReplayedModelAnswer::Answer(answer)) => answer,
             Some(ReplayedModelAnswer::NotCalled) => return,
-            Some(ReplayedModelAnswer::Exhausted) | None => told.answer.clone(),
+            Some(ReplayedModelAnswer::Exhausted) | None => answered.answer.clone(),
         };
         let cause = self.draft.run.state.nodes[ix].last;
         let cause = cause.expect("a node that waits has started");
@@ -145,10 +145,10 @@ impl Replayer<'_, '_> {
     /// follows from them is the same call.
     fn followed_same_path(&self, end: usize) -> bool {
         let done = self.draft.drafted()[self.first_uncompared()..].iter();
-        let told = self.log[self.next..end].iter();
+        let source = self.log[self.next..end].iter();
         let kinds = done.clone().map(|r| event_kind(&r.event));
-        kinds.eq(told.clone().map(|r| event_kind(&r.event)))
-            && done.last().and_then(|r| key(&r.event)) == told.last().and_then(|r| key(&r.event))
+        kinds.eq(source.clone().map(|r| event_kind(&r.event)))
+            && done.last().and_then(|r| key(&r.event)) == source.last().and_then(|r| key(&r.event))
     }
 
     /// The new answer of a provider that answers by program. `None` when the recorded answer is
@@ -199,7 +199,7 @@ impl Replayer<'_, '_> {
         let rest = self.log[self.next..].iter();
         let of_node = rest.take_while(|r| !settles(&r.event, node));
         let answers = of_node.filter_map(|r| match &r.event {
-            Event::ModelAnswered(told) if told.node == *node => Some(&told.answer),
+            Event::ModelAnswered(answered) if answered.node == *node => Some(&answered.answer),
             _ => None,
         });
         self.is_refused(ix, answers.last()?)
@@ -216,19 +216,19 @@ impl Replayer<'_, '_> {
             cause = self.draft.emit_envelope_event(ix, call, step, cause);
         }
         let node = self.draft.run.def.nodes[ix].id.clone();
-        let told = RefusalDivergence {
+        let divergence = RefusalDivergence {
             node: node.clone(),
             source: self.source(),
             sequence,
             source_refused,
             reason,
         };
-        let (original, replayed) = told.kinds();
+        let (original, replayed) = divergence.kinds();
         let details = json!({
             "atSequence": sequence, "nodeId": node,
             "originalEnvelopeKind": original, "replayEnvelopeKind": replayed,
         });
-        let diverged = Event::ReplayDivergedAtRefusal(Box::new(told));
+        let diverged = Event::ReplayDivergedAtRefusal(Box::new(divergence));
         let cause = self.draft.emit(diverged, Some(cause));
         let message = "the model refused in one of source and replay, and answered in the other";
         let error = ErrorInfo::new("replay_diverged_at_refusal", message).with_details(details);
