@@ -2,8 +2,8 @@
 //! workers.
 //!
 //! Invariants, checked by the tables in `run/tests/`:
-//! - `Event::Agent` is drafted in one place, [`DecisionDraft::emit_agent_event`], and only with an
-//!   [`AgentEmitter`]. Only the node types that the protocol authorizes have one.
+//! - `Event::Agent` is drafted in one place, `DecisionDraft::emit_agent_event_with_cause`, and only
+//!   with an `AgentEmitter`. Only the node types that the protocol authorizes have one.
 //! - A decision is recorded before anything that follows from it.
 //! - The handoff of each worker is a chain: every step names the previous step as its cause, and
 //!   the first step names the decision.
