@@ -4,7 +4,7 @@ use crate::run::state::{Child, Run};
 use tandem_record::{ForkMode, RunId, Seq, Timestamp};
 
 impl Run {
-    /// Live children that are cancelled with this run.
+    /// Children of this run that have not ended, without those of the source of a fork.
     pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
         self.state
             .children
