@@ -1,15 +1,15 @@
-//! Texts with values of the run in them: `Refund {{ variables.customer }}?`. What stands between the
-//! braces is an expression (see [`crate::expression`]); there is nothing else to a template.
+//! Texts with values of the run: `Refund {{ variables.customer }}?`. The text between the braces is
+//! an expression (see [`crate::expression`]); a template has no other syntax.
 
 use crate::expression::{Expression, Scope};
 use serde_json::Value;
 
-/// Values in one text at most.
+/// Maximum number of values in one text.
 const MAX_VALUES: usize = 16;
-/// Characters of one value, and of the whole text.
+/// Maximum characters of one value, and of the whole text.
 const MAX_VALUE_CHARS: usize = 200;
 const MAX_CHARS: usize = 1_000;
-/// In place of a value that is not there, and of one the reader must not see.
+/// Replaces a value that does not exist, and a value the reader must not see.
 const ABSENT: &str = "–";
 const MASKED: &str = "•••";
 
@@ -48,7 +48,7 @@ impl Template {
         Ok(template)
     }
 
-    /// A text that came in before there were templates may hold braces that mean nothing.
+    /// A text stored before templates existed may contain braces without a meaning.
     pub(crate) fn parse_or_literal(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|_| Self(vec![Part::Text(text.to_owned())]))
     }
@@ -60,12 +60,12 @@ impl Template {
         })
     }
 
-    /// The text for a run. `hidden` says which values its readers must not see.
+    /// The text for a run. `hidden` decides which values its readers must not see.
     pub(crate) fn render(&self, scope: &dyn Scope, hidden: impl Fn(&Expression) -> bool) -> String {
         let mut text = String::new();
         for part in &self.0 {
             match part {
-                // What the author wrote is as long as the author wants.
+                // The author's own text is not shortened.
                 Part::Text(written) if self.0.len() == 1 => return written.clone(),
                 Part::Text(written) => text.push_str(written),
                 Part::Value(expression) if hidden(expression) => text.push_str(MASKED),
@@ -76,7 +76,7 @@ impl Template {
     }
 }
 
-/// A value as a person reads it in a sentence, on one line.
+/// A value as text in a sentence, on one line.
 fn value_text(value: &Value) -> String {
     let text = match value {
         Value::Null => ABSENT.to_owned(),

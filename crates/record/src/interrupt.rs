@@ -1,4 +1,4 @@
-//! A question a run puts to a person or to the outside, and its answer.
+//! An interrupt of a run, to a person or to the outside, and its answer.
 
 use crate::{DeciderSnapshot, InterruptId, Principal, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct Interrupt {
     pub id: InterruptId,
     pub kind: String,
-    /// Deterministic name of this question within the run.
+    /// Deterministic name of this interrupt within the run.
     pub key: String,
     pub data: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,8 +16,8 @@ pub struct Interrupt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     pub requested_at: Timestamp,
-    /// When something happens if nobody answers, where that is not simply `timeout_ms` later: the
-    /// question may be handed on or its people reminded first.
+    /// When the first timeout action runs, if that is not simply `timeout_ms` later: an escalation
+    /// or a reminder may come first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// 0 to 9, higher first.
@@ -25,12 +25,12 @@ pub struct Interrupt {
     pub priority: Option<u8>,
 }
 
-/// One person's voice in a decision that needs several.
+/// One person's vote in a decision that needs several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vote {
     pub voter: String,
-    /// Who acted in the voter's place. One person has one voice, whether they speak for themselves
-    /// or for another.
+    /// Who voted on the voter's behalf. One person has one vote, whether for themselves or for
+    /// another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegate: Option<String>,
     pub action: String,
@@ -46,10 +46,10 @@ pub struct ApprovalDecision {
     pub action: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
-    /// Who is meant when several people share one key or link.
+    /// The voter, when several people share one key or link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voter: Option<String>,
-    /// Who decided, in the client's own words. A claim: it counts for nothing but being shown.
+    /// The decider's name as the client sent it. A claim: it is only shown.
     #[serde(rename = "said_by", default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<String>,
     #[serde(
@@ -87,7 +87,7 @@ pub struct Resolution {
         skip_serializing_if = "DeciderSnapshot::is_empty"
     )]
     pub decider: DeciderSnapshot,
-    /// The event from outside that answered it, if one did.
+    /// The external event that answered it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,16 +1,16 @@
-//! How large a value is, found without writing it out: structure is visited, the bytes of strings are
-//! not. The cost follows the number of values, not their length.
+//! The size of a value, computed without serializing it: the structure is visited, the bytes of
+//! strings are not. The cost depends on the number of values, not on their length.
 //!
-//! Both numbers are estimates that err by a small factor: characters JSON escapes are counted once, and
-//! the smallest objects take up to four times the memory counted for them.
+//! Both numbers are estimates with a small error: characters that JSON escapes are counted once,
+//! and the smallest objects take up to four times the memory counted for them.
 
 use serde::ser::{self, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-/// What a `serde_json::Value` takes by itself, wherever it is kept.
+/// Memory of a `serde_json::Value` itself.
 const VALUE: usize = 32;
-/// What an object with members takes beside them.
+/// Memory of a non-empty object besides its members.
 const OBJECT: usize = 96;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Size {
     /// The size of anything that is stored as JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         let mut counter = Counter(Self::default());
-        // Counting fails only where writing would: on data that is not plain.
+        // Counting fails only where serializing would: on data that is not plain.
         let _ = value.serialize(&mut counter);
         counter.0
     }

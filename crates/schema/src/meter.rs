@@ -1,10 +1,10 @@
-//! How much schema work may be done before somebody else has to do it.
+//! How much schema work may be done in one place before it is deferred to another.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Schema work allowed in one place, for all evaluations together. An evaluation that does not fit
-/// any more is not started, and the meter remembers that: whatever was concluded from it has to be
-/// thrown away and concluded again where there is time.
+/// Schema work allowed in one place, for all evaluations together. An evaluation over the limit is
+/// not started, and the meter records that. The result that depended on it must be discarded and
+/// computed again where there is time.
 #[derive(Debug)]
 pub struct Meter {
     allowed: u64,
@@ -23,22 +23,22 @@ impl Meter {
         }
     }
 
-    /// Lets every evaluation through. Each is still bounded by itself.
+    /// Accepts every evaluation. Each still has its own limit.
     pub fn unlimited() -> Self {
         Self::with_limit(u64::MAX)
     }
 
-    /// Work of the evaluations that were let through.
+    /// Work of the accepted evaluations.
     pub fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)
     }
 
-    /// Whether an evaluation was put off.
+    /// Whether an evaluation was deferred.
     pub fn exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    /// Whether a text was too long for its pattern. Who asked may not have been told.
+    /// Whether a text was too long for its pattern. The caller may not have got an error.
     pub fn refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
+//! Compiles JSON to a [`Definition`]: first the schema, then everything a schema cannot express.
 
 use super::document::{Document, Edge, PortValue};
 use super::schema::Schemas;
@@ -17,9 +17,10 @@ use std::sync::Arc;
 use tandem_record::NodeId;
 use tandem_schema::Schema;
 
-/// A document as far as it could be understood, and everything that is wrong with it.
+/// A document as far as it could be parsed, and all its problems.
 pub(super) struct Examined {
-    /// Absent when the graph could not be built. With problems it is only good for finding more.
+    /// Absent when the graph could not be built. With problems it is only used to find more of
+    /// them.
     pub(super) definition: Option<Definition>,
     pub(super) problems: Vec<Problem>,
 }
@@ -35,7 +36,7 @@ pub(super) fn compile(
     }
 }
 
-/// Finds every problem there is, not only the first kind: an author mends a document in one round.
+/// Finds all problems, not only the first kind, so that an author can fix a document in one round.
 pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined {
     let mut problems = schema::check(source);
     let document: Document = match serde_json::from_value(source.clone()) {
@@ -241,7 +242,7 @@ pub(super) struct Built {
     pub(super) edges: Vec<CompiledEdge>,
 }
 
-/// Nodes and conditions understood one by one, in the document's order.
+/// Nodes and conditions, each parsed on its own, in the document's order.
 struct Parts {
     nodes: Vec<CompiledNode>,
     conditions: Vec<Option<CompiledCondition>>,
@@ -297,7 +298,7 @@ fn build(doc: &Document, topology: &Topology, parts: Parts) -> Built {
     nodes.sort_by_key(|node| place[node.doc]);
     let mut conditions = parts.conditions;
     let mut edges = Vec::new();
-    // The rule sits on edges but belongs to the target: the smallest edge id wins.
+    // The rule is set on edges but belongs to the target: the smallest edge id wins.
     let mut rule_from: HashMap<usize, &str> = HashMap::new();
     for (e, edge) in doc.edges.iter().enumerate() {
         let (source, target) = all_ends[e];
@@ -350,8 +351,8 @@ fn build(doc: &Document, topology: &Topology, parts: Parts) -> Built {
     Built { nodes, edges }
 }
 
-/// A round of an outer loop runs all of its inner loops again, bodies and all. Inner heads come
-/// after outer ones in the order, so going backwards finds each inner body complete.
+/// A round of an outer loop runs all of its inner loops again, with their bodies. Inner heads come
+/// after outer ones in the order, so a backward pass finds each inner body complete.
 fn include_inner_bodies(nodes: &mut [CompiledNode]) {
     for head in (0..nodes.len()).rev() {
         let Some(repeats) = &nodes[head].repeats else {

@@ -1,4 +1,4 @@
-//! A tree and a scope to a value.
+//! Evaluates an expression tree in a scope.
 
 use super::{Node, Operator, Scope, Step, ValueLocation};
 use serde_json::Value;
@@ -93,7 +93,7 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Truth as JavaScript has it.
+/// Truthiness as in JavaScript.
 pub(crate) fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -1,4 +1,4 @@
-//! What a node finds on its input ports, and what expressions can see.
+//! The values on a node's input ports, and the values that expressions can read.
 
 use super::channel::{AccessSide, check_access};
 use super::readiness::{EdgeState, edge_state};
@@ -34,8 +34,9 @@ impl Run {
             .collect()
     }
 
-    /// Port values for a node about to start: run inputs at a root, then edges, then bindings.
-    /// Refused as soon as they are more than an event may carry: many ports may show one value.
+    /// Port values for a node that is about to start: run inputs at a root, then edges, then
+    /// bindings. Refused as soon as they are larger than an event may be: many ports may contain
+    /// one value.
     pub(crate) fn port_values(
         &self,
         ix: usize,
@@ -45,7 +46,7 @@ impl Run {
         let node = &self.def.nodes[ix];
         let mut ports = Object::new();
         let mut text = 0;
-        // A port shows something the run holds, or what the document says.
+        // A port contains a value of the run, or a value from the document.
         let many = node.incoming.len() + self.def.doc_node(ix).inputs.len();
         let small = self.size().text.saturating_mul(many) <= limits.max_event_bytes;
         let mut admit = |value: &Value| match small {
@@ -74,7 +75,7 @@ impl Run {
                 ports.insert(edge.target_input.clone(), value.clone());
             }
         }
-        // Changes a reviewer asked for reach the node that has to make them.
+        // Changes requested by a reviewer are passed to the node that has to make them.
         if let Some(feedback) = self.state.feedback.get(&node.id) {
             ports.insert("refineFeedback".to_owned(), feedback.clone());
         }
@@ -157,7 +158,7 @@ impl Run {
         }
     }
 
-    /// Whether a node may see what goes by this name: everything but a channel that keeps it out.
+    /// Whether a node may read this name. Only a channel's access list can forbid it.
     pub(crate) fn check_channel_access(&self, ix: usize, name: &str) -> Result<(), ErrorInfo> {
         let Some(channel) = self.def.channels.get(name) else {
             return Ok(());
@@ -169,8 +170,8 @@ impl Run {
 }
 
 impl Run {
-    /// A text of the workflow with the run's values in it. What is sensitive stays masked: the text
-    /// is shown wherever the question is.
+    /// A text of the workflow, rendered with the run's values. Sensitive values stay masked: the
+    /// text is shown wherever the interrupt is.
     pub(crate) fn render_template(&self, text: &Template) -> String {
         let sensitivity = text.expressions().next().map(|_| self.sensitivity());
         let hidden = |e: &Expression| {
@@ -181,7 +182,7 @@ impl Run {
     }
 }
 
-/// What an expression sees of a run.
+/// The values of a run that an expression can read.
 pub(crate) struct RunScope<'a> {
     run: &'a Run,
     output: Option<&'a Object>,
@@ -192,7 +193,7 @@ impl<'a> RunScope<'a> {
         Self { run, output: None }
     }
 
-    /// For a condition: `output` is what the edge's source put out.
+    /// For a condition: `output` contains the outputs of the edge's source.
     pub(crate) fn with_output(run: &'a Run, output: &'a Object) -> Self {
         Self {
             run,

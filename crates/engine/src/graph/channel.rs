@@ -1,5 +1,6 @@
-//! Channels: typed state that grows by writes. The log holds writes; this folds them, with the
-//! reducer recorded on each write, so that a later change of declaration cannot rewrite history.
+//! Channels: typed state that grows by writes. The log stores the writes. This module folds them
+//! with the reducer recorded on each write, so that a later change of the declaration cannot change
+//! history.
 
 use crate::definition::CompiledChannel;
 use crate::definition::document::Channel;
@@ -18,7 +19,7 @@ pub(crate) fn is_reducer(name: &str) -> bool {
             .is_some_and(|rest| rest.split('.').count() == 2)
 }
 
-/// Reducers whose entries age.
+/// Reducers whose entries expire.
 pub(crate) fn has_aging_entries(reducer: &str) -> bool {
     matches!(reducer, "append" | "votes" | "feedback")
 }
@@ -28,7 +29,7 @@ fn drops_oldest(reducer: &str) -> bool {
     matches!(reducer, "append" | "feedback" | "message")
 }
 
-/// How a write is stored: wrapped with its time when its entries age.
+/// How a write is stored: wrapped with its time if its entries expire.
 pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: Timestamp) -> Value {
     if ttl.is_some() && has_aging_entries(reducer) {
         json!({"value": value, "_ts": now.0})
@@ -37,7 +38,7 @@ pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: T
     }
 }
 
-/// One write into the state so far.
+/// Folds one write into the state.
 pub(crate) fn fold(
     current: Option<&Value>,
     value: &Value,
@@ -91,7 +92,7 @@ pub(crate) fn fold(
             Value::Object(merged)
         }
         "counter" => add(current, value),
-        // A reducer nobody here knows reads as the latest value.
+        // An unknown reducer behaves as the latest value.
         _ => value.clone(),
     }
 }
@@ -111,7 +112,7 @@ fn add(current: Option<&Value>, value: &Value) -> Value {
     }
 }
 
-/// How a value is about to be written.
+/// The parameters of a write.
 pub(crate) struct Write<'a> {
     pub(crate) reducer: &'a str,
     pub(crate) ttl_ms: Option<u64>,
@@ -119,7 +120,7 @@ pub(crate) struct Write<'a> {
     pub(crate) at: Timestamp,
 }
 
-/// Whether a write may happen at all; checked before it is recorded.
+/// Whether a write is allowed; checked before it is recorded.
 pub(crate) fn check_write(
     channel: &str,
     declared: Option<&CompiledChannel>,
@@ -136,7 +137,7 @@ pub(crate) fn check_write(
     if reducer == "counter" && !value.is_number() {
         return refuse(format!("channel {channel:?} counts numbers, not {value}"));
     }
-    // What has aged out makes room first.
+    // Expired entries are removed first.
     let next = fold(current, value, reducer, write.ttl_ms, max_size, write.at);
     if let Some(max) = max_size.filter(|_| !drops_oldest(reducer)) {
         let size = match &next {
@@ -149,7 +150,8 @@ pub(crate) fn check_write(
             return refuse(format!("channel {channel:?} holds at most {max} entries"));
         }
     }
-    // Authors describe either one entry or the folded state; a write that fits neither is wrong.
+    // The schema describes either one entry or the folded state; a write that matches neither is
+    // wrong.
     let Some(schema) = declared.and_then(|c| c.schema.as_ref()) else {
         return Ok(());
     };
@@ -169,7 +171,7 @@ pub(crate) fn check_write(
     Err(ErrorInfo::new(code, message))
 }
 
-/// Who may touch a channel.
+/// The kind of access to a channel.
 #[derive(Clone, Copy)]
 pub(crate) enum AccessSide {
     Readers,

@@ -1,4 +1,4 @@
-//! Whether an edge carries on after its source completed.
+//! Whether an edge is taken after its source completed.
 
 use crate::definition::document::{Condition, ConditionKind};
 use crate::expression::{Expression, Scope, equal, truthy};
@@ -21,7 +21,7 @@ pub(crate) enum CompiledCondition {
 }
 
 impl CompiledCondition {
-    /// On failure: the offending key and what is wrong with it.
+    /// On failure: the key and what is wrong with it.
     pub(crate) fn new(
         condition: &Condition,
         compile: impl FnOnce(&str) -> Result<Pattern, SchemaRefusal>,
@@ -52,8 +52,8 @@ impl CompiledCondition {
         }
     }
 
-    /// `scope` answers expressions; the other kinds look only at the source's outputs. A text too
-    /// long for its pattern does not match, and `meter` tells that it was not looked at.
+    /// `scope` evaluates expressions; the other kinds read only the source's outputs. A text too
+    /// long for its pattern does not match, and `meter` records that it was not evaluated.
     pub(crate) fn holds(&self, outputs: &Object, scope: &dyn Scope, meter: &Meter) -> bool {
         match self {
             Self::Expression(expression) => truthy(&expression.evaluate(scope)),
@@ -88,8 +88,8 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
-/// Follows `a.b.0`. Authors write `output.approved` for what a node put out whether or not it has
-/// a port of that name, so a leading `output` that is no port means the outputs themselves.
+/// Follows `a.b.0`. Authors write `output.approved` for a node's outputs whether or not it has a
+/// port of that name, so a leading `output` that is not a port means the outputs themselves.
 fn at_path(outputs: &Object, path: Option<&str>) -> Option<Value> {
     let Some(path) = path.filter(|p| !p.is_empty()) else {
         return Some(Value::Object(outputs.clone()));

@@ -1,4 +1,4 @@
-//! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
+//! Folds events into the state. Never fails, never appends, never reads a clock.
 
 use super::state::{
     Artifact, Cancelling, ChannelState, Draining, NodeState, Phase, PublishedDecision, Run, State,
@@ -14,7 +14,7 @@ use tandem_record::{
 };
 
 impl Run {
-    /// Applies the next fact of the log; how large it is.
+    /// Applies the next event of the log and returns its size.
     pub fn evolve(&mut self, recorded: &RecordedEvent) -> Size {
         debug_assert_eq!(
             recorded.seq,
@@ -180,7 +180,7 @@ impl Run {
                 self.set_newest_child_status(node, *child);
                 self.return_descendants(*returned);
                 self.with_triggers_of(node, |state, trigger| {
-                    // Refused before it started: that was the trigger's turn.
+                    // The node was refused before it started: the trigger has been used.
                     if state.nodes[trigger.node].status == NodeStatus::Pending {
                         state.armed.remove(&trigger.id);
                     }
@@ -198,7 +198,7 @@ impl Run {
                 n.retry_at = Some(at.plus_ms(*delay_ms));
                 n.error = Some(last_error.clone());
                 n.drop_work();
-                // A critic asked again is asked within the time its node has.
+                // A retried verification keeps the time limit of its node.
                 let lasting = n.verifying.is_some();
                 n.deadline = n.deadline.filter(|due| lasting && *due > at);
             }),
@@ -267,7 +267,7 @@ impl Run {
                     let waits_already = n.status == NodeStatus::Suspended;
                     n.status = NodeStatus::Suspended;
                     match mirrored {
-                        // Another child of the node waits; its wait stays in front.
+                        // Another child of the node waits already; its wait stays first.
                         Some(further) if waits_already => {
                             n.also_waiting.push(further);
                             return;
@@ -372,13 +372,13 @@ impl Run {
                     iteration: *iteration,
                 });
             }
-            Event::Agent(fact) => self.apply_agent_event(fact),
-            Event::VerificationRequested(asked) => self.apply_verification_request(asked),
+            Event::Agent(agent_event) => self.apply_agent_event(agent_event),
+            Event::VerificationRequested(request) => self.apply_verification_request(request),
             Event::ModelRetried(retry) => {
                 self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
             }
-            Event::ModelAnswered(told) => self.count_tokens(told),
-            Event::OutputChunk(told) => self.with_node(&told.node, |n| n.apply_output_chunk(at)),
+            Event::ModelAnswered(answered) => self.count_tokens(answered),
+            Event::OutputChunk(chunk) => self.with_node(&chunk.node, |n| n.apply_output_chunk(at)),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -428,7 +428,7 @@ impl Run {
     }
 
     pub(super) fn with_node(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeState)) {
-        // A log may name nodes its definition lacks only if it was tampered with; folding goes on.
+        // A log names a node its definition lacks only if it was tampered with; folding continues.
         if let Some(ix) = self.def.index(node) {
             change(&mut self.state.nodes[ix]);
         }
@@ -444,7 +444,7 @@ impl Run {
         }
     }
 
-    /// A child's fate is told through the node that started it; the newest child is meant.
+    /// Sets the status of the newest child of the node that started it.
     pub(super) fn set_newest_child_status(&mut self, node: &NodeId, status: Option<RunStatus>) {
         let children = self.state.children.iter_mut().rev();
         if let Some(status) = status

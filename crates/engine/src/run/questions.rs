@@ -1,5 +1,5 @@
-//! Open questions beyond the asking itself: who may decide one now, until when, what happened to it
-//! while it waited, and events from outside that nobody waited for yet.
+//! Open interrupts after they were opened: who may decide one now, until when, what happened to it
+//! while it was open, and early external events.
 
 use super::state::{EarlyEvent, NodeState, Run, Suspension};
 use crate::node::OnTimeout;
@@ -12,8 +12,8 @@ fn accepts(vote: &Vote) -> bool {
     matches!(vote.action.as_str(), "accept" | "edit-accept")
 }
 
-/// One voice per person: a later vote replaces an earlier one, and whoever acts for another speaks
-/// with that person's voice and has used up their own.
+/// Counts one vote per person. A later vote replaces an earlier one. Whoever acts for another
+/// person uses that person's vote and has used their own.
 pub fn count_vote(votes: &mut Vec<Vote>, decision: &ApprovalDecision, at: Timestamp) {
     let acting = decision.decider.acting_for.as_ref();
     let hands = decision.by.as_ref().map(ToString::to_string);
@@ -21,7 +21,7 @@ pub fn count_vote(votes: &mut Vec<Vote>, decision: &ApprovalDecision, at: Timest
     let voter = voter
         .or_else(|| acting.map(ToString::to_string))
         .or_else(|| hands.clone());
-    // A voice without a name never merges with another.
+    // Votes without a name are never merged.
     let voter = voter.unwrap_or_else(|| format!("anonymous-{}", votes.len()));
     let delegate = acting.and(hands);
     let same = |vote: &Vote| {
@@ -34,7 +34,7 @@ pub fn count_vote(votes: &mut Vec<Vote>, decision: &ApprovalDecision, at: Timest
     };
     votes.retain(|vote| !same(vote));
     if decision.edited.is_some() {
-        // Who accepted before accepted something else.
+        // Earlier acceptances were for another version of the artifact.
         votes.retain(|vote| !accepts(vote));
     }
     votes.push(Vote {
@@ -47,8 +47,8 @@ pub fn count_vote(votes: &mut Vec<Vote>, decision: &ApprovalDecision, at: Timest
 }
 
 impl Run {
-    /// What the open question of a node demands of whoever decides it; `None` when the node has no
-    /// such question open.
+    /// The decision policy of a node's open interrupt; `None` when the node has no such interrupt
+    /// open.
     pub fn decision_policy(
         &self,
         node: &NodeId,
@@ -62,7 +62,7 @@ impl Run {
         (own && meant).then(|| self.policy_at(ix, open))
     }
 
-    /// The event that opened the node's question.
+    /// The event that opened the node's interrupt.
     pub(super) fn question_seq(&self, ix: usize) -> Option<Seq> {
         self.state.nodes[ix]
             .suspended
@@ -80,7 +80,7 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// Until when those asked now can decide. Reminders alone are no deadline.
+    /// Until when the current deciders can decide. Reminders alone are no deadline.
     pub(super) fn deadline_at(&self, ix: usize, open: &Suspension) -> Option<Timestamp> {
         let asking = self.def.nodes[ix].kind.interrupt_settings();
         match asking.map(|asking| &asking.on_timeout) {
@@ -97,7 +97,7 @@ impl Run {
         }
     }
 
-    /// Folds what happened to a question while it stayed open, and what came before its time.
+    /// Folds events about an open interrupt, and early external events.
     pub(super) fn apply_to_questions(&mut self, event: &Event, recorded: &RecordedEvent) {
         match event {
             Event::InterruptEscalated {
@@ -140,14 +140,14 @@ impl Run {
         }
     }
 
-    /// An event that answered a question is used up.
+    /// Removes an early event that answered an interrupt.
     pub(super) fn consume_early_event(&mut self, resolution: &Resolution) {
         if let Some(used) = &resolution.event_id {
             self.state.early.retain(|event| event.id != *used);
         }
     }
 
-    /// Counts a vote, and shows the others what it changed.
+    /// Counts a vote, and stores its edits for the other voters.
     pub(super) fn count_vote(&mut self, node: &NodeId, decision: &ApprovalDecision, at: Timestamp) {
         self.with_open(node, |open| {
             count_vote(&mut open.votes, decision, at);
@@ -159,7 +159,7 @@ impl Run {
         });
     }
 
-    /// A question dies with its node.
+    /// Closes an interrupt when its node ends.
     pub(super) fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
         let Some(ix) = self.def.index(node) else {
             return;

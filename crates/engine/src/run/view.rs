@@ -1,4 +1,5 @@
-//! A run as readers see it. Unmasked: what leaves the house is masked by the wire's projection.
+//! A run as readers see it. Not masked: the wire's projection masks it before it leaves the
+//! process.
 
 use super::state::Run;
 use tandem_record::{
@@ -103,22 +104,21 @@ impl Run {
             .collect()
     }
 
-    /// Open questions of this run's own nodes, oldest first.
+    /// Open interrupts of this run's own nodes, oldest first.
     pub fn open_questions(&self) -> Vec<InterruptView> {
         let mut open = self.interrupts();
         open.retain(|q| q.mirrors.is_none());
         open
     }
 
-    /// How a question ended, if it did.
-    /// When the open question of a node was asked.
+    /// When the open interrupt of a node was requested.
     pub(super) fn question_requested_at(&self, node: &NodeId) -> Option<Timestamp> {
         let ix = self.def.index(node)?;
         let open = self.state.nodes[ix].suspended.as_ref()?;
         Some(open.interrupt.requested_at)
     }
 
-    /// How long the run waited for its first node, if that is among `events`, its newest.
+    /// How long the run waited for its first node, if that start is in `events`, its newest.
     pub fn first_node_delay_ms(&self, events: &[RecordedEvent]) -> Option<u64> {
         let starts = || {
             let starts = events.iter();
@@ -144,12 +144,12 @@ impl Run {
         })
     }
 
-    /// What the run put out, once it completed.
+    /// The outputs of a completed run.
     pub fn outputs(&self) -> Option<&Object> {
         self.state.outputs.as_ref()
     }
 
-    /// The node its author marked as the one whose output matters, if exactly one is.
+    /// The node that its author marked as primary, if exactly one is.
     pub fn primary_node(&self) -> Option<&NodeId> {
         let mut primary = self
             .def

@@ -1,4 +1,4 @@
-//! What registration says beyond what compiling says.
+//! The rules of registration beyond those of compiling.
 
 use super::super::{Definition, Permissions, Problem, child_references};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Approvals: reading a decision, counting voices, and what follows from it.
+//! Approvals: reads a decision, counts votes, and carries out the result.
 
 use super::resolve::{Answer, AnswerOutcome, close, invalid};
 use crate::definition::schema;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, ErrorInfo, Event, NodeStatus, Object, Seq};
 use tandem_schema::Meter;
 
-/// Characters of the name a client says decided.
+/// Maximum length of the voter's name that a client sends.
 const MAX_NAME_CHARS: usize = 256;
 
-/// Reads an approval answer, in today's words or an older client's.
+/// Reads an approval answer, in the current format or an older client's.
 fn read_decision(
     gate: &ApprovalGate,
     answer: &Answer,
@@ -77,7 +77,7 @@ fn read_decision(
         edited: edited.filter(|_| action == "edit-accept"),
         action,
         by: answer.by.clone(),
-        // Where it matters who decides, the name in the body is only a claim.
+        // Where the decider's identity matters, the name in the body is not used.
         voter: text("voter").filter(|_| !identity_bound),
         claimed_by: text("decidedBy").filter(|_| !identity_bound),
         decider: answer.decider.clone(),
@@ -141,7 +141,7 @@ pub(super) fn resolve_approval(
         1
     };
     let decided = match decision.action.as_str() {
-        // An edit is shown to those who have not voted yet, so it takes as many voices.
+        // An edit is shown to those who have not voted yet, so it needs as many votes.
         "accept" | "edit-accept" => {
             count("accept") + count("edit-accept") >= gate.required as usize
         }
@@ -201,7 +201,7 @@ fn question_back(
     })
 }
 
-/// The artifact as one of those who accepted it changed it.
+/// The artifact as edited by one of the voters who accepted it.
 fn edited(draft: &DecisionDraft<'_>, ix: usize) -> Option<Value> {
     let open = draft.run.state.nodes[ix].suspended.as_ref()?;
     let changed = open.votes.iter().any(|vote| vote.action == "edit-accept");
@@ -227,7 +227,7 @@ fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
     outputs
 }
 
-/// A rejection goes where its author drew an edge for it, or fails the node.
+/// A rejection follows the edge its author drew for it, or fails the node.
 pub(super) fn rejected(draft: &mut DecisionDraft<'_>, ix: usize, outputs: Object, cause: Seq) {
     let drawn = draft.run.def.nodes[ix].outgoing.iter().any(|&e| {
         let condition = draft.run.def.edges[e].condition.as_ref();
@@ -242,7 +242,7 @@ pub(super) fn rejected(draft: &mut DecisionDraft<'_>, ix: usize, outputs: Object
     }
 }
 
-/// The node whose work is under review: what feeds the gate.
+/// The node whose output is under review: the predecessor of the gate.
 fn producer(draft: &DecisionDraft<'_>, ix: usize) -> Result<usize, Refusal> {
     let incoming = draft.run.def.nodes[ix].incoming.iter();
     let mut sources = incoming.map(|e| draft.run.def.edges[*e].source);
@@ -253,7 +253,7 @@ fn producer(draft: &DecisionDraft<'_>, ix: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// Changes were asked for: the producer works again and the gate asks again, a bounded number of
+/// Changes were requested: the producer runs again and the gate asks again, a limited number of
 /// times.
 fn loop_back(
     draft: &mut DecisionDraft<'_>,
@@ -278,7 +278,7 @@ fn loop_back(
             limit,
         };
         let cause = draft.emit(event, Some(cause));
-        let message = format!("changes were asked for more than {limit} times");
+        let message = format!("changes were requested more than {limit} times");
         let error = ErrorInfo::new("loopback_limit_exceeded", message);
         draft.fail_node(ix, error, Some(cause), None);
         return;

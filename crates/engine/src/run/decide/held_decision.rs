@@ -1,5 +1,5 @@
-//! Answers about what agents decided: a decision held for its low confidence, an unsure agent, and
-//! a supervisor's own question to the user.
+//! Answers about decisions of agents: a decision held for its low confidence, an agent's own
+//! low-confidence decision, and a supervisor's question to the user.
 
 use super::answers::read_answers;
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
@@ -13,18 +13,18 @@ use crate::run::state::Phase;
 use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, Cause, ErrorInfo, Event, Object, Seq};
 
-/// What a person said about a decision that is not theirs.
+/// A person's answer about an agent's decision.
 enum HeldDecisionAnswer {
     Accept,
     Reject,
-    /// Something else instead, and where in the answer it was given.
+    /// Another decision instead, and its location in the answer.
     Replace {
         decision: Value,
         at: &'static str,
     },
 }
 
-/// At a dispatch node: the user's answer, or the fate of a held decision.
+/// At a dispatch node: the user's answer, or the answer about a held decision.
 pub(super) fn resolve_at_dispatch(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -33,7 +33,7 @@ pub(super) fn resolve_at_dispatch(
     let decided = draft.run.state.agents.decided.clone();
     let decided = decided.expect("a dispatch node asks about a decision");
     let decision = OrchestratorDecision::read(&decided.decision);
-    let decision = decision.expect("the decision was understood when the node asked");
+    let decision = decision.expect("the decision was parsed when the node asked");
     match &decision.route {
         Route::AskUser { .. } => user_answer(draft, ix, &answer, decided.seq),
         Route::Approve { .. } => {
@@ -68,7 +68,7 @@ pub(super) fn resolve_at_dispatch(
                 HeldDecisionAnswer::Accept => {
                     record_held_answer(draft, ix, &answer, "accepted");
                     close_with(draft, ix, answer, "accepted");
-                    // As it was decided, under the cause it had; never asked about twice.
+                    // The decision as it was, with its original cause; it is not held again.
                     let step = draft.carry_out(ix, &decision, decided.seq);
                     draft.apply_outcome(ix, step, decided.seq);
                     Ok(closed("accepted"))
@@ -89,7 +89,8 @@ pub(super) fn resolve_at_dispatch(
                 HeldDecisionAnswer::Reject => {
                     record_held_answer(draft, ix, &answer, "rejected");
                     close_with(draft, ix, answer, "rejected");
-                    // Nothing of it happens; the way back leads to the supervisor's next turn.
+                    // Nothing of it is carried out; the back edge leads to the supervisor's next
+                    // iteration.
                     let outputs = Object::from_iter([("rejected".to_owned(), json!(true))]);
                     draft.complete_node(ix, Done::with(outputs), decided.seq);
                     Ok(closed("rejected"))
@@ -99,7 +100,7 @@ pub(super) fn resolve_at_dispatch(
     }
 }
 
-/// At a supervisor or mock agent: an unsure decision is ratified, replaced or refused.
+/// At a supervisor or mock agent: a low-confidence decision is ratified, replaced or refused.
 pub(super) fn resolve_low_confidence(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -108,7 +109,7 @@ pub(super) fn resolve_low_confidence(
     let open = draft.run.state.nodes[ix].suspended.as_ref();
     let held = open.and_then(|s| s.interrupt.data.get("decision").cloned());
     let supervises = matches!(draft.run.def.nodes[ix].kind, Kind::Supervisor(_));
-    // What a mock agent decides may be anything, and so may what is decided in its place.
+    // A mock agent's decision may be any value, and so may its replacement.
     let bare = if supervises {
         BareValue::Decision
     } else {
@@ -147,7 +148,7 @@ fn user_answer(
 ) -> Result<AnswerOutcome, Refusal> {
     let answers = read_answers(&answer.value)?;
     if let Some(stray) = answers.keys().find(|id| *id != ANSWER) {
-        return invalid(&format!("/answers/{stray}"), "nobody asked this");
+        return invalid(&format!("/answers/{stray}"), "is not one of the questions");
     }
     if !answers.get(ANSWER).is_some_and(Value::is_string) {
         return invalid("/answers/answer", "the answer must be a text");
@@ -184,12 +185,12 @@ fn close_with(
     close(draft, ix, answer.closing(outcome))
 }
 
-/// Approvals and clarifications leave the same fact wherever they are given.
+/// Approvals and clarifications record the same event wherever they are given.
 fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
     match open_kind(draft, ix).as_str() {
         "approval" => record_approval(draft, ix, answer, outcome),
         "clarification" => {
-            // An action is an answer to the one question there is.
+            // An action answers the only question there is.
             let action = || answer.value.get("action").cloned();
             let proceed = || Object::from_iter([(PROCEED.to_owned(), json!(action()))]);
             let answers = read_answers(&answer.value).unwrap_or_else(|_| proceed());
@@ -230,15 +231,15 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
     draft.emit(event, draft.run.question_seq(ix));
 }
 
-/// What a decision given by itself, without a key around it, may look like.
+/// The form a decision may have when it is not wrapped in a key.
 #[derive(Clone, Copy, PartialEq)]
 enum BareValue {
-    /// A supervisor's, told by its kind.
+    /// A supervisor's decision, recognised by its kind.
     Decision,
     Anything,
 }
 
-/// Every form clients send: an action, a flag, a decision of their own.
+/// Reads every form clients send: an action, a flag, a decision of their own.
 fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer, Refusal> {
     let flag = |key: &str| value.get(key).and_then(Value::as_bool);
     let given = |key: &str, at| {
@@ -289,7 +290,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     )
 }
 
-/// A held decision put as a question: only a plain yes goes ahead.
+/// Reads the answer to a held decision that was put as a question: only a plain yes continues.
 fn read_proceed_answer(value: &Value) -> Result<HeldDecisionAnswer, Refusal> {
     if value.get("action").is_some() {
         return read_held_answer(value, BareValue::Decision);

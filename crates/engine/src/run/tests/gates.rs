@@ -1,4 +1,4 @@
-//! Questions: who may answer, what an answer does, and that silence never approves.
+//! Interrupts: who may answer, what an answer does, and that a timeout never approves.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -61,18 +61,18 @@ fn second_resolve_is_refused_with_the_first_outcome() {
         }
         other => panic!("{other:?}"),
     }
-    let asked = run
+    let requested = run
         .log()
         .iter()
         .find(|r| matches!(r.event, Event::InterruptRequested { .. }));
-    let asked = asked.map(|r| Cause::Event(r.seq));
+    let requested = requested.map(|r| Cause::Event(r.seq));
     for decided in run.log().iter().filter(|r| {
         matches!(
             r.event,
             Event::ApprovalReceived { .. } | Event::InterruptResolved { .. }
         )
     }) {
-        assert_eq!(decided.cause, asked, "{:?}", decided.event);
+        assert_eq!(decided.cause, requested, "{:?}", decided.event);
     }
     let nobody = run.try_when(answer("after", json!({"action": "accept"})));
     assert!(matches!(nobody, Err(Refusal::InterruptNotFound { .. })));
@@ -220,7 +220,7 @@ fn edit_needs_the_same_quorum_and_is_shown_to_other_voters() {
         ..
     } = reply
     else {
-        panic!("one voice for the edit is not two: {reply:?}");
+        panic!("one vote for the edit is not two: {reply:?}");
     };
     assert_eq!(votes.len(), 1, "ana accepted something else");
     assert_eq!(shown(&run)["artifactData"], json!({"text": "better"}));
@@ -308,7 +308,11 @@ fn only_the_matching_event_is_accepted() {
     let mut run =
         RunHarness::started(workflow("waits").node("ext", "core.interrupt", waits)).given();
     run.elapse(50);
-    assert_eq!(run.status(), RunStatus::Failed, "nobody told us in time");
+    assert_eq!(
+        run.status(),
+        RunStatus::Failed,
+        "the event did not arrive in time"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Schema work within decisions: bounded for each value and for each decision, and put off when it
-//! does not belong where the decision is made.
+//! Schema work within decisions: limited for each value and for each decision, and deferred when it
+//! is too much for the thread that decides.
 
 use super::harness::{NoMemory, RunHarness};
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -97,7 +97,7 @@ fn decision_that_used_its_schema_budget_continues_later() {
     assert!(run.schema_work.spent() >= MAX_WORK);
     assert_eq!(run.status(), RunStatus::Running);
     let continues = |effect: &&Effect| matches!(effect.kind, EffectKind::Continue);
-    let next = run.outbox().find(continues).expect("a note to go on");
+    let next = run.outbox().find(continues).expect("a continue effect");
     let next = next.id.clone();
     run.performed(&next);
     run.schema_work = Meter::unlimited();

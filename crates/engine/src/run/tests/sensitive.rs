@@ -21,7 +21,7 @@ fn marks(workflow: WorkflowBuilder, expected: &[&str]) {
     assert_eq!(lines(&workflow.compile().sensitivity), expected);
 }
 
-/// A workflow that is given a secret `s` and something plain.
+/// A workflow with a sensitive input `s` and a plain one.
 fn secretive() -> WorkflowBuilder {
     workflow("w")
         .variable("s", json!({"sensitive": true}))
@@ -67,7 +67,7 @@ fn sensitive_inputs_reach_root_nodes() {
         let root = secretive().node("a", type_id, json!({}));
         marks(root.noops("b").path("a b"), &["a s", "$s"]);
     }
-    // A binding stands in place of the input of that name.
+    // A binding replaces the input of that name.
     let bound = secretive()
         .noops("a")
         .port("s", json!({"type": "static", "value": 1}));
@@ -134,7 +134,7 @@ fn a_variable_that_is_given_the_value_is_sensitive_too() {
             json!({"sourceOutput": "s", "targetInput": "value"}),
         )
         .path("set get");
-    // A name is sensitive or not, also of an input that comes by it.
+    // Sensitivity belongs to a name, also for an input of that name.
     marks(
         copied,
         &["a copy s", "get value", "set value", "$copy", "$s"],
