@@ -1,5 +1,5 @@
-//! Counters of what the runtime does, for Prometheus. Never labelled by run: the number of series
-//! must not grow with the number of runs.
+//! Prometheus metrics of the runtime. Never labelled by run: the number of series must not grow
+//! with the number of runs.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -99,7 +99,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers everything under the protocol's names.
+    /// Registers all metrics under the protocol's names.
     pub fn register(&self, registry: &mut Registry) {
         let r = registry;
         r.register(
@@ -297,7 +297,7 @@ impl Metrics {
     }
 }
 
-/// One line per ended run, with what an operator searches for.
+/// Logs one line per ended run, with the fields an operator searches for.
 fn log_end(decision: &Decision, status: &str) {
     let run = &decision.run;
     let request = run.request();
