@@ -93,7 +93,7 @@ async fn timer_fired_too_early_is_set_again() {
 }
 
 #[test(start_paused = true)]
-async fn unknown_timer_command_leaves_the_timer_set() {
+async fn timer_command_before_its_due_time_leaves_the_timer_set() {
     let host = TestHost::new().await;
     host.register(wf("nap").delay("nap", 500)).await;
     let run = host.create("nap", json!({})).await;
