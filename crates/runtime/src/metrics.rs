@@ -241,12 +241,15 @@ impl Metrics {
         self.effect_seconds.observe(seconds);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a lateness needs no exactness")]
+    #[expect(clippy::cast_precision_loss, reason = "an approximate delay is enough")]
     pub(crate) fn timer_fired(&self, late_ms: u64) {
         self.timer_late_seconds.observe(late_ms as f64 / 1000.0);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a duration needs no exactness")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an approximate duration is enough"
+    )]
     pub(crate) fn observe(&self, decision: &Decision, created: bool) {
         self.events.inc_by(decision.events.len() as u64);
         if created {

@@ -134,7 +134,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
 /// Limit of groups by which one question can be filtered in the inbox.
 const MAX_GROUPS: usize = 16;
 
-/// Priority as the node sets it, 0 to 9; a default otherwise.
+/// Priority as the node sets it, 0 to 9; otherwise 0.
 fn priority(interrupt: &Interrupt) -> i32 {
     let value = interrupt.data["priority"].as_i64().unwrap_or(0);
     let value = interrupt.priority.map_or(value, i64::from);

@@ -36,7 +36,12 @@ pub(super) async fn check_open_questions_announced(
         let settled = Duration::from_millis(fresh) >= LONG_ENOUGH;
         ensure(
             !has_callback || !settled || announced.contains(&row.interrupt),
-            || format!("nobody was told of {} of {}", row.interrupt, row.run_id),
+            || {
+                format!(
+                    "question {} of {} was not announced",
+                    row.interrupt, row.run_id
+                )
+            },
         )?;
     }
     Ok(())
@@ -62,7 +67,7 @@ pub(super) fn check_only_asked_questions_announced<'a>(
         .filter(|attempt| !asked.contains(attempt))
         .collect();
     ensure(unexpected.is_empty(), || {
-        format!("the callback was told {unexpected:?}, which nobody asked")
+        format!("the callback got {unexpected:?}, which are not questions of these runs")
     })
 }
 

@@ -90,7 +90,7 @@ async fn check_creations_audited(sim: &Simulation, runs: &Runs) -> Result<(), St
     let asked = runs.values().filter(|run| run.row.parent.is_none());
     let asked: Vec<String> = asked.map(|run| run.row.run_id.to_string()).collect();
     ensure(audited == asked, || {
-        format!("runs {asked:?} were created, but audited are {audited:?}")
+        format!("runs {asked:?} were created, but the audit log has {audited:?}")
     })
 }
 
@@ -99,7 +99,7 @@ pub(super) fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<()
 }
 
 pub(super) fn store_failed(fault: Fault) -> String {
-    format!("a healed store failed: {fault}")
+    format!("the store failed without an injected fault: {fault}")
 }
 
 async fn read_all(runtime: &Runtime) -> Result<Runs, Fault> {
@@ -127,7 +127,7 @@ fn check_log_well_formed(ended: &Ended) -> Result<(), String> {
         })?;
     }
     ensure(ended.log.windows(2).all(|w| w[0].at <= w[1].at), || {
-        format!("the log of {run} runs backwards")
+        format!("times in the log of {run} go back")
     })?;
     let ends: Vec<usize> = (0..ended.log.len())
         .filter(|place| ended.log[*place].event.is_terminal())
@@ -197,7 +197,7 @@ async fn check_row_matches_fold(
         .await
         .map_err(store_failed)?;
     ensure(shown.map(|o| o.view) == Some(folded.view()), || {
-        format!("{run} is not shown as its log says")
+        format!("the view of {run} differs from its log")
     })?;
     ensure(
         ended.row.status == folded.status() && ended.row.ended_at == folded.ended_at(),
@@ -246,7 +246,7 @@ fn check_child_runs(runs: &Runs) -> Result<(), String> {
             continue;
         };
         ensure(named.get(run) == Some(&parent), || {
-            format!("{run} says it is a child of {parent}, which never named it")
+            format!("{run} is a child of {parent}, which never named it")
         })?;
         // A cancel waits for the descendants; a failure does not, and after a timeout a child may
         // continue.
@@ -255,7 +255,7 @@ fn check_child_runs(runs: &Runs) -> Result<(), String> {
             above.row.status != RunStatus::Cancelled
                 || gave_up(above, run)
                 || ended.row.ended_at <= above.row.ended_at,
-            || format!("{run} lived on after {parent} was cancelled"),
+            || format!("{run} continued after {parent} was cancelled"),
         )?;
     }
     Ok(())
@@ -288,7 +288,7 @@ fn check_calls_recorded_first(sim: &Simulation) -> Result<(), String> {
     let mut made = BTreeSet::new();
     for call in sim.performer.performed() {
         ensure(call.recorded, || {
-            format!("{} called the world without a record", call.run)
+            format!("{} made a call without a record", call.run)
         })?;
         let key = (call.incarnation, call.effect.clone(), call.attempt);
         ensure(made.insert(key), || {
@@ -330,7 +330,7 @@ fn check_acknowledged(observations: &ClientObservations, runs: &Runs) -> Result<
     }
     for run in &observations.created {
         ensure(runs.contains_key(run), || {
-            format!("{run} was created and is gone")
+            format!("{run} was created and is missing")
         })?;
     }
     for (run, read) in &observations.logs {
@@ -386,7 +386,7 @@ fn check_acknowledged(observations: &ClientObservations, runs: &Runs) -> Result<
             | Reply::Resolved { outcome: None, .. } => true,
         };
         ensure(is_in_log, || {
-            format!("{run} replied {reply:?}, of which its log knows nothing")
+            format!("{run} replied {reply:?}, which its log does not contain")
         })?;
     }
     Ok(())
@@ -398,13 +398,13 @@ fn check_views(observations: &ClientObservations, runs: &Runs) -> Result<(), Str
         let run = &view.run_id;
         let ended = runs
             .get(run)
-            .ok_or_else(|| format!("{run} was shown and is gone"))?;
+            .ok_or_else(|| format!("{run} was shown and is missing"))?;
         let upto = usize::try_from(view.head.0).expect("a short log") + 1;
         let events = ended.log.get(..upto);
         let events = events.ok_or_else(|| format!("{run} was shown beyond its log"))?;
         let folded = fold(run, &ended.definition, events);
         ensure(folded.view() == *view, || {
-            format!("{run} was shown at {upto} as its log never was")
+            format!("the view of {run} at {upto} differs from its log")
         })?;
     }
     Ok(())

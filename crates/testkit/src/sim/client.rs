@@ -178,7 +178,7 @@ async fn stored_answer(
     let record = runtime.store().idempotency_record(key).await.ok()?;
     let mut observations = sim.observations.lock();
     let Some(record) = record else {
-        let message = format!("key {} was answered before, but how is lost", key.0);
+        let message = format!("the response stored for key {} is lost", key.0);
         observations.violations.push(message);
         return None;
     };
@@ -302,7 +302,7 @@ async fn fire_timer_early(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRn
         .submit(&tenant().into(), &run, Command::FireTimer(key), None)
         .await;
     if let Ok(reply @ (Reply::Paused { .. } | Reply::Resumed { .. })) = reply {
-        let message = format!("a timer was answered {reply:?}");
+        let message = format!("unexpected reply to a timer: {reply:?}");
         sim.observations.lock().violations.push(message);
     }
 }

@@ -128,7 +128,7 @@ impl History {
             let cancels = self.cancels.get(run).map_or(&[][..], Vec::as_slice);
             let calls = complete(calls, cancels, &interrupt.id, log);
             ensure(calls.len() <= MAX_CALLS, || {
-                format!("{} was asked about too often", interrupt.id)
+                format!("too many calls for {}", interrupt.id)
             })?;
             ensure(is_linearizable(&gate, &calls), || {
                 let id = &interrupt.id;

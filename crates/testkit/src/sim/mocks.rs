@@ -57,9 +57,9 @@ pub(super) fn check_streamed_output(run: &RunId, log: &[RecordedEvent]) -> Resul
             } => (node, work),
             Event::ModelRetried(again) => (&again.node, &again.work),
             Event::OutputChunk(event) => {
-                let (call, texts) = calls
-                    .get_mut(&event.node)
-                    .ok_or_else(|| format!("{run}: {} says something unasked", event.node))?;
+                let (call, texts) = calls.get_mut(&event.node).ok_or_else(|| {
+                    format!("{run}: {} emitted output without a call", event.node)
+                })?;
                 texts.push(event.piece.text());
                 let next = call.script.pieces.get(texts.len() - 1);
                 let last = texts.len() == call.script.pieces.len();
@@ -87,7 +87,7 @@ pub(super) fn check_streamed_output(run: &RunId, log: &[RecordedEvent]) -> Resul
             continue;
         };
         ensure(mock.is_some() == mocked, || {
-            format!("{run}: {node} asks whom it must not ask")
+            format!("{run}: {node} calls a provider other than the mock")
         })?;
         calls.remove(node);
         calls.extend(mock.as_ref().map(|call| (node, (&**call, Vec::new()))));

@@ -238,7 +238,7 @@ impl Simulation {
     }
 
     async fn finish_all_runs(&self, runtime: &Runtime) -> Result<(), String> {
-        let broken = |fault: Fault| format!("a healed store failed: {fault}");
+        let broken = |fault: Fault| format!("the store failed without an injected fault: {fault}");
         for _ in 0..600 {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let runs = all_runs(runtime).await.map_err(broken)?;

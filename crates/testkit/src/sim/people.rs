@@ -157,7 +157,7 @@ pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: 
 pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Result<(), String> {
     let open = open_questions(runtime)
         .await
-        .map_err(|fault| format!("a healed store failed: {fault}"))?;
+        .map_err(|fault| format!("the store failed without an injected fault: {fault}"))?;
     // Two people, because some questions need two votes.
     let asked = open.iter().flat_map(|row| [(row, "ana"), (row, "ben")]);
     for (row, who) in asked {
@@ -172,8 +172,8 @@ pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Re
         };
         match decide(sim, runtime, row, decision).await {
             Ok(Reply::Resolved { .. }) | Err(SubmitError::Refused(_)) => {}
-            Ok(other) => return Err(format!("an answer was answered {other:?}")),
-            Err(error) => return Err(format!("nobody could answer: {error}")),
+            Ok(other) => return Err(format!("unexpected reply to an answer: {other:?}")),
+            Err(error) => return Err(format!("a question could not be answered: {error}")),
         }
     }
     Ok(())

@@ -141,7 +141,7 @@ pub(super) fn check_handoffs(
         .values()
         .filter(|(step, _)| matches!(step, HandoffStep::Began | HandoffStep::Succeeded { .. }));
     if status == RunStatus::Completed && open.count() > 0 {
-        return Err(format!("{run} completed while a handoff was under way"));
+        return Err(format!("{run} completed during a handoff"));
     }
     Ok(())
 }

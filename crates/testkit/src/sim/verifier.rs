@@ -111,7 +111,7 @@ pub(super) fn check_verdicts(
                 if let HandoffStep::Harvested { child, .. } = &handoff.step
                     && outputs.get(child) != Some(&VerifierVerdict::Pass)
                 {
-                    return Err(format!("{run} merged {child}, which nobody let pass"));
+                    return Err(format!("{run} merged {child} without a passing verdict"));
                 }
             }
             _ => {}
@@ -119,7 +119,7 @@ pub(super) fn check_verdicts(
     }
     let passed = newest.and_then(|decided| ends.get(&decided)) == Some(&VerifierVerdict::Pass);
     if status == RunStatus::Completed && !passed {
-        return Err(format!("{run} completed, and nobody let it pass"));
+        return Err(format!("{run} completed without a passing verdict"));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ pub(super) async fn check_all_events_delivered<'a>(
     ensure(delivered_events == expected, || {
         let missed: Vec<_> = expected.difference(&delivered_events).collect();
         let unexpected: Vec<_> = delivered_events.difference(&expected).collect();
-        format!("the webhook missed {missed:?} and was told {unexpected:?}, which never happened")
+        format!("the webhook missed {missed:?} and got unexpected {unexpected:?}")
     })?;
     let log = runtime
         .webhook_deliveries(&id(), None, usize::MAX - 1)
