@@ -1,5 +1,5 @@
-//! Deciding a question: whether somebody may is judged on the very state the answer meets, so that
-//! a question handed on to others in between is never decided by the wrong people.
+//! Deciding a question. Authorization is checked on the same state that the answer is applied to,
+//! so that a question escalated to others in between is never decided by the wrong people.
 
 use crate::runtime::Runtime;
 use crate::submit::{IdempotencyRequest, SubmitError};
@@ -11,14 +11,14 @@ use tandem_record::{
     Partition, Principal, Reply, RunId,
 };
 
-/// Access control, with what it knows of the one who decides.
+/// Access control for one caller: whether they may decide under a policy.
 pub type AccessCheck = Arc<dyn Fn(&DecisionPolicy) -> DecisionAuthorization + Send + Sync>;
 
-/// An answer somebody wants to give.
+/// An answer that a caller proposes, before authorization.
 #[derive(Clone)]
 pub struct ProposedAnswer {
     pub node: NodeId,
-    /// The very question meant.
+    /// The id of the question, if the caller named one.
     pub interrupt: Option<InterruptId>,
     pub value: Value,
     /// `None` for a signed link.
@@ -26,7 +26,8 @@ pub struct ProposedAnswer {
 }
 
 impl Runtime {
-    /// Answers a question if the access_check lets them; otherwise the attempt is recorded and refused as
+    /// Answers a question if the access check grants it. Otherwise the attempt is recorded and
+    /// refused as
     /// [`SubmitError::Denied`].
     pub async fn decide(
         &self,
@@ -51,7 +52,7 @@ fn command_for(run: &Run, proposal: &ProposedAnswer, access_check: &AccessCheck)
     let policy = run.decision_policy(&proposal.node, proposal.interrupt.as_ref());
     let verdict = match policy {
         Some(policy) => access_check(&policy),
-        // No such question is open: the engine says what became of it.
+        // No such question is open: the engine refuses with the reason.
         None => DecisionAuthorization::Granted(DeciderSnapshot::default()),
     };
     let node = proposal.node.clone();

@@ -1,4 +1,4 @@
-//! What is to be decided, in a form that can be decided on another thread when it has to be.
+//! The input of a decision, in a form that can be sent to another thread.
 
 use crate::definitions::DecisionLookups;
 use crate::runtime::Runtime;
@@ -12,9 +12,10 @@ use tandem_record::{
 };
 use tandem_store::Fault;
 
-/// Things one decision may ask for, one after the other. A replay asks anew after each child.
+/// Limit of lookups for one decision. A replay starts over after each child run.
 const MAX_LOOKUPS: usize = 512;
-/// Schema work that a decision may do on the threads that serve everybody: about two milliseconds.
+/// Schema work that a decision may do on the threads that serve all requests: about two
+/// milliseconds.
 const INLINE_SCHEMA_WORK: u64 = 2_000_000;
 
 pub(crate) enum DecisionInput<'a> {
@@ -99,7 +100,7 @@ impl DecisionInput<'_> {
 }
 
 impl Runtime {
-    /// What a decision may look at.
+    /// What a decision may read.
     pub(crate) fn context<'a>(
         &'a self,
         now: Timestamp,
@@ -121,8 +122,8 @@ impl Runtime {
         }
     }
 
-    /// Decides, loading each definition the engine turns out to need. A decision with much schema
-    /// work is made off the threads that serve everybody.
+    /// Decides, and loads each definition the engine needs. A decision with much schema work runs
+    /// outside the threads that serve all requests.
     pub(crate) async fn decide_with_lookups(
         &self,
         owner: &Partition,
@@ -145,7 +146,8 @@ impl Runtime {
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
-                    // What happens rarely is kept out of a future that is made for every request.
+                    // Boxed: a rare path must not enlarge a future that is created for every
+                    // request.
                     let found = Box::pin(definitions.current(store, owner, &workflow)).await?;
                     lookups.workflows.insert(workflow, found);
                 }

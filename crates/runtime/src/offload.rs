@@ -1,4 +1,4 @@
-//! Work that may take long and waits for nothing: run outside the threads that serve everybody.
+//! Runs long computations outside the threads that serve all requests.
 
 use crate::runtime::Runtime;
 use std::num::NonZero;
@@ -10,16 +10,16 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
-/// How long somebody waits for such work, its turn included. The work itself is bounded; this is for
-/// a machine that is too busy to do it.
+/// Longest wait for offloaded work, including the queue. The work itself is bounded; this covers a
+/// machine that is too busy to do it.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A share of the machine. Half of its threads at most, so that the other half serves.
+/// Limits offloaded work to half of the machine's threads. The other half serves requests.
 pub(crate) struct Offload {
     permits: Arc<Semaphore>,
 }
 
-/// The right to work, while it is held.
+/// Permission to do offloaded work while it is held.
 pub(crate) struct OffloadPermit(Option<OwnedSemaphorePermit>);
 
 impl Default for Offload {
@@ -32,14 +32,14 @@ impl Default for Offload {
 }
 
 impl Offload {
-    /// Waits for a turn. On a runtime of one thread there is nobody to protect: the work is done
-    /// where it is asked for, and a simulation stays deterministic.
+    /// Waits for a permit. On a single-threaded runtime there are no other threads to protect: the
+    /// work is done inline, and a simulation stays deterministic.
     pub(crate) async fn acquire(&self) -> OffloadPermit {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             return OffloadPermit(None);
         }
         let permit = Arc::clone(&self.permits).acquire_owned().await;
-        OffloadPermit(Some(permit.expect("it is never closed")))
+        OffloadPermit(Some(permit.expect("the semaphore is never closed")))
     }
 }
 
@@ -52,7 +52,7 @@ impl OffloadPermit {
         let Some(permit) = self.0 else {
             return work();
         };
-        // Whoever stops waiting does not stop the work: the permit stays with it.
+        // Dropping this future does not stop the work: the permit moves with the work.
         let done = spawn_blocking(move || {
             let done = work();
             drop(permit);
@@ -66,7 +66,7 @@ impl OffloadPermit {
 }
 
 impl Runtime {
-    /// Bounds the wait for offloaded work: by a deadline, and by the end of this process.
+    /// Limits the wait for offloaded work: by a deadline, and by the shutdown of this process.
     pub(crate) async fn with_deadline<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
         tokio::select! {
             biased;

@@ -1,5 +1,5 @@
-//! The inbox rows of a run: what is asked, with what was shown, and how it ended. Derived from the
-//! run before and after a decision and written in the same commit.
+//! The inbox rows of a run: what is asked, what was shown, and the outcome. Derived from the run
+//! before and after a decision, and written in the same commit.
 
 use crate::runtime::Runtime;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tandem_store::{
     Page,
 };
 
-/// Rows that changed between two states of a run; `events` lead from one to the other.
+/// Rows that changed between two states of a run. `events` are the events between them.
 pub(crate) fn changed_rows(
     before: Option<&Run>,
     after: &Run,
@@ -40,9 +40,9 @@ struct Closing {
     outcome: String,
     by: Option<String>,
     at: Timestamp,
-    /// With the one that closed it.
+    /// Includes the vote that closed the question.
     votes: Vec<Vote>,
-    /// What was accepted in place of what was shown.
+    /// What was accepted instead of what was shown.
     edited: Option<Value>,
 }
 
@@ -51,7 +51,7 @@ fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Clo
     let mut edited = None;
     for recorded in events {
         match &recorded.event {
-            // Silence is no vote.
+            // A timeout is not a vote.
             Event::ApprovalReceived { node, decision, .. }
                 if *node == question.node && decision.action != "timeout" =>
             {
@@ -76,7 +76,7 @@ fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Clo
     }
 }
 
-/// What somebody accepted instead of what they were shown.
+/// What the decider accepted instead of what was shown.
 pub fn accepted_edit(answer: &Value) -> Option<Value> {
     let action = answer["action"].as_str();
     let edits = matches!(action, Some("edit-accept" | "edit"));
@@ -131,20 +131,20 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     }
 }
 
-/// Groups of one question that the inbox can be filtered by.
+/// Limit of groups by which one question can be filtered in the inbox.
 const MAX_GROUPS: usize = 16;
 
-/// How urgent the asker says it is, 0 to 9; ordinary when it says nothing.
+/// Priority as the node sets it, 0 to 9; otherwise 0.
 fn priority(interrupt: &Interrupt) -> i32 {
     let value = interrupt.data["priority"].as_i64().unwrap_or(0);
     let value = interrupt.priority.map_or(value, i64::from);
     i32::try_from(value.clamp(0, 9)).unwrap_or(0)
 }
 
-/// Whom the question is put to, by group.
+/// Groups that may decide the question.
 fn groups(question: &InterruptView) -> Vec<String> {
     let current_groups = question.policy.groups.clone();
-    // Handed on: those it was first shown to are not asked any more.
+    // Escalated: the first deciders may no longer decide.
     if question.level > 0 {
         return current_groups;
     }
@@ -168,7 +168,7 @@ fn groups(question: &InterruptView) -> Vec<String> {
     groups
 }
 
-/// SHA-256 of what was shown, in canonical form: a decision can be bound to it.
+/// SHA-256 of what was shown, in canonical form. A decision can be bound to it.
 pub fn digest(shown: &Value) -> String {
     let canonical = serde_jcs::to_vec(shown).expect("a parsed JSON value has a canonical form");
     let hash = Sha256::digest(&canonical);
@@ -176,7 +176,7 @@ pub fn digest(shown: &Value) -> String {
 }
 
 impl Runtime {
-    /// One question of a caller's tenant, open or closed.
+    /// One question of the caller's tenant, open or closed.
     pub async fn question(
         &self,
         tenant: &TenantId,
@@ -194,12 +194,12 @@ impl Runtime {
         self.store().list_interrupts(tenant, filter, page).await
     }
 
-    /// Open questions in the order a person reads them.
+    /// Open questions in inbox order.
     pub async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
         self.store().inbox(tenant, query).await
     }
 
-    /// What open questions can be told apart by.
+    /// Values by which open questions can be filtered.
     pub async fn inbox_choices(
         &self,
         tenant: &TenantId,

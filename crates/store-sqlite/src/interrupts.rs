@@ -1,5 +1,5 @@
-//! Questions asked, open and closed. A row's `position` is the order of asking; open ones are also
-//! in `inbox`, so that a page costs the same whether a hundred wait or a hundred thousand.
+//! Questions, open and closed. A row's `position` is the order of creation. Open ones are also in
+//! `inbox`, so that the cost of a page does not depend on the number of open questions.
 
 use crate::SqliteStore;
 use crate::inbox;
@@ -74,7 +74,7 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
         row.priority,
         groups,
     ];
-    // What identifies a question stays as it was when it was asked.
+    // The identity of a question stays as in its first row.
     let identity = upsert.query_row(values, |stored| {
         Ok(inbox::InterruptIdentity {
             position: stored.get(0)?,
@@ -119,8 +119,8 @@ pub(crate) fn find(
         .optional()
 }
 
-/// The index is named: by run when a run is asked for, else all of a tenant. Open questions of any
-/// run are the inbox.
+/// The index is named explicitly: by run when a run is given, else by tenant. The inbox lists open
+/// questions of any run.
 fn list(
     connection: &Connection,
     tenant: &TenantId,

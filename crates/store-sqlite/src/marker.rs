@@ -1,14 +1,14 @@
-//! Notices a database that lost commits it had confirmed: an emptied file, a write-ahead log that was
-//! cut off or removed, an old copy put in the place of the store.
+//! Detects a database that lost confirmed commits: an emptied file, a truncated or removed
+//! write-ahead log, an old copy in place of the store.
 //!
-//! The database has a counter (`heartbeat.beats`) that only grows. The marker is a small file beside
-//! the database with a value the counter had in a commit that was already durable. At start the
-//! counter may be above the marker, never below.
+//! The database has a counter (`heartbeat.beats`) that only grows. The marker is a small file
+//! beside the database with a value of the counter from a commit that was already durable. At start
+//! the counter may be above the marker, never below.
 //!
-//! The counter moves about once a second while commits are made, within a batch of other commits or
-//! alone; the marker is written afterwards, on a thread of its own and without a sync. So a marker
-//! never claims what is not durable, however the process ends, and no commit waits for it. What is
-//! lost of the last second alone goes unnoticed.
+//! The counter is incremented about once a second while commits are made, within a batch of other
+//! commits or alone. The marker is written afterwards, on its own thread and without a sync. So a
+//! marker never claims more than is durable, however the process ends, and no commit waits for it.
+//! A loss of only the last second is not detected.
 
 use crate::fault;
 use crate::private;
@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tandem_store::Fault;
 
-/// Between a commit and the marker that covers it.
+/// Time between a commit and the marker that covers it.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 const EXPLANATION: &str = "# Beside a tandem database: how far it had got, to notice if it loses something.\n\
@@ -43,15 +43,15 @@ impl Marker {
         }
     }
 
-    /// What the counter was at least. `None` without a marker, or with one that a crash of the whole
-    /// machine left unreadable.
+    /// A lower bound of the counter. `None` without a marker, or when a crash of the whole machine
+    /// left it unreadable.
     fn beats(&self) -> Option<i64> {
         let text = fs::read_to_string(&self.path).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(FIELD))?;
         line.trim().parse().ok()
     }
 
-    /// Before the file is opened or made.
+    /// Call before the file is opened or created.
     pub(crate) fn check_file(&self, database: &Path) -> Result<(), Fault> {
         if self.beats().is_none() {
             return Ok(());
@@ -60,13 +60,13 @@ impl Marker {
             Ok(file) if file.len() > 0 => return Ok(()),
             Ok(_) => "is empty",
             Err(error) if error.kind() == io::ErrorKind::NotFound => "is missing",
-            // Opening it says why.
+            // Opening the file will report the reason.
             Err(_) => return Ok(()),
         };
         Err(self.refusal(database, &format!("{what} and was in use before")))
     }
 
-    /// Before anything is written to the database.
+    /// Call before anything is written to the database.
     pub(crate) fn check(
         &self,
         connection: &Connection,
@@ -102,13 +102,13 @@ impl Marker {
         )
     }
 
-    /// Moves the counter in a commit of its own and writes the marker.
+    /// Increments the counter in its own commit and writes the marker.
     pub(crate) fn advance(&self, connection: &Connection) -> rusqlite::Result<()> {
         self.write(bump_heartbeat(connection)?);
         Ok(())
     }
 
-    /// By renaming, so that a crash leaves the old one or the new one. Failing costs nothing but an
+    /// Uses a rename, so that a crash leaves the old or the new marker. A failure only leaves an
     /// older marker.
     fn write(&self, beats: i64) {
         let write = || -> io::Result<()> {
@@ -122,7 +122,7 @@ impl Marker {
             fs::rename(&part, &self.path)
         };
         if let Err(error) = write() {
-            tracing::debug!(%error, "the marker beside the database stays as it was");
+            tracing::debug!(%error, "cannot write the marker beside the database");
         }
     }
 }
@@ -133,14 +133,14 @@ fn read(connection: &Connection) -> rusqlite::Result<i64> {
     })
 }
 
-/// Moves the counter.
+/// Increments the counter.
 pub(crate) fn bump_heartbeat(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats")?
         .query_row((), |row| row.get(0))
 }
 
-/// Keeps the marker up with the commits.
+/// Updates the marker after commits.
 pub(crate) struct MarkerUpdater {
     marker: Arc<Marker>,
     wake: SyncSender<()>,
@@ -148,13 +148,13 @@ pub(crate) struct MarkerUpdater {
     counts: Arc<Counts>,
 }
 
-/// Jobs of the writer.
+/// Numbers of writer jobs.
 #[derive(Default)]
 struct Counts {
     run: AtomicU64,
     /// How many of them the marker covers.
     covered: AtomicU64,
-    /// Whether the thread waits for the wake. Most batches find it asleep and need not wake it.
+    /// Whether the thread waits for a wake-up. For most batches it does not, and needs none.
     listening: AtomicBool,
 }
 
@@ -168,7 +168,7 @@ impl MarkerUpdater {
     pub(crate) fn start(marker: Marker, queue: HeartbeatQueue) -> Self {
         let marker = Arc::new(marker);
         let counts = Arc::<Counts>::default();
-        // One place: ringing while a ring waits adds nothing.
+        // Capacity 1: a second wake-up while one is pending has no effect.
         let (wake, wakeups) = sync_channel(1);
         let (marker_of_thread, counted) = (Arc::clone(&marker), Arc::clone(&counts));
         let thread = std::thread::Builder::new()
@@ -183,7 +183,7 @@ impl MarkerUpdater {
         }
     }
 
-    /// So many jobs are about to be made durable.
+    /// This many jobs are about to be made durable.
     pub(crate) fn before_batch(&self, jobs: usize) {
         self.counts.run.fetch_add(jobs as u64, Ordering::SeqCst);
     }
@@ -194,7 +194,7 @@ impl MarkerUpdater {
         }
     }
 
-    /// Ends the thread and covers what it did not.
+    /// Ends the thread and writes a final marker.
     pub(crate) fn finish(self, connection: &Connection) {
         drop(self.wake);
         let _ = self.thread.join();
@@ -213,7 +213,7 @@ fn update_until_closed(
 ) {
     loop {
         counts.listening.store(true, Ordering::SeqCst);
-        // Looked at after that, so that no batch falls in between.
+        // Checked after that, so that no batch is missed in between.
         if counts.all_covered() && wakeups.recv().is_err() {
             return;
         }
@@ -230,7 +230,7 @@ fn update_until_closed(
         }
         if let Some(beats) = queue.bump_heartbeat() {
             marker.write(beats);
-            // One more: the beat itself is a job.
+            // Plus one: the heartbeat itself is a job.
             counts.covered.store(run + 1, Ordering::SeqCst);
         }
     }

@@ -1,4 +1,4 @@
-//! What belongs to somebody and takes room, of one tenant or of all.
+//! Storage usage of one tenant or of all.
 
 use crate::events::{SEQ_BITS, seq};
 use rusqlite::types::ToSql;
@@ -20,7 +20,7 @@ pub(crate) fn storage_usage(view: &Connection, tenant: Option<&TenantId>) -> Res
     })
 }
 
-/// When the oldest kept run of each workflow ended.
+/// When the oldest retained run of each workflow ended.
 fn oldest_ends(view: &Connection, tenant: &TenantId) -> Result<Vec<(WorkflowId, Timestamp)>> {
     view.prepare_cached(
         "SELECT workflow_id, min(ended_at) FROM (
@@ -35,7 +35,7 @@ fn oldest_ends(view: &Connection, tenant: &TenantId) -> Result<Vec<(WorkflowId, 
     .collect()
 }
 
-/// Questions about one tenant, or about all of them.
+/// Queries about one tenant, or about all of them.
 struct UsageQuery<'a> {
     tenant: Option<&'a str>,
     /// Follows `FROM runs` or `FROM memory`; the tenant is the third value.

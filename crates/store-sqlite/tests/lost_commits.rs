@@ -1,4 +1,4 @@
-//! Databases that lost what they had confirmed, databases with two names, and who may read them.
+//! Databases that lost confirmed commits, databases with two names, and file permissions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn crashed(path: &Path, without: &[&str]) -> (TempDir, PathBuf) {
     (directory, copy)
 }
 
-/// A store whose last run is in the write-ahead log alone.
+/// A store whose last run is only in the write-ahead log.
 async fn in_use(path: &Path) -> Arc<dyn Store> {
     let store = open(path);
     must(&store, started(row("t1", "before"))).await;
@@ -60,7 +60,7 @@ async fn a_crash_leaves_a_store_that_opens() {
     let (_directory, copy) = crashed(&path, &[]);
     let again = open(&copy);
     let run = again.run_of_any_tenant(&RunId::new("after")).await.unwrap();
-    assert!(run.is_some(), "what was confirmed is there");
+    assert!(run.is_some(), "confirmed data is there");
     store.close().await;
 }
 
@@ -114,8 +114,8 @@ async fn emptied_or_deleted_database_is_not_recreated() {
     std::fs::remove_file(&path).unwrap();
     let fault = refused(&path, "data_missing");
     assert!(fault.message.contains("is missing"), "{fault}");
-    assert!(!path.exists(), "nothing was made in its place");
-    // The operator says that it is meant.
+    assert!(!path.exists(), "no new file was created");
+    // The operator confirms the loss by removing the marker.
     std::fs::remove_file(with(&path, ".marker")).unwrap();
     open(&path).close().await;
 }
@@ -155,7 +155,7 @@ async fn a_link_to_an_open_store_does_not_open_it_twice() {
         };
         refused(&hard, expected);
     }
-    store.ping().await.expect("the first is not disturbed");
+    store.ping().await.expect("the first is not affected");
     store.close().await;
 }
 

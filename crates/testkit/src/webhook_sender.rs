@@ -1,4 +1,4 @@
-//! A webhook_sender that answers by script and remembers what it was given.
+//! A scripted webhook sender that records every attempt.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -12,11 +12,11 @@ use tandem_store::Fault;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetBehavior {
     Healthy,
-    /// Answers with an error until this moment.
+    /// Replies with an error until this time.
     DownUntil(Timestamp),
-    /// Refuses one event for ever, and takes the others.
+    /// Rejects one event always, and accepts the others.
     Poisoned(Seq),
-    /// Never answers; the call gives up after a while.
+    /// Never replies; the call times out.
     Hangs,
 }
 
@@ -31,13 +31,13 @@ pub struct DeliveryAttempt {
     pub accepted: bool,
 }
 
-/// One attempt to tell a callback of a question.
+/// One attempt to notify a callback of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnouncementAttempt {
     pub id: String,
     pub url: String,
     pub run: RunId,
-    /// Its parent and the top of its parent_and_root.
+    /// Its parent and the root of the run tree.
     pub parent_and_root: Option<(RunId, RunId)>,
     pub interrupt: InterruptId,
     pub may_answer: bool,
@@ -61,7 +61,8 @@ impl ScriptedWebhookSender {
         self.targets.lock().insert(webhook.clone(), target);
     }
 
-    /// Whether a target takes what is sent to it now. Time is the simulation's: its clock is paused.
+    /// Whether a target accepts what is sent now. Uses the simulation's time: the real clock is
+    /// paused.
     async fn takes(target: Option<TargetBehavior>, sent_at: Timestamp, seq: Option<Seq>) -> bool {
         match target.unwrap_or(TargetBehavior::Healthy) {
             TargetBehavior::Healthy => true,
@@ -74,7 +75,7 @@ impl ScriptedWebhookSender {
         }
     }
 
-    /// How the callback at an address behaves.
+    /// Sets the behaviour of the callback at a URL.
     pub fn set_callback(&self, url: &str, target: TargetBehavior) {
         self.callbacks.lock().insert(url.to_owned(), target);
     }
@@ -87,7 +88,7 @@ impl ScriptedWebhookSender {
         self.attempts.lock().clone()
     }
 
-    /// What a target took, in order.
+    /// Accepted deliveries of a webhook, in order.
     pub fn accepted(&self, webhook: &WebhookId) -> Vec<DeliveryAttempt> {
         let mut attempts = self.attempts();
         attempts.retain(|attempt| attempt.accepted && attempt.webhook == *webhook);

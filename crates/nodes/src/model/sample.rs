@@ -1,11 +1,11 @@
-//! The smallest value a JSON Schema accepts, as far as that follows from its plain keywords. The mock
-//! provider answers with it when a test has programmed nothing.
+//! The smallest value a JSON Schema accepts, as far as its plain keywords determine it. The mock
+//! provider returns it when a test has set no program.
 
 use serde_json::{Map, Value, json};
 
-/// Levels of schemas that are followed; deeper ones give null.
+/// Nested schema levels that are followed; deeper ones give null.
 const MAX_DEPTH: usize = 16;
-/// Longest text and longest list that are made to meet a minimum.
+/// Longest text and longest list made to meet a minimum.
 const MAX_LENGTH: u64 = 1_000;
 
 /// A value for the schema. Deterministic.
@@ -57,7 +57,7 @@ fn build(root: &Value, schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// The type the schema names first, or the one its keywords are about.
+/// The first type the schema names, or the one its keywords imply.
 fn type_name(fields: &Map<String, Value>) -> Option<&str> {
     match fields.get("type") {
         Some(Value::String(name)) => Some(name),
@@ -81,7 +81,7 @@ fn object(root: &Value, fields: &Map<String, Value>, depth: usize) -> Value {
         .into()
 }
 
-/// The fields that all parts ask for.
+/// The fields that all parts require.
 fn merged(root: &Value, fields: &Map<String, Value>, parts: &[Value], depth: usize) -> Value {
     let mut rest = fields.clone();
     rest.remove("allOf");

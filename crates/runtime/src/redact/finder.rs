@@ -1,4 +1,4 @@
-//! Finds the first of several literals: many bytes at a time where the processor can, else by an
+//! Finds the first of several literals: with SIMD where the processor allows it, else with an
 //! automaton.
 
 use aho_corasick::packed::{Config, MatchKind as PackedKind, Searcher};
@@ -6,13 +6,13 @@ use aho_corasick::{AhoCorasick, Match, MatchKind, Span};
 
 #[derive(Clone)]
 pub(super) struct Finder {
-    /// Absent where the processor or the literals do not allow it.
+    /// `None` where the processor or the literals do not allow it.
     packed: Option<Searcher>,
     automaton: AhoCorasick,
 }
 
 impl Finder {
-    /// Where several literals begin at one place, the first of them is found.
+    /// If several literals match at one position, the first in the list is found.
     pub(super) fn new(literals: &[&str]) -> Self {
         let mut packed = Config::new()
             .match_kind(PackedKind::LeftmostFirst)

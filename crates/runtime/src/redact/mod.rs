@@ -1,14 +1,13 @@
-//! The one place where secrets are taken out of facts, before they become durable. What a reader
-//! must not see although the run needs it (values marked sensitive) is masked by the projection
-//! instead; what nobody may ever see stops here.
+//! The only place where secrets are removed from events, before they become durable. Values that a
+//! run needs but a reader must not see (values marked sensitive) are masked by the projection
+//! instead. Values that must never be seen are removed here.
 //!
-//! Redaction works on values: on strings as they are, never on JSON as text, so that no escape hides a
-//! secret and nothing that is replaced can break a document. Which parts of a record are data is said
-//! by [`tandem_record::UserData`]; names and ids hold the run together and are left alone, even when
-//! one of them happens to look like a credential.
+//! Redaction works on strings as values, never on JSON as text: no escape hides a secret, and no
+//! replacement can break a document. [`tandem_record::UserData`] defines which parts of a record
+//! are data. Names and ids are not changed, even when one of them looks like a credential.
 //!
-//! Nearly every record is clean. [`Texts`] collects its strings while it is serialized, and one search
-//! through them says so; only a record that may hold a secret is looked at part by part.
+//! Nearly all records are clean. [`Texts`] collects the strings of a record while it is serialized,
+//! and one search over them decides. Only a record that may hold a secret is examined part by part.
 
 mod finder;
 mod shapes;
@@ -25,25 +24,26 @@ use std::collections::HashMap;
 use tandem_record::{Object, UserData, UserDataRefs};
 pub(crate) use texts::Texts;
 
-/// Secrets shorter than this would blank out ordinary words.
+/// Shorter secrets would mask ordinary words.
 const MIN_SECRET_CHARS: usize = 8;
-/// A mask can complete another secret together with what stands beside it. Bounded because a secret may
-/// be made of masks alone.
+/// A mask can form another secret together with the text beside it. Bounded because a secret may
+/// consist of masks alone.
 const MAX_ROUNDS: usize = 4;
 const MARK: &str = "[REDACTED]";
 
 #[derive(Clone)]
 pub struct Redactor {
     configured: Vec<ConfiguredSecret>,
-    /// Every form in which a configured secret is written, by its place in `configured`.
+    /// For each form of a configured secret, its index in `configured`.
     owners: Vec<usize>,
-    /// Finds these forms. Absent when nothing is configured.
+    /// Finds these forms. `None` when no secret is configured.
     forms: Option<AhoCorasick>,
-    /// Tells whether both ends of a form are there, which every form needs, in one piece or in several.
+    /// Checks whether both ends of a form are present, which every form needs, in one piece or in
+    /// several.
     ends: Option<split::Ends>,
-    /// What every secret contains: literals of the shapes, then the beginnings of the forms.
+    /// Parts that every secret contains: literals of the shapes, then the beginnings of the forms.
     signs: Finder,
-    /// A secret could be written as a JSON number.
+    /// Whether a secret could be written as a JSON number.
     numeric: bool,
 }
 
@@ -60,10 +60,10 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// Knows these secrets by id.
+    /// Redacts these secrets, given as id and value.
     pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let secrets: Vec<(&str, &str)> = secrets
-            // Whoever configures the mask itself as a secret has no secret.
+            // The mask itself cannot be a secret.
             .filter(|(_, value)| {
                 value.chars().count() >= MIN_SECRET_CHARS && !MARK.contains(*value)
             })
@@ -79,7 +79,7 @@ impl Redactor {
                 true => MARK.to_owned(),
                 false => format!("[REDACTED:{id}]"),
             };
-            // A document may hold JSON as text, and that escapes the secret.
+            // A document may hold JSON as text, in which the secret is escaped.
             let quoted = Value::from(*value).to_string();
             let escaped = quoted[1..quoted.len() - 1].to_owned();
             for form in [
@@ -106,7 +106,7 @@ impl Redactor {
         }
     }
 
-    /// What is filled while records are serialized.
+    /// An empty collector, filled while records are serialized.
     pub(crate) fn texts(&self) -> Texts {
         Texts {
             with_numbers: self.numeric,
@@ -115,8 +115,8 @@ impl Redactor {
         }
     }
 
-    /// Whether a record that was serialized to this JSON, with these texts, has to be looked at. Never
-    /// says no to one that holds a secret.
+    /// Whether a record with this JSON and these texts must be examined. Never `false` for a record
+    /// that holds a secret.
     pub(crate) fn needs_redaction(&self, json: &str, texts: &Texts) -> bool {
         if texts.search_json_only {
             return self.may_hold_secret(json, true);
@@ -131,7 +131,7 @@ impl Redactor {
         while let Some(found) = self.signs.find(text, from) {
             let sign = found.pattern().as_usize();
             if sign < shapes::COUNT {
-                // What comes before is not configured here: another text may.
+                // What precedes the literal is not checked here: it may be in another text.
                 let credential = matcher.credential(text.as_bytes(), sign, found.range());
                 if credential.is_some() || (escaped && shapes::may_be_escaped(sign)) {
                     return true;
@@ -146,7 +146,7 @@ impl Redactor {
         false
     }
 
-    /// Takes secrets out of data that is told together, keys included. Whether there were any.
+    /// Redacts data that is stored together, keys included. Returns whether anything was found.
     pub(crate) fn redact(&self, mut places: UserDataRefs<'_>) -> bool {
         let mut changed = false;
         for place in &mut places {
@@ -168,12 +168,12 @@ impl Redactor {
         changed
     }
 
-    /// Takes secrets out of a value. Whether there were any.
+    /// Redacts a value. Returns whether anything was found.
     pub fn redact_value(&self, value: &mut Value) -> bool {
         self.redact(vec![UserData::Value(value)])
     }
 
-    /// The text without secrets; `None` when there was nothing to take out.
+    /// The redacted text; `None` when there was nothing to redact.
     pub fn redact_text(&self, text: &str) -> Option<String> {
         let mut clean: Option<String> = None;
         for _ in 0..MAX_ROUNDS {
@@ -206,7 +206,7 @@ impl Redactor {
         let mut clean = String::new();
         let mut copied = 0;
         for (range, owner) in found {
-            // Secrets that overlap are masked together.
+            // Overlapping secrets are masked together.
             if range.start >= copied {
                 clean.push_str(&text[copied..range.start]);
                 clean.push_str(&self.configured[owner].mark);
@@ -251,7 +251,8 @@ impl Redactor {
                 None => drop(object.insert(key, value)),
             }
         }
-        // Different secrets may become the same mask; what they name stays apart.
+        // Different secrets may get the same mask. Number the keys so that their members stay
+        // apart.
         let mut times: HashMap<String, usize> = HashMap::new();
         for (mask, value) in renamed {
             let count = times.entry(mask.clone()).or_insert(0);

@@ -1,24 +1,26 @@
-//! Telling a run's `callbackUrl` that somebody is waited for.
+//! Notifies a run's `callbackUrl` of open questions.
 //!
-//! An announcement is an effect of its run and not a delivery of a subscription, because it lives as long
-//! as one question: the engine decides it in the commit that asks and takes it back in the commit that
-//! closes the question, and the outbox already keeps exactly that, with an identity, through crashes. A
-//! subscription would be the wrong owner: it has an order to keep, a health that lets one bad target hold
-//! up everything behind it, a secret and a log, and somebody has to register and delete it. What both
-//! need is shared: the webhook_sender with its guarded client, and the spread of pauses.
+//! An announcement is an effect of its run and not a delivery of a subscription, because its
+//! lifetime is that of one question: the engine creates it in the commit that opens the question
+//! and removes it in the commit that closes it. The outbox already stores exactly that, with an
+//! identity, through crashes. A subscription does not fit: it has an order of deliveries, a health
+//! that lets one bad target delay everything behind it, a secret and a log, and it must be
+//! registered and deleted. Both share the webhook sender with its guarded client, and the jitter of
+//! pauses.
 //!
 //! | Failures | Until the next attempt |
 //! |---|---|
 //! | 1, 2, 3, 4, 5 | 1 s, 4 s, 30 s, 2 min, 10 min |
 //! | 6 to 23 | 1 h |
-//! | 24 | never: the run's log says so, and the run waits on |
+//! | 24 | never: the run's log records it, and the run keeps waiting |
 //!
 //! Invariants:
-//! - What is cached_outcome is read from the run when it is cached_outcome. No entry, event, log line or error holds a link.
-//! - A failure is recorded before the next attempt, and only while the entry is there: a question that
-//!   was closed meanwhile is not brought back.
-//! - It waits in the lane of its tenant and target like other deliveries, so that one target that hangs
-//!   leaves the others theirs (`slots.rs`).
+//! - The content is read from the run at the time of sending. No entry, event, log line or error
+//!   holds a link.
+//! - A failure is recorded before the next attempt, and only while the entry exists: the entry of a
+//!   question that was closed in the meantime is not restored.
+//! - It waits in the lane of its tenant and target like other deliveries, so that one hanging
+//!   target does not use the slots of others (`worker_slots.rs`).
 
 use super::health::{MAX_ATTEMPTS, with_jitter};
 use super::sender::Announcement;
@@ -29,7 +31,7 @@ use tandem_record::{
 };
 use tandem_store::{Commit, CommitGuard, Error, Fault, Lane, OutboxChange, RunRow};
 
-/// How an undelivered announcement is called in the run's log.
+/// Name of an undelivered announcement in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
 
 fn pause_ms(failures: u32, id: &str) -> u64 {
@@ -45,16 +47,16 @@ fn pause_ms(failures: u32, id: &str) -> u64 {
     with_jitter(base, &format!("{id}:{failures}"))
 }
 
-/// How telling went.
+/// Result of a notification.
 enum NotifyOutcome {
     Done(EffectOutcome),
-    /// There is nobody to tell, or nothing.
+    /// There is no callback, or no open question.
     NothingToSend,
 }
 
 impl Runtime {
-    /// Tells a callback of a question, and sees to what follows. `cached_outcome` keeps what came of it, however
-    /// often the store fails to take that.
+    /// Notifies the callback of a question and records the result. `cached_outcome` holds the
+    /// result, however often recording it fails.
     pub(crate) async fn notify_callback(
         &self,
         effect: &Effect,
@@ -79,7 +81,7 @@ impl Runtime {
             }
             EffectOutcome::Failed { error } => {
                 let (run, why) = (&effect.run_id, &error.message);
-                tracing::warn!(%run, %interrupt, why, "a question is announced no more");
+                tracing::warn!(%run, %interrupt, why, "announcement of a question given up");
                 let message = format!("{failures} attempts, the last: {}", error.message);
                 let error = ErrorInfo::new(UNDELIVERED, message);
                 let command = Command::FinishEffect {
@@ -141,7 +143,7 @@ impl Runtime {
         }))
     }
 
-    /// The run at the top of the family, which is the one its starter knows.
+    /// The root of the run tree, which is the run that the client started.
     async fn root_of(&self, row: &RunRow) -> Result<Option<RunId>, Fault> {
         let mut root = row.parent.clone();
         for _ in 0..self.limits().max_depth {
@@ -155,7 +157,7 @@ impl Runtime {
         Ok(root)
     }
 
-    /// Puts the entry off. One that was removed meanwhile stays so.
+    /// Reschedules the entry. An entry removed in the meantime stays removed.
     async fn reschedule_announcement(
         &self,
         effect: &Effect,
@@ -192,7 +194,7 @@ impl Runtime {
             Ok(()) | Err(Error::Conflict(_)) => {}
             Err(Error::Fault(fault)) => return Err(fault),
         }
-        // It may be due again before this task has wound up.
+        // It may be due again before this task has ended.
         self.inner.effects.mark_finished(&effect.id);
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! The inbox: bound to tenants, listed newest first, closed in the commit that decides.
+//! The inbox: separate for each tenant, newest first; a question is closed in the commit that
+//! decides it.
 
 use super::sample::{NOW, later, must};
 use crate::{Commit, InterruptFilter, InterruptRow, Page, Store};

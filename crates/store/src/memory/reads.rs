@@ -1,4 +1,4 @@
-//! Reads of what commits wrote: runs, definitions, timers, answers.
+//! Reads of committed data: runs, definitions, timers, idempotency records.
 
 use super::MemoryStore;
 use super::state::State;
@@ -237,7 +237,7 @@ fn registration(
     })
 }
 
-/// Whether what is registered for `holder` means something to `owner`.
+/// Whether a registration of `holder` is visible to `owner`.
 fn is_visible_to(holder: &Partition, owner: &Partition) -> bool {
     holder == owner || (holder.tenant == owner.tenant && holder.workspace.is_none())
 }
@@ -264,8 +264,8 @@ impl ReadDefinitions for MemoryStore {
     async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         let state = self.state()?;
         let mut visible = BTreeMap::new();
-        // What is shared sorts first, then what is of a tenant, so that the nearer document takes
-        // the place of the farther.
+        // Shared documents sort first, then the tenant's, so that the more specific document
+        // replaces the less specific one.
         for (holder, workflow) in state.registry.keys() {
             if holder
                 .as_ref()

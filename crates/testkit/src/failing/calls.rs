@@ -1,4 +1,4 @@
-//! Every promise of a store, passed on through the faults.
+//! All store traits, forwarded with injected faults.
 
 use super::FailingStore;
 use super::plan::{InjectedFault, io_fault};

@@ -1,4 +1,4 @@
-//! Arbitrary JSON with secrets planted anywhere in it.
+//! Property tests: arbitrary JSON with secrets at random places.
 
 use super::*;
 use proptest::collection::vec;
@@ -27,8 +27,8 @@ fn configured_redactor() -> &'static Redactor {
     &REDACTOR
 }
 
-/// Text with everything that is awkward in JSON: control characters, escapes, quotes, signs outside
-/// the basic plane, and escapes that are written out.
+/// Text with difficult JSON content: control characters, escapes, quotes, characters outside the
+/// basic plane, and literal escapes.
 fn awkward() -> impl Strategy<Value = String> {
     let pieces = select(vec![
         "\u{8}",
@@ -128,7 +128,7 @@ fn secrets_in(value: &Value) -> Vec<&'static str> {
 }
 
 proptest! {
-    // More with `PROPTEST_CASES`.
+    // Set `PROPTEST_CASES` for more cases.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -172,7 +172,7 @@ proptest! {
     fn a_document_without_secrets_is_stored_as_it_is(value in document("[a-z \\n\\t\"\\\\_-]{0,12}".boxed())) {
         prop_assume!(secrets_in(&value).is_empty());
         let mut unchanged = value.clone();
-        // Masks of numbers aside: one of the secrets is a number.
+        // Without the numeric secret: it would mask numbers.
         let redactor = Redactor::new(CONFIGURED.into_iter().filter(|(id, _)| *id != "digits"));
         redactor.redact_value(&mut unchanged);
         prop_assert_eq!(unchanged, value);
