@@ -1,4 +1,4 @@
-//! Keys in a vector, counting reads and failing on cue.
+//! A key store in a vector that counts reads and fails on request.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;

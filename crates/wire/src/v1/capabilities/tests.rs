@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is served of the version that could be missing: the second, fourth, fifth and sixth.
+/// Which optional versions are served: the second, fourth, fifth and sixth.
 fn served(supported: [bool; 4], version_cap: Option<u32>) -> AgentCapabilities<'static> {
     let [memory, replays_models, stateful_resume, verifier] = supported;
     AgentCapabilities {
