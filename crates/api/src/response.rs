@@ -1,4 +1,4 @@
-//! A successful answer, in a form that can be told now and told again from the store.
+//! A successful response, in a form that can be sent now and stored for a repeated request.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -48,7 +48,7 @@ impl ApiResponse {
         }
     }
 
-    /// Where what was created is to be found; the body's `statusUrl` says the same.
+    /// Sets `Location` to the created resource; the body's `statusUrl` has the same value.
     pub(crate) fn with_location(self, url: &str) -> Self {
         Self {
             location: HeaderValue::from_str(url).ok(),
@@ -67,7 +67,7 @@ impl IntoResponse for ApiResponse {
     }
 }
 
-/// An answer given before, marked as such.
+/// A stored response, marked as a replay.
 pub(crate) fn replay(stored: StoredResponse) -> Response {
     let location = location(&stored);
     let mut response = response(stored, location);
@@ -76,7 +76,7 @@ pub(crate) fn replay(stored: StoredResponse) -> Response {
     response
 }
 
-/// Where what a stored answer speaks of is to be found.
+/// The URL of the resource in a stored response.
 fn location(stored: &StoredResponse) -> Option<HeaderValue> {
     if stored.status != StatusCode::CREATED {
         return None;

@@ -1,4 +1,4 @@
-//! Where everything is put together.
+//! Assembles routes, layers and state.
 
 use crate::access_log::AccessLogLayer;
 use crate::api::{ApiConfig, ApiState, SharedState};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes as described;
 
-/// Opens the api.
+/// Builds the router of the HTTP API.
 pub fn router(config: ApiConfig) -> VerbRouter {
     let (test_seams, with_console) = (config.test_seams, config.console);
     let api: SharedState = Arc::new(ApiState::new(config));

@@ -1,4 +1,4 @@
-//! Where a run comes from, and what discovery promises about it.
+//! Ancestry of a run, and its advertisement in discovery.
 
 use crate::supervisor::started;
 use crate::test_server::{TestServer, hour, noop};

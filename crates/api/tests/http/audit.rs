@@ -1,5 +1,4 @@
-//! The audit log and decision receipts: what is told, who may see it, and that it can be checked
-//! without the host.
+//! The audit log and decision receipts: their content, who may read them, and offline verification.
 
 use crate::test_server::{Reply, TestServer, hour, noop};
 use serde_json::{Value, json};
@@ -29,7 +28,7 @@ impl TestServer {
             .collect()
     }
 
-    /// The id of a run's only question.
+    /// The id of the only interrupt of a run.
     async fn question(&self, run: &str) -> String {
         let path = format!("/v1/host/tandem/interrupts?runId={run}");
         let items = self.get(&path).await.ok(200);

@@ -1,5 +1,5 @@
-//! The callback of a run: what it hears of a question is enough to show and answer it, and reaches nobody
-//! else.
+//! The callback of a run: a notification is enough to show and answer an interrupt, and reaches
+//! nobody else.
 
 use crate::test_server::{Reply, TestServer};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn start_as(server: &TestServer, key: &str, workflow: &str) -> String {
     made.ok(201)["runId"].as_str().unwrap().to_owned()
 }
 
-/// What was announced so far.
+/// The notifications sent so far.
 fn announced(server: &TestServer) -> Vec<Value> {
     let announced = server.webhook_sender.announced.lock();
     assert!(announced.iter().all(|(url, _)| url == URL));

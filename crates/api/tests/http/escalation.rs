@@ -1,5 +1,5 @@
-//! A decision below the floor from outside: what is told of it, under which name it is asked about,
-//! and where that name is explained.
+//! A decision below the confidence floor: its events, the interrupt kind used for it, and where
+//! that kind is documented.
 
 use crate::supervisor::started;
 use crate::test_server::TestServer;
@@ -12,7 +12,7 @@ fn low_confidence_decision() -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.2})
 }
 
-/// A host that asks under this name, and a run it holds.
+/// A host with this escalation kind, and a run with a held decision.
 async fn holding(kind: &str) -> (TestServer, String) {
     let policy = AgentPolicy::new(None, Some(kind)).unwrap();
     let server = TestServer::with_agent_policy(policy).await;

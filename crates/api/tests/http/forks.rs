@@ -1,4 +1,4 @@
-//! Forks and how long they can be made.
+//! Forks, and how long they are possible.
 
 use crate::test_server::{Reply, TestServer, chain, noop};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What an operator may leave out, from outside: types for conformance tests, agents, versions of the
-//! execution model, the ancestry endpoint. What is not advertised is not done.
+//! Host options that an operator can switch off: conformance node types, agents, versions of the
+//! execution model, the ancestry endpoint. What is not advertised is not served.
 
 use crate::supervisor::{started, supervised};
 use crate::test_server::{HostOptions, TestServer, chain, noop};
@@ -47,7 +47,7 @@ async fn create_as(server: &TestServer, key: &str, workflow: &str) -> crate::tes
     server.call_as(key, "POST", "/v1/runs", &[], body).await
 }
 
-/// A key of the tenant that the operator gave the role.
+/// A key with the conformance role.
 async fn tester(server: &TestServer) -> String {
     let scopes = Scope::all().iter().copied();
     let mut new = NewKey::new("tester", TenantId::new("default"), scopes);
@@ -80,7 +80,7 @@ async fn conformance_types_need_prefix_or_role_to_register_and_run() {
         assert_eq!(details["offendingTypeId"], type_id);
         assert_eq!(details["nodeId"], node);
         put(&server, &tester, document).await.ok(201);
-        // RegisteredWorkflow, and still no run of whoever has no such role.
+        // The workflow is registered, but a caller without the role cannot run it.
         let refused = create_as(&server, &server.key, &id).await;
         let details = refused.refused(400, "validation_error");
         assert_eq!(details["reason"], "typeId_refused");

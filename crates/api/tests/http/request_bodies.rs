@@ -1,4 +1,4 @@
-//! Bodies are closed, bounded and exact.
+//! Request bodies are closed, limited and strict.
 
 use crate::test_server::{TestServer, chain, noop};
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! What an author marked as sensitive is masked in everything a reader gets.
+//! Values marked as sensitive are masked in every response.
 
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
     let server = TestServer::new().await;
     let gets = |id: &str| node(id, "core.getVariable", json!({"name": "note"}));
     let sets = node("sets", "core.setVariable", json!({"name": "note"}));
-    // Put out by one last node as it is, and by two under their names.
+    // Returned flat by a single last node, and under their names by two.
     for (workflow, nodes, edges) in [
         ("one", vec![gets("gets"), sets.clone()], true),
         ("two", vec![gets("left"), gets("right")], false),
@@ -39,7 +39,7 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
     }
 }
 
-/// A workflow that is given the secret, with nodes of one's own.
+/// A workflow with the secret as input and the given nodes.
 fn secretive(id: &str, nodes: Value, edges: Value) -> Value {
     let mut document = chain(id, &[]);
     document["nodes"] = nodes;
@@ -53,7 +53,7 @@ fn bound(mut node: Value, port: &str, binding: Value) -> Value {
     node
 }
 
-/// Everything a reader can ask for about a run.
+/// Every response about a run.
 async fn shown(server: &TestServer, run: &str) -> Vec<String> {
     let mut shown = vec![server.log(run).await.to_string()];
     for path in [
@@ -93,7 +93,7 @@ async fn sensitive_values_are_masked_in_every_destination() {
     let keeps = node("keeps", "core.setVariable", json!({"name": "copy"}));
     let cases = [
         ("root", json!([plain("a")]), json!([])),
-        // A node by the name of the port it has.
+        // A node with the same name as its port.
         ("named", json!([plain("s")]), json!([])),
         (
             "start",

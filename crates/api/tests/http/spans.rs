@@ -1,4 +1,4 @@
-//! What a run looks like as a trace, and what is counted.
+//! A run's trace spans, and the metrics.
 
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! A supervised run from outside: what discovery promises, what its page shows, and a held decision
-//! in the inbox.
+//! Supervised runs over HTTP: discovery, the run page, and a held decision in the inbox.
 
 use crate::console::{page, sign_in};
 use crate::test_server::{TestServer, chain, hour};
@@ -260,7 +259,7 @@ async fn low_confidence_decision_is_accepted_by_bare_value() {
     assert_eq!(ended["status"], "completed");
 }
 
-/// A supervisor of no test workflow, whose decision arrives at its port.
+/// A workflow outside the conformance tests whose supervisor gets its decision at a port.
 fn workflow_with_decision(decision: &Value) -> Value {
     let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "config": {}});
     let send = json!({"id": "send", "typeId": "core.dispatch", "config": {}});
