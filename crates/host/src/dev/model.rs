@@ -1,9 +1,9 @@
-//! A model that needs no key and no network, for a newcomer's first workflows.
+//! A model that needs no key and no network, for first workflows.
 
 use crate::config::{Model, ModelEndpoint};
 use tandem_nodes::Script;
 
-/// What its nodes call the provider.
+/// The provider name in node settings.
 pub(super) const NAME: &str = "scripted";
 
 const SCRIPT: &str = r#"{

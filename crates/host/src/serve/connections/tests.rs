@@ -1,4 +1,4 @@
-//! Who is let in and who gives way.
+//! Admission and eviction of connections.
 
 use super::ConnectionLimits;
 use super::phase::Phase;
@@ -28,7 +28,7 @@ fn is_closed(slot: &ConnectionSlot) -> bool {
     slot.connection.phase().0 == Phase::Closed
 }
 
-/// So that times differ.
+/// Ensures that times differ.
 fn a_moment_later() {
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_millis(2) {
