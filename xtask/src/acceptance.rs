@@ -37,7 +37,7 @@ pub(crate) fn acceptance(arguments: &[String]) -> Outcome {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cannot start python3: {error}"))?;
-    let output = child.stdout.take().expect("it was asked for");
+    let output = child.stdout.take().expect("stdout is piped");
     let mut tally = Tally::default();
     for line in BufReader::new(output).lines() {
         let line = line.map_err(|error| format!("the suite's output broke off: {error}"))?;

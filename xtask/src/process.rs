@@ -9,7 +9,7 @@ use std::time::Instant;
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    let parent = manifest.parent().expect("xtask lies inside the workspace");
+    let parent = manifest.parent().expect("xtask is inside the workspace");
     parent.to_owned()
 }
 

@@ -126,7 +126,7 @@ pub fn fresh_link_secret() -> String {
 }
 
 fn mac(secret: &[u8], payload: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC accepts a key of any length");
     mac.update(payload);
     mac
 }

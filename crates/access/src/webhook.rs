@@ -56,7 +56,7 @@ pub fn signature(secret: &str, time: &str, body: &[u8]) -> String {
 }
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts a key of any length");
     for part in parts {
         mac.update(part);
     }

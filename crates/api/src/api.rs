@@ -192,7 +192,7 @@ impl ApiState {
         let tenant = Some(&caller.tenant);
         let entry = runtime.record_audit_entry(tenant, action, &caller.key_id, details);
         if let Err(fault) = entry.await {
-            tracing::warn!(%fault, action, "missing from the audit log");
+            tracing::warn!(%fault, action, "the audit entry was not written");
         }
     }
 

@@ -66,8 +66,8 @@ mod tests {
         let (go, start) = oneshot::channel();
         let (finished, done) = oneshot::channel();
         let future = run_to_completion(async move {
-            start.await.expect("somebody says go");
-            finished.send(()).expect("somebody waits");
+            start.await.expect("the test sends the start signal");
+            finished.send(()).expect("the test waits for the end");
         });
         (go, done, future)
     }
@@ -86,7 +86,7 @@ mod tests {
         once(&mut future).await;
         drop(future);
         go.send(()).expect("it goes on");
-        done.await.expect("it came to its end");
+        done.await.expect("the future completed");
     }
 
     #[tokio::test]

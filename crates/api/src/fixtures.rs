@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn only_fully_supported_fixtures_are_listed() {
-        // R-0023-22 (half: with everything there, those that use the mock agent are named)
+        // R-0023-22 (half: with all capabilities, fixtures with the mock agent are listed)
         assert!(served(
             "conformance-agent-reasoning",
             "core.conformance.mock-agent",

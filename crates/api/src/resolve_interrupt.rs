@@ -80,7 +80,7 @@ pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
         status,
     } = reply
     else {
-        unreachable!("an answer is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to an answer: {reply:?}");
     };
     let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
     if let Some(outcome) = outcome {

@@ -40,7 +40,7 @@ impl ApiResponse {
     fn new(status: StatusCode, body: &impl Serialize) -> Self {
         let response = StoredResponse {
             status: status.as_u16(),
-            body: serde_json::to_string(body).expect("answers are plain data with text keys"),
+            body: serde_json::to_string(body).expect("responses are plain data with text keys"),
         };
         Self {
             response,
@@ -87,7 +87,7 @@ fn location(stored: &StoredResponse) -> Option<HeaderValue> {
 
 fn response(stored: StoredResponse, location: Option<HeaderValue>) -> Response {
     let status =
-        StatusCode::from_u16(stored.status).expect("only statuses this crate sent are stored");
+        StatusCode::from_u16(stored.status).expect("stored statuses were sent by this crate");
     if stored.body.is_empty() {
         return status.into_response();
     }

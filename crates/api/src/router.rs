@@ -25,13 +25,13 @@ pub fn router(config: ApiConfig) -> VerbRouter {
     openapi::finish(&mut description);
     let description = description
         .to_json()
-        .expect("a description is plain data with text keys");
+        .expect("the OpenAPI document is plain data with text keys");
     let mut router = router;
     if with_console {
         router = router.merge(console::routes());
     }
     let described = api.openapi_json.set(description.into());
-    described.expect("these api were only just made");
+    described.expect("the OpenAPI document is set once, here");
     let router = router
         .fallback(routes::no_route)
         .method_not_allowed_fallback(routes::no_method)

@@ -136,7 +136,7 @@ impl<S: EventRenderer> EventStream<S> {
                 Ok(FollowUpdate::Draining) => self.end(&mut out),
                 Err(fault) => {
                     // The reader reconnects with its last id and misses nothing.
-                    tracing::warn!(cause = %fault, "a stream ends early");
+                    tracing::warn!(cause = %fault, "event stream ended by a fault");
                     self.end(&mut out);
                 }
             }

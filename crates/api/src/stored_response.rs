@@ -64,7 +64,7 @@ impl RefusalRecorder {
             recorded_at: api.now(),
         };
         if let Err(fault) = api.runtime.store_idempotency_record(record).await {
-            tracing::warn!(error = %fault, "a refusal is not kept under its key");
+            tracing::warn!(error = %fault, "the refusal was not stored under its idempotency key");
         }
     }
 }

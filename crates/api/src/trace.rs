@@ -70,7 +70,7 @@ impl Trace {
     /// The `traceparent` header of the response.
     pub(crate) fn header(&self) -> HeaderValue {
         let text = self.0.traceparent(&self.0.span_id);
-        HeaderValue::try_from(text).expect("hexadecimal digits and dashes fit into a header")
+        HeaderValue::try_from(text).expect("hexadecimal digits and dashes are valid in a header")
     }
 }
 

@@ -48,7 +48,7 @@ impl Keys for FakeKeys {
             .cloned();
         let pause = self.pause.lock().take();
         if let Some(pause) = pause {
-            pause.await.expect("the test lets the lookup go on");
+            pause.await.expect("the test resumes the lookup");
         }
         Ok(found)
     }

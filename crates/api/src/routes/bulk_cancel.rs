@@ -121,7 +121,7 @@ async fn cancel_one(
             format!("The run is {} already.", status.as_str()),
         )),
         Ok(Reply::Cancel { status, .. }) => Ok(status),
-        Ok(reply) => unreachable!("a cancel is answered as one, not with {reply:?}"),
+        Ok(reply) => unreachable!("unexpected reply to a cancel: {reply:?}"),
         Err(error) => {
             let problem = Problem::from(error);
             if problem.is_server_error() {

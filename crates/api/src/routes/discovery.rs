@@ -75,7 +75,7 @@ pub(super) async fn discover(
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
-    let etag = HeaderValue::try_from(etag).expect("hexadecimal digits fit into a header");
+    let etag = HeaderValue::try_from(etag).expect("hexadecimal digits are valid in a header");
     headers.insert(header::ETAG, etag);
     Ok(response)
 }

@@ -59,7 +59,7 @@ pub(super) async fn deliver(
 
 fn render_delivered(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::ExternalEventAccepted { outcome, status } = reply else {
-        unreachable!("an event is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to an external event: {reply:?}");
     };
     let mut body = json!({"runId": run, "status": status.as_str()});
     match outcome {

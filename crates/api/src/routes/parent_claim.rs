@@ -88,7 +88,7 @@ mod tests {
     fn malformed_parent_claim_is_dropped() {
         let claim = |url: &str| json!({"runId": "run-1", "hostId": "far", "wellKnownUrl": url, "eventId": "run-1:3"});
         let good = "https://far.example/.well-known/openwop";
-        let parent = parse(&claim(good), false).expect("a sound claim");
+        let parent = parse(&claim(good), false).expect("a valid claim");
         assert_eq!(parent.well_known_url.as_deref(), Some(good));
         assert_eq!(parent.event_id.as_deref(), Some("run-1:3"));
         let local = "http://127.0.0.1:7717/.well-known/openwop";

@@ -64,8 +64,8 @@ async fn escalation_event_precedes_interrupt_and_names_its_decision() {
 
 #[tokio::test]
 async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
-    // R-0044-3 (half: a kind of our own), R-0044-4 (half: a kind of our own)
-    // R-0044-6 (half: a kind of our own), R-0044-7, R-0044-8
+    // R-0044-3 (half: a vendor kind), R-0044-4 (half: a vendor kind)
+    // R-0044-6 (half: a vendor kind), R-0044-7, R-0044-8
     let (server, run) = holding(OWN).await;
     let discovery = server.get("/.well-known/openwop").await.json();
     let model = &discovery["multiAgent"]["executionModel"];

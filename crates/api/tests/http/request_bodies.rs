@@ -127,8 +127,8 @@ async fn array_body_is_refused_by_every_route() {
 
 #[tokio::test]
 async fn valid_create_returns_status_and_event_urls() {
-    // R-0040-5 (half: a trace that comes in is taken up)
-    // R-0040-6 (half: a trace that comes in is taken up): whoever starts a run, it goes on with the caller's trace.
+    // R-0040-5 (half: an incoming trace is continued)
+    // R-0040-6 (half: an incoming trace is continued): every run continues the trace of its caller.
     let server = TestServer::new().await;
     server.register("w", &[noop("a")]).await;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

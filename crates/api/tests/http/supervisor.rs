@@ -138,7 +138,7 @@ async fn discovery_advertises_agent_capabilities() {
 
 #[tokio::test]
 async fn agent_events_are_logged_where_agents_are_supported() {
-    // R-0023-8 (half: with agents they are heard)
+    // R-0023-8 (half: with agents, the events are emitted)
     let server = TestServer::new().await;
     let mock = json!({"id": "act", "typeId": "core.conformance.mock-agent",
         "config": {"mockReasoning": true, "mockDecision": {"decision": 1}}});
@@ -270,7 +270,7 @@ fn workflow_with_decision(decision: &Value) -> Value {
 
 #[tokio::test]
 async fn production_supervisor_executes_only_given_decisions() {
-    // R-0039-3 (half: nothing of it happens)
+    // R-0039-3 (half: the decision is not executed)
     let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.1});
     let table = [
         (json!({"kind": "terminate", "reason": "mine"}), "completed"),

@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn timeline_renders_each_event_type() {
-        // R-0039-29 (half: event types): also one with events of a type nobody has heard of.
+        // R-0039-29 (half: event types): includes an unknown event type.
         let event = |ms: u64, kind: &str, node: Option<&str>, payload: Value| {
             let mut event = json!({
                 "type": kind,

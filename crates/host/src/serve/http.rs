@@ -99,7 +99,7 @@ impl HttpServer {
             .await
             .is_err()
         {
-            tracing::warn!("connections that did not end in time are cut off");
+            tracing::warn!("connections that did not end in time are aborted");
             self.serving.abort();
         }
     }

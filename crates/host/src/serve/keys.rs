@@ -90,11 +90,11 @@ async fn import(
     })?;
     if record.tenant.as_str() != tenant {
         let other = &record.tenant;
-        tracing::warn!("{variable} is known already, as a key of tenant {other}");
+        tracing::warn!("{variable} is already a key of tenant {other}");
     }
     if !is_usable(&record, now) {
         let id = &record.key_id;
-        tracing::warn!("{variable} was revoked or has expired ({id}); it opens nothing");
+        tracing::warn!("{variable} was revoked or has expired ({id}); it gives no access");
     }
     Ok(record)
 }

@@ -41,7 +41,7 @@ pub(super) async fn seal_audit(runtime: Runtime, audit_signer: Arc<AuditSigner>)
             }
             Err(broken @ SealError::Chain { at_seq }) => {
                 if reported.replace(at_seq) != Some(at_seq) {
-                    tracing::error!("{broken}; `tandem audit verify` tells more");
+                    tracing::error!("{broken}; run `tandem audit verify` for details");
                 }
             }
         }
@@ -58,7 +58,7 @@ pub(super) async fn expire_idempotency_records(runtime: Runtime) {
                 Ok(removed) if removed >= AT_ONCE as u64 => {}
                 Ok(_) => break,
                 Err(fault) => {
-                    tracing::warn!(%fault, "old idempotency answers could not be removed");
+                    tracing::warn!(%fault, "expired idempotency records could not be removed");
                     break;
                 }
             }

@@ -175,10 +175,10 @@ async fn until_stopped(
         () = signals.next() => None,
         ended = http_server.ended() => Some(ended),
     };
-    tracing::info!("stopping: no new connections; finishing what is under way");
+    tracing::info!("stopping: no new connections; finishing open requests");
     tokio::spawn(async move {
         signals.next().await;
-        tracing::warn!("stopped a second time: leaving at once");
+        tracing::warn!("second stop signal: exiting at once");
         std::process::exit(1);
     });
     http_server.close(DRAIN_TIMEOUT).await;

@@ -58,7 +58,7 @@ fn describe(line: &str, metrics: &mut Vec<Metric>) {
             ..Metric::default()
         });
     }
-    let metric = metrics.last_mut().expect("one was only just added");
+    let metric = metrics.last_mut().expect("a metric was added above");
     match (what, rest) {
         ("HELP", help) => metric.help = help.trim_end_matches('.').to_owned(),
         ("UNIT", unit) => metric.unit = Some(unit.to_owned()),

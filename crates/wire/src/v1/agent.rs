@@ -109,7 +109,7 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
             out.set("cancelledCount", cancelled);
             out.set("mergeOrder", merge_order);
         }
-        other => unreachable!("{other:?} is not about agents"),
+        other => unreachable!("{other:?} is not an agent event"),
     }
 }
 

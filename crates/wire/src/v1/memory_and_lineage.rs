@@ -50,7 +50,7 @@ pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
             out.set("originalEventId", source.event_id(*sequence));
             out.set("divergenceKind", kind);
         }
-        _ => unreachable!("only events about memory and replays come here"),
+        _ => unreachable!("called only for memory and replay events"),
     }
 }
 

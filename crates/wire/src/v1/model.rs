@@ -57,7 +57,7 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.set("replayEnvelopeKind", replayed);
             out.opt("refusalReason", event.reason.as_ref());
         }
-        _ => unreachable!("only events about models come here"),
+        _ => unreachable!("called only for model events"),
     }
 }
 

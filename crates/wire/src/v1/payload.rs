@@ -442,7 +442,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::ExternalEventReceived { .. }
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }
-        | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),
+        | Event::NodeResumed { .. } => unreachable!("handled by an earlier match"),
     }
 }
 

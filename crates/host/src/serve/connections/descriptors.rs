@@ -24,7 +24,7 @@ fn raise() -> Option<u64> {
         };
         // Some systems report a hard limit they do not grant; then the soft limit applies.
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::debug!(%error, "the limit of file descriptors stays as it is");
+            tracing::debug!(%error, "the limit of file descriptors could not be raised");
         }
     }
     // `None` means unlimited.

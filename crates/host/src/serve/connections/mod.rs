@@ -87,7 +87,7 @@ pub(super) async fn serve(
                     }
                     None => log_throttle.log(|| {
                         tracing::warn!(
-                            "connections are turned away: as many as allowed have requests under way"
+                            "connections are refused: the maximum number has requests in progress"
                         );
                     }),
                 },
@@ -172,7 +172,7 @@ async fn handle_connection(
 ) {
     // Events are small and must be sent at once.
     if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "a connection will be a little slower");
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let connection = Arc::clone(&slot.connection);
     let service = service_fn(|mut request: Request<Incoming>| {

@@ -49,7 +49,7 @@ fn incomplete_headers_are_evicted_before_idle_and_requests_never() {
     let fourth = admit(&table, LOCAL).expect("there is room");
     assert!(is_closed(&half) && !is_closed(&idle) && !is_closed(&busy));
     assert!(fourth.connection.begin(false));
-    let fifth = admit(&table, LOCAL).expect("the idle one gives way");
+    let fifth = admit(&table, LOCAL).expect("the idle connection is evicted");
     assert!(is_closed(&idle) && !is_closed(&busy));
     assert!(fifth.connection.begin(false));
     assert!(admit(&table, LOCAL).is_none(), "all have requests");
