@@ -371,8 +371,8 @@ fn login_link_is_printed_only_on_request() {
         printed.contains("/console (sign in with a key)"),
         "{printed}"
     );
-    let asked = Server::with_login_link();
-    let printed = asked.log_with("console: ");
+    let server = Server::with_login_link();
+    let printed = server.log_with("console: ");
     assert_eq!(
         printed.matches("/console/login?code=").count(),
         1,

@@ -134,20 +134,22 @@ fn callback_is_sent_after_a_crash_and_its_link_resolves_the_interrupt() {
     server.start_again();
 
     let received = announcements.recv_timeout(TIMEOUT).unwrap();
-    let asked = received.json();
-    assert_eq!(asked["type"], "interrupt.requested");
-    assert_eq!(asked["workflowId"], "gated");
-    assert_eq!(asked["interrupt"]["data"]["title"], "Refund");
+    let notification = received.json();
+    assert_eq!(notification["type"], "interrupt.requested");
+    assert_eq!(notification["workflowId"], "gated");
+    assert_eq!(notification["interrupt"]["data"]["title"], "Refund");
     assert_eq!(
         received.header("x-openwop-event-type"),
         "interrupt.requested"
     );
     assert_eq!(received.header("openwop-event-type"), "interrupt.requested");
     assert!(!received.header("x-openwop-timestamp").is_empty());
-    let id = asked["interrupt"]["interruptId"].as_str().unwrap();
+    let id = notification["interrupt"]["interruptId"].as_str().unwrap();
     assert_eq!(received.header("idempotency-key"), format!("announce:{id}"));
-    let token = asked["interrupt"]["interruptToken"].as_str().unwrap();
-    let link = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+    let token = notification["interrupt"]["interruptToken"]
+        .as_str()
+        .unwrap();
+    let link = notification["interrupt"]["callbackUrl"].as_str().unwrap();
     assert_eq!(link, format!("{PUBLIC}/v1/interrupts/{token}"));
 
     let answer = r#"{"resumeValue": {"action": "accept"}}"#;
@@ -156,5 +158,5 @@ fn callback_is_sent_after_a_crash_and_its_link_resolves_the_interrupt() {
     assert!(decided.starts_with("HTTP/1.1 200"), "{decided}");
     server.only_run("gated", "completed");
     assert!(!server.log().contains(token), "a link is in the log");
-    assert!(announcements.try_recv().is_err(), "it is told once");
+    assert!(announcements.try_recv().is_err(), "it is sent once");
 }

@@ -173,11 +173,11 @@ fn node(node: &NodeView) -> ReachedNode {
 }
 
 fn question(open: &InterruptView) -> OpenQuestion {
-    let asked = &open.interrupt;
+    let interrupt = &open.interrupt;
     OpenQuestion {
         node_id: open.node.to_string(),
-        kind: asked.kind.clone(),
-        title: title(&asked.kind, &asked.data),
-        interrupt_id: open.mirrors.is_none().then(|| asked.id.to_string()),
+        kind: interrupt.kind.clone(),
+        title: title(&interrupt.kind, &interrupt.data),
+        interrupt_id: open.mirrors.is_none().then(|| interrupt.id.to_string()),
     }
 }

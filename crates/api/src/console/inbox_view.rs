@@ -195,18 +195,18 @@ pub(super) async fn load_card(
 
 /// The last events before the interrupt was opened.
 fn events_before<'a>(events: &'a [RecordedEvent], row: &InterruptRow) -> &'a [RecordedEvent] {
-    let asked = |recorded: &RecordedEvent| match &recorded.event {
+    let opens = |recorded: &RecordedEvent| match &recorded.event {
         Event::InterruptRequested { interrupt, .. } => interrupt.id == row.interrupt,
         _ => false,
     };
-    let end = events.iter().position(asked);
+    let end = events.iter().position(opens);
     // The interrupt is older than the events that were read: no history is shown.
     let before = &events[..end.unwrap_or(0)];
     &before[before.len().saturating_sub(SHOWN_EVENTS)..]
 }
 
 fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<FollowUpQuestion> {
-    let mut asked = Vec::new();
+    let mut questions = Vec::new();
     for recorded in events {
         if let Event::ApprovalQuestioned {
             interrupt,
@@ -216,14 +216,14 @@ fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<Follow
         } = &recorded.event
             && interrupt == id
         {
-            asked.push(FollowUpQuestion {
+            questions.push(FollowUpQuestion {
                 by: by.as_ref().map(ToString::to_string),
                 question: question.clone(),
                 at: rfc3339(recorded.at),
             });
         }
     }
-    asked
+    questions
 }
 
 /// What a reader may do about an open question, and what would follow from each action.
@@ -258,27 +258,27 @@ async fn offer(
 ) -> Result<OfferedActions, Problem> {
     let has_preview =
         |action: &&String| matches!(&***action, "accept" | "reject" | "refine" | "edit-accept");
-    let mut asked: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
+    let mut previewed: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
     // A held decision shown as a question: one answer accepts it, every other answer refuses it.
     let data = &question_body(row)["data"];
     let held_question = row.kind == "clarification" && !data["decision"].is_null();
     if held_question {
-        asked = vec!["accept", "reject"];
-    } else if asked.is_empty() {
-        asked = actions.first().map(|a| &**a).into_iter().collect();
+        previewed = vec!["accept", "reject"];
+    } else if previewed.is_empty() {
+        previewed = actions.first().map(|a| &**a).into_iter().collect();
     }
     let (tenant, run) = (&reader.tenant, &row.run_id);
     let at = (&row.node, &row.interrupt);
     let preview = api
         .runtime
-        .preview_next_steps(tenant, run, at, &asked)
+        .preview_next_steps(tenant, run, at, &previewed)
         .await?;
     let Some(preview) = preview else {
         return Ok(OfferedActions::default());
     };
     let mut next = Vec::new();
     let mut refused = Vec::new();
-    for (action, step) in asked.iter().zip(preview.next_steps) {
+    for (action, step) in previewed.iter().zip(preview.next_steps) {
         if step == NextSteps::Refused {
             refused.push((*action).to_owned());
             continue;

@@ -120,9 +120,9 @@ pub(crate) fn prepare_answer(
 ) -> Result<(RunId, SubmittedAnswer), Problem> {
     if row.closed.is_none() && digest.is_some() {
         let shown = question_body(&row);
-        let asked = shown["digest"].as_str().unwrap_or_default();
-        if digest != Some(asked) {
-            return Err(Problem::artifact_changed(asked));
+        let current = shown["digest"].as_str().unwrap_or_default();
+        if digest != Some(current) {
+            return Err(Problem::artifact_changed(current));
         }
     }
     let submitted = SubmittedAnswer {

@@ -191,7 +191,7 @@ impl KeyRequest {
             scopes.push(scope);
         }
         let workspace = self.workspace.map(WorkspaceId::from);
-        let asked = self.expires_at.as_deref().map(parse_time).transpose()?;
+        let requested = self.expires_at.as_deref().map(parse_time).transpose()?;
         let new = NewKey {
             name: self.name,
             tenant: home,
@@ -199,7 +199,7 @@ impl KeyRequest {
             principal: self.principal.map(Principal::from),
             scopes: scopes.into_iter().collect(),
             roles: self.roles,
-            expires_at: expiry_of_new_key(caller, asked)?,
+            expires_at: expiry_of_new_key(caller, requested)?,
             test: self.test,
         };
         may_create_key(caller, &new)?;

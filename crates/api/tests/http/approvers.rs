@@ -73,9 +73,9 @@ async fn only_group_members_decide_through_every_endpoint() {
         .ok(201);
     let asks = gate(json!({"approverGroupRefs": ["desk"], "tandem": {"priority": "high"}}));
     let run = server.start("asks", &[asks]).await;
-    let asked = item(&server, &run).await;
-    assert_eq!(asked["approverGroups"], json!(["desk"]));
-    assert_eq!(asked["priority"], 8);
+    let question = item(&server, &run).await;
+    assert_eq!(question["approverGroups"], json!(["desk"]));
+    assert_eq!(question["priority"], 8);
 
     let denied = by_node(&server, &eve, &run, accept()).await;
     let details = denied.refused(403, "forbidden");
@@ -83,7 +83,7 @@ async fn only_group_members_decide_through_every_endpoint() {
         (&details["reason"], &details["principal"]),
         (&json!("not-eligible"), &json!("eve"))
     );
-    let id = asked["interruptId"].as_str().unwrap();
+    let id = question["interruptId"].as_str().unwrap();
     let path = format!("/v1/host/tandem/interrupts/{id}:resolve");
     send(&server, &eve, "POST", &path, accept())
         .await

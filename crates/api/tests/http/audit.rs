@@ -90,7 +90,7 @@ async fn mutations_are_audited_with_their_actor() {
     denied.refused(403, "forbidden");
 
     let entries = server.audit_entries().await;
-    let deeds: Vec<(&str, &str)> = entries
+    let actions: Vec<(&str, &str)> = entries
         .iter()
         .filter(|e| e["actor"] == format!("key:{}", me.key_id))
         .map(|e| (e["action"].as_str().unwrap(), e["target"].as_str().unwrap()))
@@ -110,8 +110,8 @@ async fn mutations_are_audited_with_their_actor() {
         ("workflow.unregister", "w"),
     ];
     assert_eq!(
-        deeds, expected,
-        "each once, and what changed nothing not at all"
+        actions, expected,
+        "each mutation once, and none for requests that changed nothing"
     );
     let last = entries.last().unwrap();
     assert_eq!(last["action"], "access.denied");
@@ -235,7 +235,7 @@ async fn receipts_cover_timeouts_links_and_quorums() {
     assert_eq!(
         responded.count(),
         1,
-        "the first voice; the second is the decision"
+        "the first vote; the second is the decision"
     );
 }
 

@@ -13,7 +13,7 @@ fn low_confidence_decision() -> Value {
 }
 
 /// A host with this escalation kind, and a run with a held decision.
-async fn holding(kind: &str) -> (TestServer, String) {
+async fn start_held_run(kind: &str) -> (TestServer, String) {
     let policy = AgentPolicy::new(None, Some(kind)).unwrap();
     let server = TestServer::with_agent_policy(policy).await;
     let run = started(&server, json!([low_confidence_decision()])).await;
@@ -44,7 +44,7 @@ fn only<'a>(events: &'a [Value], kind: &str) -> (usize, &'a Value) {
 #[tokio::test]
 async fn escalation_event_precedes_interrupt_and_names_its_decision() {
     // R-0039-9, R-0039-10 (half: a decision to start workers)
-    let (server, run) = holding("approval").await;
+    let (server, run) = start_held_run("approval").await;
     let log = events(&server, &run).await;
     let (decided_at, decided) = only(&log, "runOrchestrator.decided");
     let (escalated_at, escalated) = only(&log, "core.workflowChain.confidence-escalated");
@@ -66,7 +66,7 @@ async fn escalation_event_precedes_interrupt_and_names_its_decision() {
 async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
     // R-0044-3 (half: a vendor kind), R-0044-4 (half: a vendor kind)
     // R-0044-6 (half: a vendor kind), R-0044-7, R-0044-8
-    let (server, run) = holding(OWN).await;
+    let (server, run) = start_held_run(OWN).await;
     let discovery = server.get("/.well-known/openwop").await.json();
     let model = &discovery["multiAgent"]["executionModel"];
     assert_eq!(model["confidenceEscalationInterruptKind"], OWN);
@@ -101,7 +101,7 @@ async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
 #[tokio::test]
 async fn host_without_advertised_kind_still_escalates() {
     // R-0044-5, R-0044-10
-    let (server, run) = holding("none").await;
+    let (server, run) = start_held_run("none").await;
     let model = model(&server).await;
     assert_eq!(model.get("confidenceEscalationInterruptKind"), None);
     let shown = server.get(&format!("/v1/runs/{run}")).await.json();

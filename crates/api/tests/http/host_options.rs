@@ -272,11 +272,11 @@ async fn ancestry_gets_404_when_not_advertised() {
             "{across}"
         );
         let run = server.start("w", &[noop("a")]).await;
-        let asked = server.get(&format!("/v1/runs/{run}/ancestry")).await;
+        let response = server.get(&format!("/v1/runs/{run}/ancestry")).await;
         if served {
-            asked.ok(200);
+            response.ok(200);
         } else {
-            asked.refused(404, "not_found");
+            response.refused(404, "not_found");
         }
         let api = server.get("/v1/openapi.json").await.ok(200);
         let described = api["paths"].get("/v1/runs/{runId}/ancestry").is_some();

@@ -127,10 +127,10 @@ async fn card_shows_question_and_next_steps() {
         "artifactData": {"amount": 5}});
     let (run, question) = asking(&server, "w", gate(config)).await;
     let form = InboxForm::at(&server, &question).await;
-    let asked = form
+    let response = form
         .send(&[("action", "ask"), ("comment", "Why five?")])
         .await;
-    assert_eq!(asked.status.as_u16(), 303);
+    assert_eq!(response.status.as_u16(), 303);
     let voted = form
         .send(&[("action", "accept"), ("comment", "fine")])
         .await;

@@ -77,8 +77,8 @@ async fn array_body_is_refused_by_every_route() {
     let server = TestServer::new().await;
     let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
     let run = server.start("g", &[gate]).await;
-    let asked = server.get("/v1/host/tandem/interrupts").await.ok(200);
-    let id = asked["interrupts"][0]["interruptId"].as_str().unwrap();
+    let inbox = server.get("/v1/host/tandem/interrupts").await.ok(200);
+    let id = inbox["interrupts"][0]["interruptId"].as_str().unwrap();
     let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     let token = snapshot["interrupt"]["interruptToken"].as_str().unwrap();
     let accept = json!({"action": "accept"});

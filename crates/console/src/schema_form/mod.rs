@@ -206,10 +206,10 @@ fn list(root: &Value, schema: &Value, value: Option<&Value>, depth: usize) -> Fi
     }
     // Without a schema the first item defines the shape; if others differ, the list is JSON.
     let example = items.and_then(|items| items.first());
-    let asked = &schema["items"];
-    let item = match asked.is_object() {
-        true => build(root, asked, None, depth + 1),
-        false => build(root, asked, example, depth + 1),
+    let item_schema = &schema["items"];
+    let item = match item_schema.is_object() {
+        true => build(root, item_schema, None, depth + 1),
+        false => build(root, item_schema, example, depth + 1),
     };
     let odd = |v: &&Value| !fits(&item.field, v);
     let strange = items.is_some_and(|items| items.iter().any(|v| odd(&v)));

@@ -72,7 +72,7 @@ impl<'a> FormRenderer<'a> {
         let (id, name) = (self.next_id(), field_name(at.path));
         let shown = self.shown(&name, typed_text(&shape.field, at.value));
         let (invalid, described) = (self.invalid(at.path), format!("{id}-about"));
-        let asked = at.required && !shape.nullable;
+        let required = at.required && !shape.nullable;
         let kind = match shape.field {
             Field::Text(Text::Date) => "date",
             Field::Text(Text::Email) => "email",
@@ -95,7 +95,7 @@ impl<'a> FormRenderer<'a> {
                             aria-describedby=(described) aria-invalid=[invalid] { (shown) }
                     }
                     Field::Number { integer, min, max } => {
-                        input id=(id) name=(name) type=(kind) value=(shown) required[asked]
+                        input id=(id) name=(name) type=(kind) value=(shown) required[required]
                             step=(if *integer { "1" } else { "any" }) min=[*min] max=[*max]
                             aria-describedby=(described) aria-invalid=[invalid];
                     }

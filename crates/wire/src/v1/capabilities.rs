@@ -290,8 +290,8 @@ const ENVELOPE_EVENTS: [&str; 5] = [
 /// Envelope types the host supports: the interrupts it opens, and its own refusals.
 fn envelopes(host: &HostCapabilities<'_>) -> Vec<&'static str> {
     let asks = host.interrupt_kinds.contains(&"clarification");
-    let asked = asks.then_some("clarification.request");
-    asked.into_iter().chain(["error"]).collect()
+    let clarification = asks.then_some("clarification.request");
+    clarification.into_iter().chain(["error"]).collect()
 }
 /// Interrupt profiles that are served completely.
 const INTERRUPT_PROFILES: [&str; 4] = [

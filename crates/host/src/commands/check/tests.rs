@@ -154,7 +154,7 @@ fn all_problems_of_a_document_are_reported_at_once() {
     let find = |found: &[(String, Severity)], path: &str| {
         let mut at = found.iter().filter(|(place, _)| place == path);
         let severity = at.next().map(|(_, severity)| *severity);
-        assert!(at.next().is_none(), "{path} is told twice");
+        assert!(at.next().is_none(), "{path} is reported twice");
         severity
     };
     for strict in [true, false] {
