@@ -1,19 +1,20 @@
-//! Which keys a key may make, rotate and revoke.
+//! Which keys a key may create, rotate and revoke.
 //!
-//! A key is *above* another when it holds a scope the other lacks, when it is bound to no workspace or
-//! another one and the other is bound, or when it is a live key and the other a test key. Nobody makes
-//! or touches what is above them. What is made besides must not outlive its maker, nor act with a role
-//! or as a principal its maker has no say over; whoever holds [`Scope::Groups`] for the whole tenant
-//! decides who may decide, and so has a say over all of them but the reserved role.
+//! A key is *above* another key in three cases: it holds a scope the other lacks; the other is
+//! bound to a workspace and this one is bound to no workspace or to another one; it is a live key
+//! and the other is a test key. A caller cannot create or change a key above its own. A new key
+//! also must not expire later than the key of its creator, and must not have a role or principal
+//! that the creator may not assign. A holder of [`Scope::Groups`] for the whole tenant may assign
+//! every role and principal except the reserved role.
 
 use crate::{Identity, KeyRecord, NewKey, Scope, ScopeSet};
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 
-/// Lifts the bounds of conformance workflows. Handed on by holders only, and nobody holds it unless the
-/// operator says so.
+/// Permits conformance node types in workflows of any id. Only a holder can assign it, and the
+/// first holder is configured by the operator.
 pub const RESERVED_ROLE: &str = "conformance";
 
-/// Why a key may not be made, rotated or revoked by a caller.
+/// Why a caller may not create, rotate or revoke a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyChangeDenied {
     #[error("the scope {0} is not the caller's to give or take")]
@@ -26,14 +27,14 @@ pub enum KeyChangeDenied {
     Role(String),
     #[error("the caller may not say that somebody else acts through a key")]
     Principal,
-    /// With the time the caller's own key ends.
+    /// With the expiry of the caller's own key.
     #[error("the key would outlive the caller's own")]
     Outlives(Timestamp),
     #[error("the tenant's first key can only be revoked by another key of the same principal")]
     Protected,
 }
 
-/// What a key may do, whether it exists or is yet to be made.
+/// The permissions of an existing key or of a key to be created.
 struct KeyPermissions<'a> {
     scopes: ScopeSet,
     workspace: Option<&'a WorkspaceId>,
@@ -54,7 +55,7 @@ fn check_not_above(caller: &Identity, key: &KeyPermissions<'_>) -> Result<(), Ke
     Ok(())
 }
 
-/// Whether the caller decides who may decide, in every workspace.
+/// Whether the caller manages approver groups in every workspace.
 fn manages_groups(caller: &Identity) -> bool {
     caller.scopes.contains(Scope::Groups) && caller.workspace.is_none()
 }
@@ -68,7 +69,8 @@ fn check_roles(caller: &Identity, roles: &[String]) -> Result<(), KeyChangeDenie
     }
 }
 
-/// The end of a key made by the caller: as requested, and with the caller's own key when nothing is requested.
+/// The expiry of a key created by the caller: as requested, or that of the caller's own key when
+/// nothing is requested.
 pub fn expiry_of_new_key(
     caller: &Identity,
     requested: Option<Timestamp>,
@@ -79,7 +81,7 @@ pub fn expiry_of_new_key(
     }
 }
 
-/// Whether the caller may make this key.
+/// Whether the caller may create this key.
 pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDenied> {
     let permissions = KeyPermissions {
         scopes: new.scopes,
@@ -95,11 +97,11 @@ pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDe
     expiry_of_new_key(caller, new.expires_at).map(drop)
 }
 
-/// Whether the caller may have a second key like this one, which acts as the same principal.
+/// Whether the caller may get a second key for the principal of this one.
 pub fn may_rotate_key(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied> {
     check_reach(caller, key)?;
     check_roles(caller, &key.roles)?;
-    // Who acts through a key matters where it decides.
+    // The principal matters only for a key that can decide.
     let decides = ScopeSet::from_stored(&key.scopes).contains(Scope::ApprovalsRespond);
     if decides && key.principal != caller.principal && !manages_groups(caller) {
         return Err(KeyChangeDenied::Principal);
@@ -107,7 +109,8 @@ pub fn may_rotate_key(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChang
     Ok(())
 }
 
-/// Whether the caller may revoke this key of its tenant, given the one that is [`protected`].
+/// Whether the caller may revoke this key of its tenant. `protected` is the key that [`protected`]
+/// returns.
 pub fn may_revoke_key(
     caller: &Identity,
     key: &KeyRecord,
@@ -141,9 +144,9 @@ fn check_reach(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied
     check_not_above(caller, &permissions)
 }
 
-/// The key of a tenant that nobody else may take away, so that somebody can always administer its
-/// keys: the one the operator configured, else the oldest that administers keys in every workspace, of
-/// several made in one millisecond the one with the most scopes.
+/// The key of a tenant that no other principal may revoke, so that the tenant's keys can always be
+/// administered: the key the operator configured, else the oldest key that administers keys in
+/// every workspace. Of several created in one millisecond it is the one with the most scopes.
 pub(crate) fn protected(
     keys: Vec<KeyRecord>,
     configured: impl Fn(&str) -> bool,

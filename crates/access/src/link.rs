@@ -1,5 +1,5 @@
 //! Signed links: a token that shows one question and may answer it. The signature is the
-//! credential; the fixed algorithm leaves nothing to negotiate.
+//! credential. The algorithm is fixed, so there is nothing to negotiate.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use tandem_record::{InterruptId, InterruptView, NodeId, RunId, Timestamp};
 
-/// A link lives for one to two of these, and stays the same within one.
+/// A link is valid for one to two windows, and is the same within one window.
 const WINDOW_MS: u64 = 15 * 60 * 1000;
 
-/// What a link stands for.
+/// What a link grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkClaims {
@@ -23,8 +23,8 @@ pub struct LinkClaims {
 }
 
 impl LinkClaims {
-    /// A link to a question `run` waits for, as it is given out `now`: never longer than the question
-    /// itself can be answered.
+    /// A link issued at `now` for an open interrupt of `run`. It never expires later than the
+    /// interrupt.
     pub fn for_interrupt(
         run: &RunId,
         open: &InterruptView,
@@ -56,7 +56,7 @@ pub enum LinkIntent {
 }
 
 impl LinkIntent {
-    /// What a link is good for in the hands of somebody who may answer, or may not.
+    /// The intent of a link for somebody who may or may not answer.
     pub fn of(may_answer: bool) -> Self {
         if may_answer {
             Self::Resolve
@@ -67,11 +67,11 @@ impl LinkIntent {
 }
 
 const SECRET_BYTES: usize = 32;
-/// Longest token worth looking at.
+/// Longer tokens are refused unread.
 const MAX_TOKEN_BYTES: usize = 2048;
 
 /// Signs with the first secret and accepts all of them, so that secrets can be rotated while old
-/// links live on.
+/// links stay valid.
 pub struct LinkSigner {
     secrets: Vec<Vec<u8>>,
 }
@@ -86,7 +86,7 @@ impl LinkSigner {
         Self { secrets }
     }
 
-    /// From what [`fresh_link_secret`] made; `None` if it is not that.
+    /// Reads what [`fresh_link_secret`] returned; `None` for anything else.
     pub fn from_stored(secret: &str) -> Option<Self> {
         let secret = URL_SAFE_NO_PAD.decode(secret).ok()?;
         (secret.len() >= SECRET_BYTES).then(|| Self::new(vec![secret]))
@@ -102,8 +102,8 @@ impl LinkSigner {
         )
     }
 
-    /// The claims of a token we signed; anything else is `None`, whatever is wrong with it. The
-    /// comparison takes the same time for every wrong signature.
+    /// The claims of a token signed here; `None` for anything else. The comparison takes the same
+    /// time for every wrong signature.
     pub fn verify(&self, token: &str) -> Option<LinkClaims> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
@@ -120,13 +120,13 @@ impl LinkSigner {
     }
 }
 
-/// A new signing secret, in the form it is stored in.
+/// A new signing secret, in its stored form.
 pub fn fresh_link_secret() -> String {
     crate::secret::random_token()
 }
 
 fn mac(secret: &[u8], payload: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC accepts a key of any length");
     mac.update(payload);
     mac
 }

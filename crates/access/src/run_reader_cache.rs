@@ -1,6 +1,8 @@
-//! Which principals may read runs, remembered for a few seconds: deliveries ask for each of theirs.
+//! A cache of principals that may read runs, with a time to live of a few seconds. Webhook delivery
+//! checks it for each delivery.
 //!
-//! Forgotten whole when a key changes through this process. Expiry is judged on every hit.
+//! The whole cache is cleared when a key changes through this process. Expiry is checked on every
+//! hit.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -10,7 +12,7 @@ const CAPACITY: usize = 1_024;
 const TIME_TO_LIVE_MS: u64 = 5_000;
 
 type CacheKey = (Principal, Partition);
-/// `None`: no good key. Otherwise when the longest-lived one ends, if it does.
+/// `None`: no valid key. Otherwise the expiry of the key that expires last, if it expires.
 type KeyExpiry = Option<Option<Timestamp>>;
 
 #[derive(Default)]
@@ -19,11 +21,11 @@ pub(crate) struct RunReaderCache(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     entries: HashMap<CacheKey, (KeyExpiry, Timestamp)>,
-    /// Counts changes: what was read before one is not kept after it.
+    /// Counts key changes: a result read before a change is not cached after it.
     changes: u64,
 }
 
-/// How many changes there were when a store read epoch_at_read.
+/// The number of changes when a store read started.
 pub(crate) struct CacheEpoch(u64);
 
 impl RunReaderCache {
@@ -59,7 +61,7 @@ impl RunReaderCache {
     }
 }
 
-/// The one that lasts longer.
+/// The later of two expiries.
 pub(crate) fn later_expiry(one: KeyExpiry, other: KeyExpiry) -> KeyExpiry {
     match (one, other) {
         (Some(Some(one)), Some(Some(other))) => Some(Some(one.max(other))),

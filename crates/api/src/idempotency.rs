@@ -1,5 +1,5 @@
-//! Names of requests that may come twice: the storage key, the digest of what was asked, and the
-//! table of keys under way in this process.
+//! Idempotency keys of requests: the storage key, the digest of the request, and the table of keys
+//! in use in this process.
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -11,13 +11,13 @@ use tandem_record::Partition;
 use tandem_runtime::IdempotencyKey;
 use tokio::sync::OwnedMutexGuard;
 
-/// One key of one workspace, or of a tenant's own callers, at one operation. The caller's text is not
-/// kept.
+/// One key of one workspace, or of a tenant's keys without a workspace, for one operation. The
+/// caller's text is not stored.
 pub(crate) fn storage_key(caller: &Partition, operation: &str, key: &str) -> IdempotencyKey {
     let tenant = &caller.tenant;
     IdempotencyKey(hex(&Sha256::digest(match &caller.workspace {
         None => format!("{tenant}:{operation}:{key}"),
-        // Its length and NUL keep a workspace from being named like another or like a tenant.
+        // The length and NUL ensure that no two partitions have the same encoding.
         Some(workspace) => {
             let length = workspace.as_str().len();
             format!("{tenant}\0{length}\0{workspace}:{operation}:{key}")
@@ -25,8 +25,8 @@ pub(crate) fn storage_key(caller: &Partition, operation: &str, key: &str) -> Ide
     })))
 }
 
-/// What was asked: the path with its parameters, and the body in canonical form, so that a retry
-/// which merely spells the same JSON differently is still a retry.
+/// Identifies a request: the path with its parameters, and the body in canonical form, so that a
+/// retry that formats the same JSON differently is still a retry.
 pub(crate) fn digest(path: &str, body: &[u8]) -> String {
     let mut hash = Sha256::new();
     hash.update(path.as_bytes());
@@ -37,7 +37,7 @@ pub(crate) fn digest(path: &str, body: &[u8]) -> String {
             write_sorted(&parsed, &mut canonical);
             hash.update(canonical.as_bytes());
         }
-        // Leaving an optional body out is the same as sending an empty object.
+        // An omitted optional body is the same as an empty object.
         Err(_) if body.is_empty() => hash.update(b"{}"),
         Err(_) => hash.update(body),
     }
@@ -45,7 +45,7 @@ pub(crate) fn digest(path: &str, body: &[u8]) -> String {
 }
 
 /// JSON with sorted keys. Numbers stay as they were parsed: two different large integers must not
-/// become the same request, as they would in a canonical form built on doubles.
+/// become the same request, as they would in a canonical form based on doubles.
 fn write_sorted(value: &Value, out: &mut String) {
     match value {
         Value::Object(fields) => {
@@ -82,12 +82,12 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 type Lock = Arc<tokio::sync::Mutex<()>>;
 
-/// Keys under way here. The second request with a key waits for the first and then finds its
-/// answer; requests in other processes meet in the store instead.
+/// Keys in use in this process. The second request with a key waits for the first and then finds
+/// its response; requests in other processes are detected in the store.
 #[derive(Default, Clone)]
 pub(crate) struct InFlight(Arc<Mutex<HashMap<IdempotencyKey, Lock>>>);
 
-/// The right to act under a key, until dropped.
+/// Holds a key until dropped.
 pub(crate) struct KeyGuard {
     table: InFlight,
     key: IdempotencyKey,
@@ -116,7 +116,7 @@ impl Drop for KeyGuard {
     fn drop(&mut self) {
         drop(self.guard.take());
         let mut table = self.table.0.lock();
-        // Whoever waits holds the lock's Arc too; the last one out removes it.
+        // Waiters hold the lock's Arc too; the last one removes the entry.
         if table
             .get(&self.key)
             .is_some_and(|lock| Arc::strong_count(lock) == 1)
@@ -198,7 +198,7 @@ mod tests {
         assert!(!waiting.is_finished());
         drop(first);
         waiting.await.unwrap();
-        // A waiter that gave up leaves nothing behind either.
+        // A cancelled waiter leaves no entry either.
         let first = table.hold(&key).await;
         let late = tokio::time::timeout(std::time::Duration::ZERO, table.hold(&key));
         assert!(late.await.is_err());

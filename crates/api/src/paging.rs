@@ -1,5 +1,5 @@
-//! Pages of listings: how many rows, and where the last page ended. A cursor is a place in the
-//! order of creation, so pages neither repeat nor skip a row while others are created.
+//! Pages of listings: the number of rows, and the cursor. A cursor is a position in creation order,
+//! so pages neither repeat nor skip a row while others are created.
 
 use crate::params::Params;
 use crate::problem::Problem;
@@ -8,7 +8,7 @@ use tandem_runtime::{Page, RunPosition};
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-/// The page a caller asks for with `limit` and `cursor`.
+/// The page requested with `limit` and `cursor`.
 pub(crate) fn page(params: &Params) -> Result<Page, Problem> {
     let limit = params.number("limit", 1..=MAX_LIMIT)?;
     Ok(Page {

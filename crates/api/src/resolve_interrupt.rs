@@ -1,5 +1,5 @@
-//! Deciding a question: the one path of every door. Who the caller is and may act for is looked up
-//! now; whether that is enough is weighed by `access` on the state the answer meets.
+//! Resolves an interrupt; all entry points use this path. The caller's roles and delegations are
+//! looked up now; `access` checks them against the current state of the interrupt.
 
 use crate::api::SharedState;
 use crate::mutation::Ticket;
@@ -13,17 +13,17 @@ use tandem_record::{Actor, InterruptId, NodeId, Partition, Principal, Reply, Run
 use tandem_runtime::{AccessCheck, ProposedAnswer};
 use tandem_wire::v1::time::rfc3339;
 
-/// An answer as it came in.
+/// An answer as it was received.
 pub(crate) struct SubmittedAnswer {
     pub(crate) node: NodeId,
-    /// The very question meant, where the door knows it.
+    /// The id of the interrupt, if the route has it.
     pub(crate) interrupt: Option<InterruptId>,
     pub(crate) value: Value,
-    /// In whose place the caller wants to act.
+    /// The person the caller wants to act for.
     pub(crate) acting_for: Option<Principal>,
 }
 
-/// Decides for an authenticated caller.
+/// Resolves for an authenticated caller.
 pub(crate) async fn decide(
     api: &SharedState,
     ticket: Ticket,
@@ -47,7 +47,7 @@ pub(crate) async fn decide(
         .await
 }
 
-/// Decides for whoever holds a signed link.
+/// Resolves for the holder of a signed link.
 pub(crate) async fn decide_by_link(
     api: &SharedState,
     ticket: Ticket,
@@ -69,7 +69,7 @@ pub(crate) async fn decide_by_link(
         .map_err(|problem| problem.for_link_holder(api.now()))
 }
 
-/// An answer that was taken.
+/// The response to an accepted answer.
 pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Resolved {
         interrupt,
@@ -80,7 +80,7 @@ pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
         status,
     } = reply
     else {
-        unreachable!("an answer is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to an answer: {reply:?}");
     };
     let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
     if let Some(outcome) = outcome {

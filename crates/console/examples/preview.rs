@@ -309,8 +309,8 @@ fn workflow() -> WorkflowPageView {
     }
 }
 
-/// A graph with every difficulty at once: a wide fan, long edges, loops, a node that
-/// repeats itself, a second part and nodes on their own.
+/// A difficult graph: a wide fan, long edges, loops, a node that repeats itself, a second component
+/// and isolated nodes.
 fn wide() -> WorkflowPageView {
     let ids = (0..26).map(|i| format!("n{i}"));
     let pairs = [

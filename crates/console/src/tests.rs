@@ -1,5 +1,5 @@
-//! What every page must keep: escaping, the shape a strict policy asks for, and the
-//! markup that `console.js` relies on.
+//! Properties of every page: escaping, the markup a strict content security policy requires, and
+//! the markup that `console.js` uses.
 
 mod history;
 mod questions;
@@ -9,7 +9,7 @@ use crate::*;
 use questions::{decided, inbox, question};
 use scan::tags;
 
-/// Tries to leave an attribute, an element, a path and a script all at once.
+/// Tries to break out of an attribute, an element, a path and a script.
 const HOSTILE: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>/../&amp;?#%00";
 
 fn chrome() -> Chrome {

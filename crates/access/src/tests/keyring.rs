@@ -104,7 +104,7 @@ async fn a_key_ends_at_the_moment_it_expires() {
     let (_, secret) = keys.mint(new.clone(), &Actor::host(), NOW).await.unwrap();
     let text = secret.expose();
     assert!(keys.authenticate(text, NOW.plus_ms(999)).await.is_ok());
-    // Still cached, yet judged by the time of this request.
+    // The key is still cached, but its expiry is checked against the time of this request.
     for later in [1_000, 1_001, 60_000] {
         assert_eq!(
             keys.authenticate(text, NOW.plus_ms(later)).await,

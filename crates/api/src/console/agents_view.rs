@@ -1,4 +1,4 @@
-//! A supervisor's iterations, gathered from the log as it is read.
+//! A supervisor's iterations, collected while the log is read.
 
 use std::collections::VecDeque;
 use tandem_console::{AgentsView, CheckView, HandoffView, IterationView};
@@ -7,7 +7,7 @@ use tandem_record::{
 };
 use tandem_wire::v1::time::rfc3339;
 
-/// Turns a page shows; a loop may have thousands.
+/// Iterations shown on a page; a loop may have thousands.
 const SHOWN_ITERATIONS: usize = 40;
 
 /// The newest iterations so far.
@@ -85,7 +85,7 @@ impl AgentsCollector {
             }
             Event::VerificationRequested(asked) => {
                 if let Some((_, iteration)) = self.iterations.back_mut() {
-                    // Asked again, it is still one question.
+                    // A repeated verification request is still one check.
                     iteration.checks.retain(|check| check.verdict.is_some());
                     iteration
                         .checks
@@ -117,7 +117,7 @@ impl AgentsCollector {
         }
     }
 
-    /// A first step names its decision as its cause; the others follow in the newest iteration.
+    /// A first step names its decision as its cause; the others belong to the newest iteration.
     fn find_iteration(
         &mut self,
         cause: Option<&Cause>,

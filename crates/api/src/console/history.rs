@@ -1,4 +1,4 @@
-//! A run's past: the page of every moment. One fold per request, whatever the length of the log.
+//! History pages: a run as it was after one of its events. Each request folds the log once.
 
 use super::page::{PageError, chrome};
 use super::run_view;
@@ -26,7 +26,7 @@ const AROUND_BYTES: usize = 8 * 1024 * 1024;
 const SHOWN_NODES: usize = 200;
 const SHOWN_ENTRIES: usize = 100;
 
-/// Leads to the chosen moment, or to the newest. What the slider sends without a script.
+/// Redirects to the chosen event, or to the newest. The slider posts here when scripts are off.
 pub(super) async fn redirect_to_event(
     State(api): State<SharedState>,
     reader: SignedIn,
@@ -81,7 +81,7 @@ async fn load_history_page(
         .filter(|n| n.status != NodeStatus::Pending);
     let nodes: Vec<ReachedNode> = reached.map(node).collect();
     let offer = ForkOffer {
-        // What is shown is what is kept. The newest event is the last one a fork can begin with.
+        // A fork keeps the shown events. The newest event is the last one a fork can start at.
         from_seq: seq.next().min(stored.head).0,
         csrf: reader.csrf(),
     };
@@ -128,7 +128,7 @@ async fn memory(api: &ApiState, stored: &StoredRun, seq: Seq) -> Result<MemoryPa
     let memory = api.runtime.run_memory(stored, Some(seq.next()), None);
     let memory = match memory.await {
         Ok(memory) => memory,
-        // The run itself can still be read; only what it was built on is gone.
+        // The run can still be read; only its memory is past retention.
         Err(fault) if fault.code == "memory_lost" => {
             return Ok(MemoryPanelView {
                 lost: true,
@@ -173,11 +173,11 @@ fn node(node: &NodeView) -> ReachedNode {
 }
 
 fn question(open: &InterruptView) -> OpenQuestion {
-    let asked = &open.interrupt;
+    let interrupt = &open.interrupt;
     OpenQuestion {
         node_id: open.node.to_string(),
-        kind: asked.kind.clone(),
-        title: title(&asked.kind, &asked.data),
-        interrupt_id: open.mirrors.is_none().then(|| asked.id.to_string()),
+        kind: interrupt.kind.clone(),
+        title: title(&interrupt.kind, &interrupt.data),
+        interrupt_id: open.mirrors.is_none().then(|| interrupt.id.to_string()),
     }
 }

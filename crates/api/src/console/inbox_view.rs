@@ -1,5 +1,5 @@
-//! The inbox as its pages show it. A page of rows costs one page; a card costs the end of its run's
-//! log, never all of it.
+//! View models of the inbox pages. A page of rows reads one page of the store; a card reads the end
+//! of its run's log, never all of it.
 
 use super::people_view::vote;
 use super::run_view;
@@ -22,11 +22,11 @@ use tandem_runtime::{
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 30;
-/// How far back a card looks for what led to its question.
+/// How many events a card looks back for the history of its question.
 const LOOK_BACK: u64 = 400;
 const SHOWN_EVENTS: usize = 20;
 
-/// What the address asks for.
+/// The selection in the query parameters.
 pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
     let text = |name: &str| params.get(name).map(str::to_owned);
     let selection = InboxSelection {
@@ -70,7 +70,7 @@ fn parse_cursor(cursor: &str) -> Result<InboxCursor, Problem> {
     numbers.ok_or_else(|| Problem::invalid("cursor", "is not one this host gave out"))
 }
 
-/// List, filter and, if one is chosen, the card.
+/// The list, the filter and, if one is chosen, the card.
 pub(super) async fn load_inbox(
     api: &ApiState,
     reader: &Identity,
@@ -130,7 +130,7 @@ fn row(row: &InterruptRow) -> InboxRow {
     }
 }
 
-/// One question in full, for a reader; without the form's token.
+/// One question in full, for a reader; without the CSRF token of the form.
 pub(super) async fn load_card(
     api: &ApiState,
     reader: &Identity,
@@ -193,20 +193,20 @@ pub(super) async fn load_card(
     })
 }
 
-/// The last events before the question was asked.
+/// The last events before the interrupt was opened.
 fn events_before<'a>(events: &'a [RecordedEvent], row: &InterruptRow) -> &'a [RecordedEvent] {
-    let asked = |recorded: &RecordedEvent| match &recorded.event {
+    let opens = |recorded: &RecordedEvent| match &recorded.event {
         Event::InterruptRequested { interrupt, .. } => interrupt.id == row.interrupt,
         _ => false,
     };
-    let end = events.iter().position(asked);
-    // Asked so long ago that the log's end does not hold it: nothing here led to it.
+    let end = events.iter().position(opens);
+    // The interrupt is older than the events that were read: no history is shown.
     let before = &events[..end.unwrap_or(0)];
     &before[before.len().saturating_sub(SHOWN_EVENTS)..]
 }
 
 fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<FollowUpQuestion> {
-    let mut asked = Vec::new();
+    let mut questions = Vec::new();
     for recorded in events {
         if let Event::ApprovalQuestioned {
             interrupt,
@@ -216,28 +216,28 @@ fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<Follow
         } = &recorded.event
             && interrupt == id
         {
-            asked.push(FollowUpQuestion {
+            questions.push(FollowUpQuestion {
                 by: by.as_ref().map(ToString::to_string),
                 question: question.clone(),
                 at: rfc3339(recorded.at),
             });
         }
     }
-    asked
+    questions
 }
 
-/// What a reader may do about an open question, and what would follow from it.
+/// What a reader may do about an open question, and what would follow from each action.
 #[derive(Default)]
 struct OfferedActions {
     actions: Vec<String>,
     next: Vec<NextStep>,
-    /// Why they may do nothing.
+    /// Why the reader may not answer.
     denied_reason: Option<String>,
     own_vote: Option<String>,
 }
 
 impl OfferedActions {
-    /// A vote given again changes nothing: what the reader said already is not offered.
+    /// Repeating a vote changes nothing, so the reader's own vote is not offered again.
     fn remove_own_vote(&mut self, votes: &[Vote], reader: &Identity) {
         let own = reader.principal.as_str();
         let theirs = |vote: &&Vote| vote.voter == own || vote.delegate.as_deref() == Some(own);
@@ -248,7 +248,7 @@ impl OfferedActions {
     }
 }
 
-/// The host decides what is offered, by the same rules it weighs the answer with.
+/// Offers actions by the same rules that check the answer.
 async fn offer(
     api: &ApiState,
     reader: &Identity,
@@ -258,36 +258,36 @@ async fn offer(
 ) -> Result<OfferedActions, Problem> {
     let has_preview =
         |action: &&String| matches!(&***action, "accept" | "reject" | "refine" | "edit-accept");
-    let mut asked: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
-    // A held decision put as a question: one answer accepts it, every other refuses it.
+    let mut previewed: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
+    // A held decision shown as a question: one answer accepts it, every other answer refuses it.
     let data = &question_body(row)["data"];
     let held_question = row.kind == "clarification" && !data["decision"].is_null();
     if held_question {
-        asked = vec!["accept", "reject"];
-    } else if asked.is_empty() {
-        asked = actions.first().map(|a| &**a).into_iter().collect();
+        previewed = vec!["accept", "reject"];
+    } else if previewed.is_empty() {
+        previewed = actions.first().map(|a| &**a).into_iter().collect();
     }
     let (tenant, run) = (&reader.tenant, &row.run_id);
     let at = (&row.node, &row.interrupt);
     let preview = api
         .runtime
-        .preview_next_steps(tenant, run, at, &asked)
+        .preview_next_steps(tenant, run, at, &previewed)
         .await?;
     let Some(preview) = preview else {
         return Ok(OfferedActions::default());
     };
     let mut next = Vec::new();
     let mut refused = Vec::new();
-    for (action, step) in asked.iter().zip(preview.next_steps) {
+    for (action, step) in previewed.iter().zip(preview.next_steps) {
         if step == NextSteps::Refused {
             refused.push((*action).to_owned());
             continue;
         }
-        // Which way it goes may depend on an answer nobody has given yet.
+        // The next step after other actions may depend on the answer itself.
         let has_preview = matches!(*action, "accept" | "reject" | "refine" | "edit-accept");
         let text = match step {
             NextSteps::Nodes(_) if !has_preview => describe_any_answer(definition, &row.node),
-            // What the approver changes is not known yet; the way is that of an approval.
+            // The edited values are not known yet; the next steps are those of an approval.
             NextSteps::Nodes(_) if *action == "edit-accept" => continue,
             step => describe_next_step(definition, action, step),
         };
@@ -311,7 +311,7 @@ async fn offer(
     })
 }
 
-/// Why a reader may not answer, if they may not.
+/// Why a reader may not answer; `None` if they may.
 async fn denied_reason(
     api: &ApiState,
     reader: &Identity,

@@ -10,7 +10,7 @@ use tandem_runtime::Fault;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The frame of a page for somebody who is signed in.
+/// The page frame for a signed-in user.
 pub(super) fn chrome(api: &ApiState, identity: &Identity) -> Chrome {
     Chrome {
         signed_in_as: Some(identity.principal.to_string()),
@@ -19,7 +19,7 @@ pub(super) fn chrome(api: &ApiState, identity: &Identity) -> Chrome {
     }
 }
 
-/// The frame for somebody who is not.
+/// The page frame without sign-in.
 pub(super) fn anonymous_chrome() -> Chrome {
     Chrome {
         signed_in_as: None,
@@ -28,7 +28,7 @@ pub(super) fn anonymous_chrome() -> Chrome {
     }
 }
 
-/// What a browser gets instead of a page.
+/// The response instead of a page.
 pub(super) enum PageError {
     SignInRequired,
     Failed(Problem),
@@ -69,7 +69,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A page under the status its problem has.
+/// A page with the status of its problem.
 pub(super) fn with_status(problem: &Problem, html: String) -> Response {
     let status = StatusCode::from_u16(problem.status()).expect("a problem has a valid status");
     (status, Html(html)).into_response()

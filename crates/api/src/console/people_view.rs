@@ -1,4 +1,4 @@
-//! What people decided in a run, gathered from the log as it is read.
+//! Decisions of people in a run, collected while the log is read.
 
 use crate::routes::title;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tandem_record::{Event, RecordedEvent, Vote};
 use tandem_runtime::{accepted_edit, count_vote};
 use tandem_wire::v1::time::rfc3339;
 
-/// Questions a page shows; a loop may ask thousands.
+/// Questions shown on a page; a loop may have thousands.
 const SHOWN: usize = 20;
 
 /// The newest questions so far.

@@ -1,4 +1,4 @@
-//! The list of runs, as a page and as a stream that keeps its newest page fresh.
+//! The run list, as a page and as a stream that updates its newest page.
 
 use super::page::{PageError, chrome};
 use super::session::SignedIn;
@@ -20,7 +20,7 @@ use tandem_wire::v1::time::rfc3339;
 use tokio::sync::watch;
 
 const ROWS: usize = 50;
-/// Changes are gathered this long; a busy host would otherwise redraw the table all the time.
+/// Changes are collected for this long, so that a busy host does not redraw the table constantly.
 const DEBOUNCE: Duration = Duration::from_millis(500);
 
 pub(super) async fn show(
@@ -119,8 +119,8 @@ struct LiveRows {
     filter: RunListFilter,
     bell: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    /// Something may have changed since the reader's rows were read; true at first, because the
-    /// page was rendered before the stream began.
+    /// Something may have changed since the rows were read. Initially true, because the page was
+    /// rendered before the stream started.
     stale: bool,
 }
 
@@ -139,7 +139,7 @@ impl LiveRows {
         self.bell.mark_unchanged();
         self.stale = false;
         let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
-        // On trouble the stream ends and the browser comes back later.
+        // On a fault the stream ends and the browser reconnects later.
         let data = rows_json(&rows.ok()?);
         let mut out = String::new();
         write_frame(&mut out, None, "rows", &data);

@@ -1,7 +1,7 @@
-//! Who a browser is: a cookie for reading, a cookie and a form's token for changing.
+//! Authentication of a browser: a cookie for reading, a cookie and a form token for changes.
 //!
-//! A change also has to come from a page of this origin. Browsers say so in `Origin`, or, because
-//! our pages send no referrer, hide it as `null` and say so in `Sec-Fetch-Site` instead.
+//! A change must also come from a page of this origin. Browsers report that in `Origin`. Because
+//! our pages send no referrer, `Origin` may be `null`; then `Sec-Fetch-Site` is checked instead.
 
 use super::page::PageError;
 use crate::access_log::AccessLogContext;
@@ -16,7 +16,7 @@ use tandem_access::{Identity, OpenedSession, RateKey, Session};
 
 const COOKIE: &str = "tandem_session";
 
-/// A signed-in reader.
+/// The session of a signed-in user.
 pub(super) struct SignedIn(Session);
 
 impl SignedIn {
@@ -54,7 +54,7 @@ impl FromRequestParts<SharedState> for SignedIn {
     }
 }
 
-/// A form sent by a page of ours to a signed-in browser.
+/// A form posted by one of our pages from a signed-in browser.
 pub(super) struct PostedForm {
     pub(super) by: SignedIn,
     fields: Vec<(String, String)>,
@@ -65,7 +65,7 @@ impl PostedForm {
         field(&self.fields, name)
     }
 
-    /// Everything the form sent.
+    /// All fields of the form.
     pub(super) fn fields(&self) -> &[(String, String)] {
         &self.fields
     }
@@ -130,7 +130,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
         .find_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
-/// The cookie of a new session. Kept from scripts, from other sites and from the API's paths.
+/// The cookie of a new session. It is hidden from scripts, other sites and the API's paths.
 pub(super) fn set_cookie(api: &ApiState, opened: &OpenedSession) -> HeaderValue {
     let over_tls = api
         .host

@@ -1,5 +1,5 @@
-//! Webhooks and their deliveries for a person: how they stand, what the last attempts came to,
-//! and one button to try again.
+//! Console pages for webhooks and their deliveries: state, last attempts, and a button to
+//! redeliver.
 
 use super::page::{PageError, chrome};
 use super::session::{PostedForm, SignedIn};

@@ -1,4 +1,4 @@
-//! Refusals that are about the caller's key: what it may not reach, make or take away.
+//! Refusals about the caller's key: what it may not access, create or revoke.
 
 use super::Problem;
 use axum::http::StatusCode;
@@ -6,8 +6,8 @@ use tandem_access::{Identity, KeyChangeDenied, RESERVED_ROLE, Scope};
 use tandem_wire::v1::time::rfc3339;
 
 impl Problem {
-    /// What is asked for is in the caller's own tenant, on the side that its kind of key does not act
-    /// on.
+    /// The record is in the caller's own tenant, but belongs to the other kind of key (test or
+    /// live).
     pub(crate) fn wrong_key_kind(caller: &Identity) -> Self {
         let (kind, needed) = match caller.test_key {
             true => ("test", "live"),
@@ -27,7 +27,7 @@ impl Problem {
         .with("hint", hint)
     }
 
-    /// Deliveries carry what happens in runs.
+    /// Deliveries contain run data, so registration needs the scope to read runs.
     pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
         let hint = "A webhook is told the events of runs, so registering one takes the scope \
                     runs:read besides webhooks:manage.";

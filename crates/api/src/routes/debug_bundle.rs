@@ -47,7 +47,7 @@ pub(super) async fn collect(
 ) -> Result<Value, Problem> {
     let observed = load_run_view(api, caller, run).await?;
     let mut extras = snapshot_extras(api, caller, &observed).await?;
-    // A bundle is handed on, and whoever holds a link decides.
+    // A bundle is passed on to others, and a link would let them decide.
     extras.link = None;
     let events = events_up_to(api, run, None, observed.view.head).await?;
     let host = HostInfo {

@@ -1,5 +1,5 @@
-//! Groups of approvers of the caller's tenant. A member is a principal, `role:<role>` or
-//! `group:<group>`; who belongs is looked up when somebody decides, so a change holds at once.
+//! Approver groups of the caller's tenant. A member is a principal, `role:<role>` or
+//! `group:<group>`. Membership is resolved when somebody decides, so a change takes effect at once.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Groups, RunsRead};
@@ -125,7 +125,7 @@ pub(super) async fn delete(
     ticket.complete(&api, ApiResponse::no_content()).await
 }
 
-/// Groups hold for every workspace, so a key bound to one does not change them.
+/// Groups apply to every workspace, so a key bound to one may not change them.
 pub(super) fn check_not_workspace_bound(caller: &Identity) -> Result<(), Problem> {
     if caller.workspace.is_some() {
         let message = "Groups and others' delegations hold for the whole tenant.";

@@ -1,4 +1,4 @@
-//! The inbox: every open question of the tenant's runs, and deciding one by its id.
+//! The inbox: every open interrupt of the tenant's runs, and resolving one by its id.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
@@ -41,7 +41,7 @@ pub(super) async fn list(
         Some(_) => return Err(Problem::invalid("status", "must be open, closed or any")),
     };
     let page = page(&params)?;
-    // Conversations are not served yet, so a session has no questions.
+    // Conversations are not served yet, so a session has no interrupts.
     if params.get("sessionId").is_some() {
         return Ok(Json(json!({"interrupts": []})));
     }
@@ -80,10 +80,10 @@ pub(super) async fn read(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Decision {
     resume_value: Value,
-    /// What was shown when the decision was made; a mismatch is refused.
+    /// Digest of what was shown to the decider; a mismatch is refused.
     #[serde(default)]
     digest: Option<String>,
-    /// In whose place you decide, if they delegated that to you.
+    /// The person you decide for, if they delegated it to you.
     #[serde(default)]
     acting_for: Option<String>,
 }
@@ -111,7 +111,7 @@ pub(super) async fn resolve(
     decide(&api, ticket, &caller, run, submitted).await
 }
 
-/// An answer to a question, if it still is what its decider saw.
+/// An answer, refused if the interrupt has changed since the decider saw it.
 pub(crate) fn prepare_answer(
     row: InterruptRow,
     digest: Option<&str>,
@@ -120,9 +120,9 @@ pub(crate) fn prepare_answer(
 ) -> Result<(RunId, SubmittedAnswer), Problem> {
     if row.closed.is_none() && digest.is_some() {
         let shown = question_body(&row);
-        let asked = shown["digest"].as_str().unwrap_or_default();
-        if digest != Some(asked) {
-            return Err(Problem::artifact_changed(asked));
+        let current = shown["digest"].as_str().unwrap_or_default();
+        if digest != Some(current) {
+            return Err(Problem::artifact_changed(current));
         }
     }
     let submitted = SubmittedAnswer {
@@ -134,7 +134,7 @@ pub(crate) fn prepare_answer(
     Ok((row.run_id, submitted))
 }
 
-/// A question of a run this caller may see.
+/// An interrupt of a run this caller may see.
 pub(crate) async fn find_interrupt(
     api: &ApiState,
     caller: &Identity,
@@ -143,7 +143,7 @@ pub(crate) async fn find_interrupt(
     api.load_interrupt(caller, &InterruptId::from(id)).await
 }
 
-/// What the row keeps of what was shown.
+/// The stored content of the question.
 pub(crate) fn question_body(row: &InterruptRow) -> Value {
     serde_json::from_str(&row.body).unwrap_or_default()
 }
@@ -202,7 +202,7 @@ fn item(row: &InterruptRow) -> Value {
     item
 }
 
-/// Nothing worth telling: absent, or an empty list.
+/// Absent or an empty list.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -227,7 +227,7 @@ pub(crate) fn title(kind: &str, data: &Value) -> String {
 }
 
 pub(crate) fn actions(kind: &str, data: &Value) -> Value {
-    // Approvals and held decisions say themselves what may be done.
+    // Approvals and held decisions list their own actions.
     if data["actions"].is_array() {
         return data["actions"].clone();
     }

@@ -1,4 +1,4 @@
-//! Answering a question of a run, by the node that asks.
+//! Resolving an interrupt of a run, by its node.
 
 use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
@@ -16,9 +16,9 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Answer {
-    /// The decision, answers or event; its shape depends on what is asked.
+    /// The decision, answers or event; the shape depends on the kind of interrupt.
     pub(super) resume_value: Value,
-    /// In whose place you decide, if they delegated that to you.
+    /// The person you decide for, if they delegated it to you.
     #[serde(default)]
     pub(super) acting_for: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! API keys of the caller's tenant.
 //!
-//! A secret is in exactly one answer. It is never stored, so making a key is the one change an
-//! idempotency key does not cover: a repeated request makes another key, and the first can be
-//! revoked. Nobody hands out more than they hold, nor takes away what is above them: `access` says
-//! what that means.
+//! A secret is returned exactly once. It is never stored, so idempotency keys do not apply to the
+//! creation of a key: a repeated request creates another key, and the first can be revoked. A
+//! caller can neither create a key with more permissions than its own nor revoke one; `access`
+//! defines the rules.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Keys};
@@ -35,16 +35,16 @@ pub(super) struct KeyRequest {
     scopes: Vec<String>,
     #[serde(default)]
     roles: Vec<String>,
-    /// Who acts through it: a name that groups and approver lists know. One of its own, when left
-    /// out.
+    /// Who acts through the key: a name used in groups and approver lists. A new principal when
+    /// left out.
     #[serde(default)]
     principal: Option<String>,
-    /// The caller's own, which is also the default: keys do not reach into other tenants.
+    /// Must be the caller's own tenant, which is also the default.
     #[serde(default)]
     tenant: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
-    /// RFC 3339, not after the end of the caller's key; when left out, with the caller's key, or never.
+    /// RFC 3339, not after the expiry of the caller's key. When left out: that expiry, or never.
     #[serde(default)]
     expires_at: Option<String>,
     #[serde(default)]
@@ -55,7 +55,7 @@ pub(super) struct KeyRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RotateKey)]
 pub(super) struct Rotation {
-    /// RFC 3339, not after the end of the caller's key; when left out, with the caller's key, or never.
+    /// RFC 3339, not after the expiry of the caller's key. When left out: that expiry, or never.
     #[serde(default)]
     expires_at: Option<String>,
 }
@@ -158,7 +158,7 @@ pub(super) async fn rotate(
     let Rotation { expires_at } = request.optional_json()?;
     let expires_at = expires_at.as_deref().map(parse_time).transpose()?;
     let record = find(&api, &caller, &key).await?;
-    // The answer holds a working secret of that key's powers.
+    // The response contains a secret with the permissions of that key.
     may_rotate_key(&caller, &record)?;
     let expires_at = expiry_of_new_key(&caller, expires_at)?;
     let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
@@ -191,7 +191,7 @@ impl KeyRequest {
             scopes.push(scope);
         }
         let workspace = self.workspace.map(WorkspaceId::from);
-        let asked = self.expires_at.as_deref().map(parse_time).transpose()?;
+        let requested = self.expires_at.as_deref().map(parse_time).transpose()?;
         let new = NewKey {
             name: self.name,
             tenant: home,
@@ -199,7 +199,7 @@ impl KeyRequest {
             principal: self.principal.map(Principal::from),
             scopes: scopes.into_iter().collect(),
             roles: self.roles,
-            expires_at: expiry_of_new_key(caller, asked)?,
+            expires_at: expiry_of_new_key(caller, requested)?,
             test: self.test,
         };
         may_create_key(caller, &new)?;
@@ -207,7 +207,7 @@ impl KeyRequest {
     }
 }
 
-/// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.
+/// Keys the caller may see: those of its tenant and, when it is bound to one, of its workspace.
 async fn visible_keys(api: &ApiState, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
     let mut keys = api.keyring.list(Some(&caller.key_tenant())).await?;
     if caller.test_key {

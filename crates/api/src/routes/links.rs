@@ -1,7 +1,7 @@
-//! Signed links: the token is the credential. Looking never decides; deciding works once.
+//! Signed links: the token is the credential. Reading never decides; deciding works once.
 //!
-//! Order of checks, so that a stranger learns nothing: signature, question known, decided or dead,
-//! expired, intent, then whatever the engine has against the answer.
+//! Order of checks, so that a stranger gets no information: signature, interrupt exists, resolved
+//! or closed, expired, intent, then the engine's checks of the answer.
 
 use super::interrupts::Answer;
 use crate::api::{ApiState, SharedState};
@@ -63,8 +63,8 @@ pub(super) async fn answer(
     request: Mutation,
 ) -> Result<Response, Problem> {
     let (claims, row) = find_linked_interrupt(&api, &token).await?;
-    // The link is the credential, and its question's workspace the one keys are kept for. An answer
-    // given before comes first: by now the question is decided.
+    // Idempotency keys are scoped to the workspace of the interrupt. An earlier response is
+    // returned first, because the interrupt is resolved by then.
     let of = Partition {
         tenant: row.tenant.clone(),
         workspace: row.workspace.clone(),
@@ -90,7 +90,7 @@ pub(super) async fn answer(
     decide_by_link(&api, ticket, of, row.run_id, submitted).await
 }
 
-/// The question a token stands for.
+/// The claims of a token and its interrupt.
 async fn find_linked_interrupt(
     api: &ApiState,
     token: &str,
@@ -109,7 +109,7 @@ async fn find_linked_interrupt(
     Ok((claims, row))
 }
 
-/// A link is dead once its question is, however that came about.
+/// A link is invalid once its interrupt is closed, for whatever reason.
 fn check_open(api: &ApiState, claims: &LinkClaims, row: &InterruptRow) -> Result<(), Problem> {
     if let Some(outcome) = &row.closed {
         let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
@@ -123,7 +123,7 @@ fn check_open(api: &ApiState, claims: &LinkClaims, row: &InterruptRow) -> Result
     Ok(())
 }
 
-/// A link to the question a run waits for. A reader who may not answer gets one that only shows.
+/// A link to an open interrupt. A caller who may not answer gets a read-only link.
 pub(crate) fn link(
     api: &ApiState,
     caller: &Identity,

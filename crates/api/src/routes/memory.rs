@@ -1,4 +1,4 @@
-//! `GET /v1/host/tandem/runs/{runId}/memory`: what a run knew at one of its events.
+//! `GET /v1/host/tandem/runs/{runId}/memory`: the memory of a run as of one of its events.
 
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};

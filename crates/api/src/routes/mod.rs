@@ -1,5 +1,5 @@
-//! The routes, one file per resource. Each handler is declared once: its annotation is both what
-//! the router matches and what the description of the API says.
+//! The routes, one file per resource. Each handler is declared once: its annotation defines both
+//! the route and its entry in the OpenAPI document.
 
 mod ancestry;
 mod artifacts;
@@ -50,7 +50,7 @@ pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;
 
-/// Everything described in the API's own description.
+/// Routes that are part of the OpenAPI document.
 pub(crate) fn add_documented_routes(
     router: OpenApiRouter<SharedState>,
     test_seams: bool,
@@ -120,7 +120,7 @@ pub(crate) fn add_documented_routes(
         .routes(routes!(mock_models::program))
 }
 
-/// Paths of the protocol this host answers only to say that it does not serve them.
+/// Paths of the protocol that only get the response "not served by this host".
 pub(crate) fn add_undocumented_routes(
     router: OpenApiRouter<SharedState>,
 ) -> OpenApiRouter<SharedState> {

@@ -1,8 +1,8 @@
-//! `GET /v1/runs/{runId}/events/poll`, and the log at once.
+//! `GET /v1/runs/{runId}/events/poll`, and the log as one JSON response.
 //!
-//! A page shows the log exactly up to the row it was read with, so its status never runs ahead of
-//! its events. A log that is too long for one answer is cut: `isComplete` is false then, and
-//! `lastEventSeq` is where the next page begins.
+//! A page shows the log exactly up to the head of the row it was read with, so its status is never
+//! newer than its events. A log too long for one response is cut: `isComplete` is then false, and
+//! the next page starts at `lastEventSeq`.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
@@ -21,7 +21,7 @@ use tandem_runtime::{Fault, PageLimit, StoredRun};
 use tandem_wire::v1::project;
 use tokio::time::Instant;
 
-/// Without an explicit timeout the hold stays well below what clients give up after.
+/// The default wait is shorter than common client timeouts.
 const DEFAULT_HOLD_SECONDS: u64 = 10;
 const MAX_HOLD_SECONDS: u64 = 60;
 
@@ -98,7 +98,7 @@ async fn poll_page(api: &ApiState, stored: &StoredRun, after: Option<Seq>) -> Re
         .iter()
         .map(|recorded| project::event(run, recorded, &sensitivity))
         .collect();
-    // The status belongs to the row's head. Before it, the run had not ended.
+    // The status belongs to the row's head. At an earlier event the run had not ended.
     let status = match stored.row.status {
         ended if cut && ended.is_terminal() => RunStatus::Running,
         status => status,
@@ -114,10 +114,10 @@ async fn poll_page(api: &ApiState, stored: &StoredRun, after: Option<Seq>) -> Re
     }))
 }
 
-/// Bytes of a log that are read into one answer, unless one event alone has more.
+/// Maximum bytes of a log in one response, unless a single event is larger.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Events after the cursor and not beyond `head`, as far as one answer goes.
+/// Events after the cursor up to `head`, as many as fit into one response.
 pub(crate) async fn events_up_to(
     api: &ApiState,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! Reading subscriptions and what became of their deliveries, and asking for one again.
+//! Reading webhook subscriptions and their deliveries, and redelivery.
 
 use super::webhooks::{find, require_webhooks, to_json, to_mutation_outcome};
 use crate::api::{ApiState, SharedState};
@@ -130,7 +130,7 @@ async fn item(api: &ApiState, subscription: &Subscription) -> Result<Value, Prob
         item["createdBy"] = json!(by);
     }
     if let Some(webhook_sender) = api.runtime.webhook_sender() {
-        // Nothing is delivered while whoever registered it may not read.
+        // Nothing is delivered while the principal who registered the webhook may not read runs.
         item["suspended"] = json!(!webhook_sender.may_receive(webhook, now).await?);
         let secret = webhook_sender.secret(&webhook.id, webhook.generation);
         item["secretFingerprint"] = json!(fingerprint(&secret));
@@ -165,7 +165,7 @@ fn delivery(row: &DeliveryRow) -> Value {
     item
 }
 
-/// The protocol's word for a state.
+/// The protocol's name of a delivery state.
 pub(crate) fn delivery_state_name(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Pending { .. } => "pending",

@@ -1,8 +1,8 @@
-//! Subscriptions to run events: registering, rotating the secret, ending.
+//! Subscriptions to run events: registering, rotating the secret, deleting.
 //!
-//! A secret is derived, never stored. It is in the answer that registers or rotates, and in the
-//! repetition of that answer to the same idempotency key: a caller whose connection broke would
-//! otherwise hold a webhook it cannot verify.
+//! A secret is derived, never stored. It is in the response that registers or rotates, and in a
+//! replay of that response for the same idempotency key: otherwise a caller whose connection broke
+//! could not verify deliveries.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
@@ -27,7 +27,7 @@ const MAX_URL_CHARS: usize = 2048;
 const MAX_EVENTS: usize = 100;
 const MAX_TAGS: usize = 100;
 const MAX_TAG_CHARS: usize = 256;
-/// How long the old secret goes on signing after a rotation, unless the caller says otherwise.
+/// How long the old secret still signs after a rotation, unless the request sets it.
 const OVERLAP_SECONDS: u64 = 24 * 3600;
 const MAX_OVERLAP_SECONDS: u64 = 7 * 24 * 3600;
 
@@ -216,8 +216,8 @@ impl WebhookRequest {
     }
 }
 
-/// The protocol calls it a tenant and means the workspace; the caller's own of either kind will do.
-/// Looked at before anything is looked up.
+/// The protocol calls this member a tenant and means the workspace; the caller's own tenant or
+/// workspace is accepted. Checked before anything is looked up.
 fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Problem> {
     let own = |named: &str| {
         let workspace = caller.workspace.as_ref().map(AsRef::as_ref);

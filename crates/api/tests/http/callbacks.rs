@@ -1,5 +1,5 @@
-//! The callback of a run: what it hears of a question is enough to show and answer it, and reaches nobody
-//! else.
+//! The callback of a run: a notification is enough to show and answer an interrupt, and reaches
+//! nobody else.
 
 use crate::test_server::{Reply, TestServer};
 use serde_json::{Value, json};
@@ -18,15 +18,15 @@ async fn start_as(server: &TestServer, key: &str, workflow: &str) -> String {
     made.ok(201)["runId"].as_str().unwrap().to_owned()
 }
 
-/// What was announced so far.
+/// The notifications sent so far.
 fn announced(server: &TestServer) -> Vec<Value> {
     let announced = server.webhook_sender.announced.lock();
     assert!(announced.iter().all(|(url, _)| url == URL));
     announced.iter().map(|(_, body)| body.clone()).collect()
 }
 
-async fn follow(server: &TestServer, asked: &Value, answer: Value) -> Reply {
-    let path = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+async fn follow(server: &TestServer, notification: &Value, answer: Value) -> Reply {
+    let path = notification["interrupt"]["callbackUrl"].as_str().unwrap();
     let body = json!({"resumeValue": answer}).to_string();
     server.call_as("", "POST", path, &[], body).await
 }
@@ -39,22 +39,24 @@ async fn announced_link_reads_and_resolves_without_a_key() {
     let run = start_as(&server, &server.key, "gated").await;
     let announcements = announced(&server);
     assert_eq!(announcements.len(), 1);
-    let asked = &announcements[0];
-    assert_eq!(asked["type"], "interrupt.requested");
-    assert_eq!(asked["runId"], run);
-    assert_eq!(asked["workflowId"], "gated");
-    assert_eq!(asked["parentRunId"], Value::Null);
+    let notification = &announcements[0];
+    assert_eq!(notification["type"], "interrupt.requested");
+    assert_eq!(notification["runId"], run);
+    assert_eq!(notification["workflowId"], "gated");
+    assert_eq!(notification["parentRunId"], Value::Null);
     let shown = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(
-        asked["interrupt"], shown["interrupt"],
+        notification["interrupt"], shown["interrupt"],
         "as the snapshot shows it, with the link a reader gets at the same time"
     );
-    assert_eq!(asked["interrupt"]["data"]["title"], "Refund");
-    let path = asked["interrupt"]["callbackUrl"].as_str().unwrap();
-    let token = asked["interrupt"]["interruptToken"].as_str().unwrap();
+    assert_eq!(notification["interrupt"]["data"]["title"], "Refund");
+    let path = notification["interrupt"]["callbackUrl"].as_str().unwrap();
+    let token = notification["interrupt"]["interruptToken"]
+        .as_str()
+        .unwrap();
     assert_eq!(path, format!("/v1/interrupts/{token}"));
     let inspected = server.call_as("", "GET", path, &[], "").await.ok(200);
-    assert_eq!(inspected["data"], asked["interrupt"]["data"]);
+    assert_eq!(inspected["data"], notification["interrupt"]["data"]);
     for place in ["events?streamMode=debug", "debug-bundle"] {
         let accept = [("accept", "application/json")];
         let path = format!("/v1/runs/{run}/{place}");
@@ -63,10 +65,10 @@ async fn announced_link_reads_and_resolves_without_a_key() {
         assert!(!read.text.contains(token), "{place}");
     }
     let accept = json!({"action": "accept"});
-    follow(&server, asked, accept.clone()).await.ok(200);
+    follow(&server, notification, accept.clone()).await.ok(200);
     let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(after["status"], "completed");
-    let again = follow(&server, asked, accept).await;
+    let again = follow(&server, notification, accept).await;
     again.refused(409, "interrupt_already_resolved");
     assert_eq!(announced(&server).len(), 1);
 }

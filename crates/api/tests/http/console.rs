@@ -1,9 +1,9 @@
-//! The console in a browser's hands.
+//! The console, as a browser uses it.
 
 use crate::test_server::{Reply, Stream, TestServer, hour, noop};
 use tandem_access::Scope;
 
-/// Signs in with a printed link and gives the cookie.
+/// Signs in with a login link and returns the cookie.
 pub(crate) async fn sign_in(server: &TestServer) -> String {
     let code = server.codes.mint(server.identity().await, server.now());
     let path = format!("/console/login?code={}", code.expose());
@@ -18,7 +18,7 @@ pub(crate) async fn sign_in(server: &TestServer) -> String {
     for flag in ["HttpOnly", "SameSite=Strict", "Path=/console"] {
         assert!(set.contains(flag), "{set}");
     }
-    // Used up.
+    // The link works once.
     assert_eq!(
         server
             .call_as("", "GET", &path, &[], "")
@@ -197,7 +197,7 @@ async fn session_has_the_scopes_of_its_key() {
     );
     let bad = start(cookie, format!("csrf={token}&input=%5B1%5D")).await;
     assert_eq!(bad.status.as_u16(), 400);
-    // A key that may only read gets no further.
+    // A key with only the read scope cannot post.
     let reader = server
         .new_key("default", &[Scope::RunsRead, Scope::ManifestRead])
         .await;

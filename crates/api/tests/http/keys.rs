@@ -1,4 +1,4 @@
-//! Keys over HTTP: a secret once, never more power than the maker has.
+//! Keys over HTTP: a secret is shown once, and no key exceeds the permissions of its creator.
 
 use crate::test_server::{Reply, TestServer};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ async fn created_key_cannot_exceed_scopes_of_its_creator() {
     let reply = server.call_as(&weak, "POST", KEYS, &[], new_key).await;
     let details = reply.refused(403, "forbidden");
     assert_eq!(details["scopeRequired"], "runs:create");
-    // Rotating a stronger key would hand over its powers.
+    // Rotating a key with more scopes would hand over its scopes.
     let strong = server.identity().await.key_id;
     let rotate = format!("{KEYS}/{strong}:rotate");
     server
@@ -134,7 +134,7 @@ async fn created_key_cannot_outlive_its_creator() {
     let unsaid = json!({"name": "x", "scopes": []});
     let made = make(&server, secret, unsaid).await.ok(201);
     assert_eq!(made["expiresAt"], end, "not for ever");
-    // Nor by rotating itself, or another.
+    // Nor by rotating itself or another key.
     for target in [id, made["keyId"].as_str().unwrap()] {
         let path = format!("{KEYS}/{target}:rotate");
         let rotate = async |body: Value| {
@@ -173,13 +173,13 @@ async fn roles_and_principals_need_authority_to_assign() {
     assert_eq!(role.refused(403, "forbidden")["role"], "boss");
     let name = make(&server, clerk, with("principal", json!("cfo"))).await;
     name.refused(403, "forbidden");
-    // Nor by rotating a key that decides as somebody else.
+    // Nor by rotating a key that decides as another principal.
     let cfo = json!({"name": "cfo", "scopes": ["approvals:respond"], "principal": "cfo"});
     let cfo = make(&server, &server.key, cfo).await.ok(201);
     let path = format!("{KEYS}/{}:rotate", cfo["keyId"].as_str().unwrap());
     let rotated = server.call_as(clerk, "POST", &path, &[], "{}").await;
     rotated.refused(403, "forbidden");
-    // One that decides nothing may be rotated by whoever administers keys.
+    // A key that cannot decide may be rotated by anybody who administers keys.
     let robot = json!({"name": "ci", "scopes": []});
     let robot = make(&server, &server.key, robot).await.ok(201);
     let path = format!("{KEYS}/{}:rotate", robot["keyId"].as_str().unwrap());
@@ -187,7 +187,7 @@ async fn roles_and_principals_need_authority_to_assign() {
         .call_as(clerk, "POST", &path, &[], "{}")
         .await
         .ok(201);
-    // The scope for groups is a say over people, in the whole tenant only.
+    // The scope for groups permits assigning principals, but only for the whole tenant.
     let mut bound = NewKey::new("t", "default".into(), Scope::all().iter().copied());
     bound.workspace = Some("red".into());
     let bound = server.mint(bound).await;
@@ -247,7 +247,7 @@ async fn key_with_more_scopes_cannot_be_revoked() {
     .await;
     let equal = equal.ok(201)["keyId"].as_str().unwrap().to_owned();
     assert_eq!(revoke(&server, &weak, &equal).await.status.as_u16(), 204);
-    // Workspaces: a bound key reaches its own, a key of the tenant all of them.
+    // Workspaces: a bound key reaches its own workspace, an unbound key all of them.
     let mut bound = NewKey::new("t", "default".into(), scopes);
     bound.workspace = Some("red".into());
     let bound = server.mint(bound).await;
@@ -266,7 +266,7 @@ async fn key_with_more_scopes_cannot_be_revoked() {
         revoke(&server, &server.key, strong).await.status.as_u16(),
         204
     );
-    // Everybody may give up their own.
+    // Every key may revoke itself.
     let own = server
         .keyring
         .authenticate(&weak, server.now())
@@ -325,7 +325,7 @@ async fn configured_key_becomes_the_protected_key() {
     let configured = imported.unwrap();
     let reply = revoke(&server, &server.key, &configured.key_id).await;
     reply.refused(403, "forbidden");
-    // The one that was first is like any other now.
+    // The previously protected key is now like any other.
     let first = server.identity().await.key_id.to_string();
     let reply = revoke(&server, "a-secret-from-the-environment", &first).await;
     assert_eq!(reply.status.as_u16(), 204, "{reply:?}");

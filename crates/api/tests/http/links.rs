@@ -1,4 +1,4 @@
-//! Signed links: a credential that works once, for one question, and is told to nobody else.
+//! Signed links: a credential that works once, for one interrupt, and is not disclosed elsewhere.
 
 use crate::test_server::TestServer;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn accept() -> Value {
     json!({"resumeValue": {"action": "accept"}})
 }
 
-/// A run that waits, and the path of the link to its question.
+/// A waiting run, and the path of the link to its interrupt.
 async fn waiting(server: &TestServer) -> (String, String) {
     let run = server.start("gated", &[gate()]).await;
     let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);

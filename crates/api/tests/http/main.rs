@@ -1,5 +1,5 @@
-//! The doors from outside: a router over a runtime and a store in memory. One binary, so that it
-//! links once.
+//! Tests of the HTTP API: a router over a runtime and a store in memory. One binary, so that it is
+//! linked once.
 
 mod ancestry;
 mod approvers;

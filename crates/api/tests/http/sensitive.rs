@@ -1,4 +1,4 @@
-//! What an author marked as sensitive is masked in everything a reader gets.
+//! Values marked as sensitive are masked in every response.
 
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
     let server = TestServer::new().await;
     let gets = |id: &str| node(id, "core.getVariable", json!({"name": "note"}));
     let sets = node("sets", "core.setVariable", json!({"name": "note"}));
-    // Put out by one last node as it is, and by two under their names.
+    // Returned flat by a single last node, and under their names by two.
     for (workflow, nodes, edges) in [
         ("one", vec![gets("gets"), sets.clone()], true),
         ("two", vec![gets("left"), gets("right")], false),
@@ -27,8 +27,8 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
         }
         let path = format!("/v1/host/tandem/workflows/{workflow}");
         server.put(&path, document).await.ok(201);
-        let asked = json!({"workflowId": workflow, "inputs": {"note": SECRET}});
-        let run = server.post("/v1/runs", asked).await.ok(201);
+        let request = json!({"workflowId": workflow, "inputs": {"note": SECRET}});
+        let run = server.post("/v1/runs", request).await.ok(201);
         let run = run["runId"].as_str().expect("an id").to_owned();
         let log = server.log(&run).await.to_string();
         assert!(log.contains("run.completed"), "{log}");
@@ -39,8 +39,8 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
     }
 }
 
-/// A workflow that is given the secret, with nodes of one's own.
-fn secretive(id: &str, nodes: Value, edges: Value) -> Value {
+/// A workflow with the secret as input and the given nodes.
+fn workflow_with_secret(id: &str, nodes: Value, edges: Value) -> Value {
     let mut document = chain(id, &[]);
     document["nodes"] = nodes;
     document["edges"] = edges;
@@ -53,7 +53,7 @@ fn bound(mut node: Value, port: &str, binding: Value) -> Value {
     node
 }
 
-/// Everything a reader can ask for about a run.
+/// Every response about a run.
 async fn shown(server: &TestServer, run: &str) -> Vec<String> {
     let mut shown = vec![server.log(run).await.to_string()];
     for path in [
@@ -74,8 +74,8 @@ async fn run_of(server: &TestServer, document: Value) -> String {
     let id = document["id"].as_str().expect("an id").to_owned();
     let path = format!("/v1/host/tandem/workflows/{id}");
     server.put(&path, document).await.ok(201);
-    let asked = json!({"workflowId": id, "inputs": {"s": SECRET}});
-    let run = server.post("/v1/runs", asked).await.ok(201);
+    let request = json!({"workflowId": id, "inputs": {"s": SECRET}});
+    let run = server.post("/v1/runs", request).await.ok(201);
     run["runId"].as_str().expect("an id").to_owned()
 }
 
@@ -93,7 +93,7 @@ async fn sensitive_values_are_masked_in_every_destination() {
     let keeps = node("keeps", "core.setVariable", json!({"name": "copy"}));
     let cases = [
         ("root", json!([plain("a")]), json!([])),
-        // A node by the name of the port it has.
+        // A node with the same name as its port.
         ("named", json!([plain("s")]), json!([])),
         (
             "start",
@@ -120,7 +120,8 @@ async fn sensitive_values_are_masked_in_every_destination() {
     ];
     for (id, nodes, edges) in cases {
         for mode in ["mask", "hash", "omit"] {
-            let mut document = secretive(&format!("{id}-{mode}"), nodes.clone(), edges.clone());
+            let mut document =
+                workflow_with_secret(&format!("{id}-{mode}"), nodes.clone(), edges.clone());
             document["metadata"] = json!({"complianceConfig": {"maskingMode": mode}});
             let run = run_of(&server, document).await;
             let shown = shown(&server, &run).await;
@@ -145,7 +146,7 @@ async fn values_without_sensitive_input_are_shown() {
         ),
     ]);
     let edges = json!([edge("e", "gets", "puts", ("none", "none"))]);
-    let run = run_of(&server, secretive("public", nodes, edges)).await;
+    let run = run_of(&server, workflow_with_secret("public", nodes, edges)).await;
     let seen = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(seen["outputs"], json!({"value": "for everyone"}));
     assert_eq!(
@@ -172,7 +173,7 @@ async fn child_run_and_its_fork_mask_inherited_sensitive_values() {
         bound(node("after", "core.noop", json!({})), "x", reads),
     ]);
     let edges = json!([edge("e", "calls", "after", ("none", "none"))]);
-    let parent = run_of(&server, secretive("parent", nodes, edges)).await;
+    let parent = run_of(&server, workflow_with_secret("parent", nodes, edges)).await;
     server.advance(1).await;
     let seen = server.get(&format!("/v1/runs/{parent}")).await.ok(200);
     assert_eq!(seen["status"], "completed", "{seen}");

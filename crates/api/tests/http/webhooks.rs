@@ -1,4 +1,5 @@
-//! Webhooks over HTTP: a secret once, nobody else's events, nothing after the end.
+//! Webhooks over HTTP: a secret is shown once, only own events are delivered, and nothing is
+//! delivered after deletion.
 
 use crate::console::{csrf, page, sign_in};
 use crate::test_server::{Reply, TestServer, noop, signer};
@@ -15,11 +16,11 @@ use tandem_wire::v1::project::SignedLink;
 const HOOKS: &str = "/v1/webhooks";
 const OWN: &str = "/v1/host/tandem/webhooks";
 
-/// Takes everything for targets outside, and remembers it.
+/// Accepts every delivery and records it.
 #[derive(Default)]
 pub(crate) struct RecordingWebhookSender {
     pub(crate) taken: Mutex<Vec<(WebhookId, String)>>,
-    /// Address and body of each announcement.
+    /// URL and body of each notification.
     pub(crate) announced: Mutex<Vec<(String, Value)>>,
     pub(crate) keyring: OnceLock<Arc<Keyring>>,
 }
@@ -361,7 +362,7 @@ async fn delivery_stops_when_creator_loses_read_access() {
     };
     server.register("flow", &[noop("a")]).await;
     assert_eq!(delivered_count().await, 1);
-    // A rotation is the same principal, so the webhook goes on.
+    // A rotated key has the same principal, so the webhook continues.
     let key = format!("/v1/host/tandem/keys/{}", maker["keyId"].as_str().unwrap());
     let second = server
         .post(&format!("{key}:rotate"), json!({}))
@@ -378,7 +379,7 @@ async fn delivery_stops_when_creator_loses_read_access() {
     assert_eq!(log["deliveries"][0]["state"], "dead-lettered");
     let why = log["deliveries"][0]["outcome"].as_str().unwrap();
     assert!(why.contains("may not read"), "{why}");
-    // With a key of that principal it can be sent after all.
+    // With a new key of that principal it can be redelivered.
     let again = json!({"name": "m", "scopes": scopes, "principal": maker["principal"]});
     server.post("/v1/host/tandem/keys", again).await.ok(201);
     let resend = format!("{path}/deliveries/3/redeliver");

@@ -14,10 +14,10 @@ pub struct InboxRow {
     pub node_id: String,
     pub created_at: String,
     pub deadline: Option<String>,
-    /// 0 to 9, higher first; 0 is ordinary and not shown.
+    /// 0 to 9, higher first; 0 is normal and not shown.
     pub priority: i32,
     pub groups: Vec<String>,
-    /// Voices given and voices needed, when more than one is.
+    /// Votes given and votes needed, when more than one is.
     pub votes: Option<(usize, u64)>,
 }
 
@@ -30,7 +30,7 @@ const SORTS: [(&str, &str); 3] = [
 pub(super) fn filter_form(view: &InboxView) -> Markup {
     let selection = &view.selection;
     let filtered = selection.kind.is_some() || selection.group.is_some();
-    // What came by address stays selected, even if it is not among what is offered.
+    // A filter value from the URL stays selected even if it is not among the options.
     let foreign_kind = selection
         .kind
         .as_ref()
@@ -106,7 +106,7 @@ fn row_of(row: &InboxRow, selection: &InboxSelection, chosen: bool) -> Markup {
     }
 }
 
-/// A colour for what we know; vendors' kinds share the neutral one.
+/// A colour for known kinds; vendor kinds share the neutral one.
 pub(super) fn kind_class(kind: &str) -> &'static str {
     match kind {
         "approval" => "approval",

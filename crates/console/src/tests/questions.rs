@@ -1,4 +1,4 @@
-//! Questions and inboxes whose every text is hostile.
+//! Questions and inboxes in which every text is hostile.
 
 use super::{HOSTILE, event, hostile};
 use crate::*;

@@ -1,7 +1,7 @@
 //! `tandem inbox`: open questions, and deciding them from a terminal.
 //!
-//! A decision covers what was read: the digest goes along, given or fetched, and a question that
-//! changed in between is refused by the server.
+//! A decision applies to what was read: the digest is sent along, given or fetched, and the server
+//! refuses a question that changed in the meantime.
 
 use super::argument_value;
 use super::table::{table, table_without_header};
@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 const QUESTIONS: &str = "/v1/host/tandem/interrupts";
-/// What the server gives at most in one page.
+/// The server's maximum page size.
 const MAX_PAGE: usize = 200;
-/// The question stays open after an answer that was taken.
+/// Exit code when an answer was accepted and the question stays open.
 const STILL_OPEN: u8 = 3;
 
 pub(crate) async fn inbox(command: InboxCommand) -> anyhow::Result<ExitCode> {
@@ -46,7 +46,7 @@ async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
     let mut questions = Vec::new();
     let mut cursor = None;
-    // Pages until there is enough or no more.
+    // Fetches pages until there are enough rows or no more.
     while questions.len() < args.limit {
         let page_limit = (args.limit - questions.len()).min(MAX_PAGE);
         let parameters = [
@@ -96,7 +96,7 @@ fn listing(questions: &[Value], now: jiff::Timestamp) -> String {
     table.trim_fmt()
 }
 
-/// A question on one screen.
+/// All details of a question.
 fn details(question: &Value) -> String {
     let text = |key: &str| sanitize(question[key].as_str().unwrap_or_default());
     let data = &question["data"];
@@ -238,7 +238,7 @@ async fn answer(args: AnswerArgs) -> anyhow::Result<ExitCode> {
     send(&client, &question, value, digest, args.connection.json).await
 }
 
-/// One answer put together from `--set`: by question for a clarification, by key otherwise.
+/// An answer built from `--set`: by question for a clarification, by key otherwise.
 fn build_answer(question: &Value, sets: &[(String, String)]) -> Value {
     let questions = question["data"]["questions"].as_array();
     let clarifies = question["kind"] == "clarification";
@@ -254,7 +254,8 @@ fn build_answer(question: &Value, sets: &[(String, String)]) -> Value {
         .iter()
         .map(|(name, text)| {
             let plain = schema(name).is_none_or(|s| s.is_null() || s["type"] == "string");
-            // What wants no text is JSON; what is neither stays text, for the server to judge.
+            // If the schema does not require text, the value is parsed as JSON; if that fails it
+            // stays text, and the server validates it.
             let json = Some(text).filter(|_| !plain);
             let json = json.and_then(|text| serde_json::from_str(text).ok());
             (name.clone(), json.unwrap_or_else(|| json!(text)))
@@ -286,7 +287,7 @@ async fn send(
     Ok(ExitCode::from(if open { STILL_OPEN } else { 0 }))
 }
 
-/// One line saying what became of it.
+/// One line with the result.
 fn report(question: &Value, response: &Value) -> String {
     let text = |value: &Value| sanitize(value.as_str().unwrap_or("?"));
     let outcome = match response["interrupt"]["outcome"].as_str() {

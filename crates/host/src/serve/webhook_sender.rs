@@ -1,6 +1,6 @@
-//! Deliveries to webhooks: the projection's words, signed with the subscription's secret, sent
-//! through the guarded client. Announcements to callbacks: the same client and the same words, with a
-//! link that is signed for this attempt and kept nowhere.
+//! Webhook deliveries: projected events, signed with the subscription's secret, sent through the
+//! guarded client. Callback notifications: the same client and projection, with a link that is
+//! signed for this attempt and not stored.
 
 use super::links;
 use anyhow::Context as _;
@@ -16,7 +16,7 @@ use tandem_store::{Fault, SettingsStore as _};
 use tandem_store_sqlite::SqliteStore;
 use tandem_wire::v1::{callback, project, webhook};
 
-/// Name of the setting that keeps the key secrets are derived from.
+/// Name of the setting with the key that secrets are derived from.
 const KEY: &str = "webhooks.key";
 
 pub(super) struct HttpWebhookSender {
@@ -24,12 +24,12 @@ pub(super) struct HttpWebhookSender {
     keys: WebhookKeys,
     keyring: Arc<Keyring>,
     links: LinkSigner,
-    /// Where this host is reached; without it a link is a path.
+    /// The public URL of this host; without it a link is a path.
     base: String,
 }
 
 impl HttpWebhookSender {
-    /// The key is made once and kept, so that secrets outlive a restart.
+    /// The key is generated once and stored, so that secrets stay the same after a restart.
     pub(super) async fn open(
         store: &SqliteStore,
         keyring: Arc<Keyring>,
@@ -65,7 +65,7 @@ impl HttpWebhookSender {
         if overlap {
             headers.push((webhook::NEXT_SIGNATURE, sign(hook.generation)));
         }
-        // The same for every attempt, for receivers that know the header.
+        // The same for every attempt, so that receivers can detect repetitions.
         headers.push(("Idempotency-Key", delivery.id()));
         headers
     }
@@ -102,7 +102,7 @@ impl WebhookSender for HttpWebhookSender {
     }
 
     async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault> {
-        // One registered before its maker was kept has nobody to ask.
+        // Old webhooks have no recorded creator to check.
         let Some(by) = &webhook.created_by else {
             return Ok(true);
         };

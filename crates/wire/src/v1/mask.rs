@@ -1,4 +1,4 @@
-//! What a reader gets in place of a value its author marked as sensitive.
+//! Masking of values that the workflow author marked as sensitive.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ pub(super) fn masked_entries(
         .collect()
 }
 
-/// What a node put out, its sensitive ports masked.
+/// The outputs of a node with sensitive ports masked.
 pub(super) fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
     match sensitivity.outputs.get(node) {
         Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
@@ -47,8 +47,8 @@ pub(super) fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sens
     }
 }
 
-/// What a run puts out is what its last nodes did, under their names or, from one alone, as it is.
-/// Which node that was is not told, so a port that is sensitive at any of them is masked.
+/// The outputs of a run are those of its last nodes: by node name, or flat if there is one node. A
+/// flat object does not name its node, so a port that is sensitive at any last node is masked.
 pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) -> Object {
     let of_a_node = |(key, value): (&String, &Value)| {
         value.is_object() && sensitivity.last.contains(&NodeId::new(key.as_str()))
@@ -62,7 +62,7 @@ pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) ->
             .filter_map(|node| sensitivity.outputs.get(node))
             .flatten()
     };
-    // The only port of a node, when it has this name, is put out without it.
+    // If a node's only port is `output`, its value is returned without the port name.
     let unwrapped = ports().any(|port| port == "output");
     masked_entries(outputs, sensitivity.mode, |key| {
         unwrapped || ports().any(|port| port == key)

@@ -1,5 +1,5 @@
-//! Calls of models as clients see them: what was used, what went wrong, never what was said. The
-//! request and the answer stay in the log.
+//! Model calls as clients see them: usage and errors, never content. The request and the answer
+//! stay in the log.
 
 use super::payload::Fields;
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Obje
 pub(super) fn answer_name(event: &ModelAnswered) -> &'static str {
     match event.answer.usage {
         Some(_) => "provider.usage",
-        // Numbers are not invented for a provider that does not count.
+        // No usage is reported for a provider that does not count tokens.
         None => "tandem.model.answered",
     }
 }
 
-pub(super) fn envelope_name(fact: &EnvelopeEvent) -> &'static str {
-    match fact.kind {
+pub(super) fn envelope_name(event: &EnvelopeEvent) -> &'static str {
+    match event.kind {
         EnvelopeEventKind::Refused(_) => "envelope.refusal",
         EnvelopeEventKind::Truncated { .. } => "envelope.truncated",
         EnvelopeEventKind::Recovered { .. } => "envelope.recovery.applied",
@@ -43,9 +43,9 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.set("reason", retry.reason.as_str());
             out.opt("previousError", retry.error.as_ref());
         }
-        Event::Envelope(fact) => {
-            out.node(&fact.node);
-            envelope(fact, out);
+        Event::Envelope(event) => {
+            out.node(&event.node);
+            envelope(event, out);
         }
         Event::ReplayDivergedAtRefusal(event) => {
             let (original, replayed) = event.kinds();
@@ -57,16 +57,16 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.set("replayEnvelopeKind", replayed);
             out.opt("refusalReason", event.reason.as_ref());
         }
-        _ => unreachable!("only facts about models come here"),
+        _ => unreachable!("called only for model events"),
     }
 }
 
-fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
+fn envelope(event: &EnvelopeEvent, out: &mut Fields) {
     let mut who = || {
-        out.set("provider", &fact.provider);
-        out.set("model", &fact.model);
+        out.set("provider", &event.provider);
+        out.set("model", &event.model);
     };
-    match &fact.kind {
+    match &event.kind {
         EnvelopeEventKind::Refused(refusal) => {
             who();
             out.opt("refusalText", refusal.text.as_ref());
@@ -78,7 +78,7 @@ fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
         } => {
             who();
             out.set("stopReason", stop.as_str());
-            // What was cut off is not used: the model is asked again with more room.
+            // A truncated answer is not used: the model is called again with a larger budget.
             out.set("partialPayloadAvailable", false);
             out.opt("outputTokenCount", output_tokens.as_ref());
         }
@@ -98,7 +98,7 @@ fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
     }
 }
 
-/// Adds what an answer used to the attributes of a span.
+/// Adds the usage of an answer to the attributes of a span.
 pub(super) fn add_usage(event: &ModelAnswered, attributes: &mut Object) {
     let Some(usage) = event.answer.usage else {
         return;

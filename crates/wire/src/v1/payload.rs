@@ -1,4 +1,4 @@
-//! The public name and payload of each stored fact.
+//! The public name and payload of each stored event.
 
 use super::agent;
 use super::chunk::chunk_payload;
@@ -10,7 +10,8 @@ use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
 
-/// The event type clients see. Names under `tandem.` are ours; the rest is the catalogue's.
+/// The event type clients see. Names under `tandem.` belong to this host; the others are from the
+/// protocol's catalogue.
 pub(super) fn type_name(event: &Event) -> &'static str {
     match event {
         Event::RunStarted { .. } => "run.started",
@@ -58,9 +59,9 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::OutputChunk(_) => "output.chunk",
         Event::ModelAnswered(event) => answer_name(event),
         Event::ModelRetried(_) => "envelope.retry.attempted",
-        Event::Envelope(fact) => envelope_name(fact),
+        Event::Envelope(event) => envelope_name(event),
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
-        Event::Agent(fact) => agent::type_name(&fact.kind),
+        Event::Agent(event) => agent::type_name(&event.kind),
         Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
         Event::ConfidenceEscalated { .. } => "core.workflowChain.confidence-escalated",
         Event::Handoff(_) => "core.workflowChain.event",
@@ -275,7 +276,7 @@ fn node_payload(
     }
 }
 
-/// What people were asked and said.
+/// Payloads of interrupts, their answers, and data.
 fn interrupt_or_data_payload(
     event: &Event,
     at: Timestamp,
@@ -441,7 +442,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::ExternalEventReceived { .. }
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }
-        | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),
+        | Event::NodeResumed { .. } => unreachable!("handled by an earlier match"),
     }
 }
 
@@ -454,7 +455,7 @@ pub(super) fn error(error: &ErrorInfo) -> Value {
     Value::Object(out.0)
 }
 
-/// A JSON object in the making.
+/// A JSON object under construction.
 #[derive(Default)]
 pub(super) struct Fields(pub(super) Object);
 
@@ -470,7 +471,7 @@ impl Fields {
         }
     }
 
-    /// Marks a payload that holds what came from outside.
+    /// Marks a payload that holds data from outside.
     pub(super) fn untrusted(&mut self, untrusted: bool) {
         self.opt("contentTrust", untrusted.then_some("untrusted"));
     }
