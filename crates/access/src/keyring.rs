@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::end_signal::{EndSignal, Listeners};
 use crate::identity::{Identity, LIVE_ID, TEST_ID, key_tenants};
-use crate::run_reader_cache::{RunReaderCache, later_expiry};
+use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
@@ -109,7 +109,7 @@ pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
     listeners: Listeners,
-    readers: RunReaderCache,
+    principal_scopes: PrincipalScopeCache,
     /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
@@ -120,7 +120,7 @@ impl Keyring {
             store,
             cache: Cache::default(),
             listeners: Listeners::default(),
-            readers: RunReaderCache::default(),
+            principal_scopes: PrincipalScopeCache::default(),
             configured: Mutex::default(),
         }
     }
@@ -213,7 +213,7 @@ impl Keyring {
         };
         let audit = key_created_draft(&record, rotated, by, now);
         self.store.put_key(record.clone(), audit).await?;
-        self.readers.clear();
+        self.principal_scopes.clear();
         Ok(record)
     }
 
@@ -232,17 +232,18 @@ impl Keyring {
         ))
     }
 
-    /// Whether a principal has a good key that may read runs of the partition. What was set up in
-    /// its name and goes on without it, such as a subscription, asks before it hands out contents.
-    /// Seen at once when keys change through this process, and elsewhere within seconds.
-    pub async fn may_read_runs(
+    /// Whether a principal has a good key with this scope that covers the partition. What was set up
+    /// in its name and goes on without it, such as a subscription, a callback or a link, checks this
+    /// before it acts. Changes of keys through this process count at once, others within seconds.
+    pub async fn holds_scope(
         &self,
         principal: &Principal,
+        scope: Scope,
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let cache_key = (principal.clone(), of.clone());
-        let epoch_at_read = match self.readers.get(&cache_key, now) {
+        let cache_key = (principal.clone(), scope, of.clone());
+        let epoch_at_read = match self.principal_scopes.get(&cache_key, now) {
             Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
             Err(epoch_at_read) => epoch_at_read,
         };
@@ -255,14 +256,13 @@ impl Keyring {
                     && !has_ended(key.expires_at, now)
             });
             for identity in good.map(Identity::of_key) {
-                if identity.require_scope(Scope::RunsRead).is_ok()
-                    && identity.partition().covers(of)
-                {
+                if identity.require_scope(scope).is_ok() && identity.partition().covers(of) {
                     end = later_expiry(end, Some(identity.expires_at));
                 }
             }
         }
-        self.readers.put(cache_key, end, epoch_at_read, now);
+        self.principal_scopes
+            .put(cache_key, end, epoch_at_read, now);
         Ok(end.is_some())
     }
 
@@ -317,7 +317,7 @@ impl Keyring {
         if !matches!(revoked, Ok(false)) {
             self.listeners.end(key_id);
         }
-        self.readers.clear();
+        self.principal_scopes.clear();
         revoked
     }
 

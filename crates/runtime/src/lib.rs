@@ -64,8 +64,8 @@ pub use runtime::Runtime;
 pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
 pub use test_clock::CLOCK_OFFSET;
 pub use webhooks::{
-    Announcement, MAX_WEBHOOKS, Subscription, WebhookDelivery, WebhookError, WebhookSender,
-    WebhookStatus, webhook_status,
+    Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,
+    WebhookSender, WebhookStatus, webhook_status,
 };
 
 // What callers of the runtime need of the engine and the store, so that they need not name both.

@@ -27,6 +27,14 @@ impl Problem {
         .with("hint", hint)
     }
 
+    /// A link ends with the keys of the principal it was issued to.
+    pub(crate) fn link_revoked() -> Self {
+        Self::forbidden(
+            "This link does not work any more: whoever it was issued to has no good key for it.",
+        )
+        .with("hint", "Read the run with a key for a link of your own.")
+    }
+
     /// Deliveries carry what happens in runs.
     pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
         let hint = "A webhook is told the events of runs, so registering one takes the scope \

@@ -210,6 +210,16 @@ impl TestServer {
         secret.expose().to_owned()
     }
 
+    /// Revokes the key with this secret.
+    pub(crate) async fn revoke(&self, secret: &str) {
+        let now = self.runtime.clock().now();
+        let identity = self.keyring.authenticate(secret, now).await.unwrap();
+        let (tenant, id) = (identity.key_tenant(), &identity.key_id);
+        let by = Actor::host();
+        let revoked = self.keyring.revoke(&tenant, id, &by, now).await;
+        assert_eq!(revoked, Ok(true));
+    }
+
     pub(crate) async fn identity(&self) -> Identity {
         let now = self.runtime.clock().now();
         self.keyring.authenticate(&self.key, now).await.unwrap()

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use tandem_access::{Keyring, LinkClaims, LinkIntent, NewKey, Scope};
-use tandem_record::{Event, Partition, Timestamp, Webhook, WebhookId};
-use tandem_runtime::{Announcement, Fault, WebhookDelivery, WebhookSender};
+use tandem_record::{Event, Owner, Partition, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, Fault, StarterAccess, WebhookDelivery, WebhookSender};
 use tandem_wire::v1::callback::{self, CallbackNotification};
 use tandem_wire::v1::project::SignedLink;
 
@@ -49,7 +49,18 @@ impl WebhookSender for RecordingWebhookSender {
         };
         let by = webhook.created_by.as_ref().expect("routes tell who");
         let keyring = self.keyring.get().expect("the server has one");
-        keyring.may_read_runs(by, &of, now).await
+        keyring.holds_scope(by, Scope::RunsRead, &of, now).await
+    }
+
+    async fn starter_access(&self, owner: &Owner, now: Timestamp) -> Result<StarterAccess, Fault> {
+        let by = owner.principal.as_ref().expect("routes tell who");
+        let (keys, of) = (self.keyring.get().unwrap(), Partition::from(owner));
+        Ok(StarterAccess {
+            may_read: keys.holds_scope(by, Scope::RunsRead, &of, now).await?,
+            may_answer: keys
+                .holds_scope(by, Scope::ApprovalsRespond, &of, now)
+                .await?,
+        })
     }
 
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {
@@ -60,7 +71,7 @@ impl WebhookSender for RecordingWebhookSender {
 
     async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
         let intent = LinkIntent::of(asked.may_answer);
-        let claims = LinkClaims::for_interrupt(asked.run, asked.question, intent, asked.sent_at);
+        let claims = LinkClaims::for_interrupt(asked.run, asked.question, intent, asked.issued_to, asked.sent_at);
         let body = callback::body(&CallbackNotification {
             run: asked.run,
             workflow: asked.workflow,
