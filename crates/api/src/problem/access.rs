@@ -37,8 +37,8 @@ impl Problem {
 
     /// Deliveries carry what happens in runs.
     pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
-        let hint = "A webhook is told the events of runs, so registering one takes the scope \
-                    runs:read besides webhooks:manage.";
+        let hint = "A webhook is told the events of runs, so registering one, reading its deliveries and \
+                    rotating its secret take the scope runs:read besides webhooks:manage.";
         Self::scope_missing(scope).with("hint", hint)
     }
 }
@@ -70,6 +70,10 @@ impl From<KeyChangeDenied> for Problem {
                 Self::forbidden("Your key cannot say that somebody else acts through a key.")
                     .with("hint", hint)
             }
+            KeyChangeDenied::ProtectedPrincipal => Self::forbidden(
+                "This is the principal of the tenant's first key. Only a key of that principal can \
+                 make another one for it.",
+            ),
             KeyChangeDenied::Outlives(end) => {
                 let end = rfc3339(end);
                 Self::forbidden(format!(

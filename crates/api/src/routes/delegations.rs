@@ -64,7 +64,7 @@ pub(super) async fn create(
     caller: Caller<ApprovalsRespond>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };

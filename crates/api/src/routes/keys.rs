@@ -1,31 +1,33 @@
 //! API keys of the caller's tenant.
 //!
-//! A secret is in exactly one answer. It is never stored, so making a key is the one change an
-//! idempotency key does not cover: a repeated request makes another key, and the first can be
-//! revoked. Nobody hands out more than they hold, nor takes away what is above them: `access` says
+//! A secret is in exactly one answer and is never stored. A request that is repeated under its
+//! idempotency key makes no second key; it gets the key's description without the secret. Nobody hands out more than they hold, nor takes away what is above them: `access` says
 //! what that means.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Keys};
 use crate::detached_request::run_to_completion;
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, Ticket};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::{
     Identity, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key, may_create_key, may_revoke_key,
-    may_rotate_key,
+    may_rotate_key, principal_of_new_key,
 };
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
 const MAX_NAME_CHARS: usize = 128;
+const SECRET_NOT_REPEATED: &str = "This key was made by an earlier request with the same Idempotency-Key. Its \
+    secret was in that answer and is not stored. If it is lost, revoke the key and make another one under a \
+    new Idempotency-Key.";
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,8 +37,8 @@ pub(super) struct KeyRequest {
     scopes: Vec<String>,
     #[serde(default)]
     roles: Vec<String>,
-    /// Who acts through it: a name that groups and approver lists know. One of its own, when left
-    /// out.
+    /// Who acts through it: a name that groups and approver lists know. When left out, the caller; with
+    /// a caller that has tandem:groups and is bound to no workspace, a principal of its own.
     #[serde(default)]
     principal: Option<String>,
     /// The caller's own, which is also the default: keys do not reach into other tenants.
@@ -63,8 +65,9 @@ pub(super) struct Rotation {
 #[utoipa::path(
     post, path = "/v1/host/tandem/keys", tag = "keys", operation_id = "createKey",
     request_body = KeyRequest,
-    description = "Makes a key. The secret is in this answer and nowhere else, so an \
-                   Idempotency-Key is not honoured here: a repeated request makes another key.",
+    params(("Idempotency-Key" = Option<String>, Header)),
+    description = "Makes a key. The secret is in this answer and nowhere else: a request repeated under \
+                   its Idempotency-Key gets the same keyId without the secret.",
     responses((status = 201, description = "The key and its secret", body = Value))
 )]
 pub(super) async fn create(
@@ -72,12 +75,20 @@ pub(super) async fn create(
     caller: Caller<Keys>,
     request: Mutation,
 ) -> Result<Response, Problem> {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
     let requested: KeyRequest = request.json()?;
-    let new = requested.into_key(&caller)?;
     let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let (record, secret) =
-        run_to_completion(async move { keyring.mint(new, &by, now).await }).await?;
-    Ok(with_secret(&record, &secret).into_response())
+    let new = requested.into_key(&caller)?;
+    let protected = keyring.protected(&new.tenant, now).await?;
+    may_create_key(&caller, &new, protected.as_ref())?;
+    run_to_completion(async move {
+        let (record, secret) = keyring.mint(new, &by, now).await?;
+        complete_with_secret(&api, ticket, &record, &secret).await
+    })
+    .await
 }
 
 #[utoipa::path(
@@ -144,9 +155,11 @@ pub(super) async fn revoke(
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/keys/{keyId}:rotate", tag = "keys", operation_id = "rotateKey",
-    params(("keyId" = String, Path)), request_body = Option<Rotation>,
+    params(("keyId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    request_body = Option<Rotation>,
     description = "Makes a second key for the same principal; the old one works until it is \
-                   revoked or expires. An Idempotency-Key is not honoured here either.",
+                   revoked or expires. A request repeated under its Idempotency-Key gets the same \
+                   keyId without the secret.",
     responses((status = 201, description = "The new key and its secret", body = Value))
 )]
 pub(super) async fn rotate(
@@ -155,19 +168,24 @@ pub(super) async fn rotate(
     PathParams(key): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
     let Rotation { expires_at } = request.optional_json()?;
     let expires_at = expires_at.as_deref().map(parse_time).transpose()?;
     let record = find(&api, &caller, &key).await?;
-    // The answer holds a working secret of that key's powers.
-    may_rotate_key(&caller, &record)?;
-    let expires_at = expiry_of_new_key(&caller, expires_at)?;
     let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let (record, secret) = run_to_completion(async move {
+    let protected = keyring.protected(&record.tenant, now).await?;
+    // The answer holds a working secret of that key's powers.
+    may_rotate_key(&caller, &record, protected.as_ref())?;
+    let expires_at = expiry_of_new_key(&caller, expires_at)?;
+    run_to_completion(async move {
         let (tenant, id) = (&record.tenant, &record.key_id);
-        keyring.rotate(tenant, id, expires_at, &by, now).await
+        let (record, secret) = keyring.rotate(tenant, id, expires_at, &by, now).await?;
+        complete_with_secret(&api, ticket, &record, &secret).await
     })
-    .await?;
-    Ok(with_secret(&record, &secret).into_response())
+    .await
 }
 
 impl KeyRequest {
@@ -192,18 +210,16 @@ impl KeyRequest {
         }
         let workspace = self.workspace.map(WorkspaceId::from);
         let asked = self.expires_at.as_deref().map(parse_time).transpose()?;
-        let new = NewKey {
+        Ok(NewKey {
             name: self.name,
             tenant: home,
             workspace: workspace.or_else(|| caller.workspace.clone()),
-            principal: self.principal.map(Principal::from),
+            principal: principal_of_new_key(caller, self.principal.map(Principal::from)),
             scopes: scopes.into_iter().collect(),
             roles: self.roles,
             expires_at: expiry_of_new_key(caller, asked)?,
             test: self.test,
-        };
-        may_create_key(caller, &new)?;
-        Ok(new)
+        })
     }
 }
 
@@ -233,10 +249,20 @@ fn parse_time(text: &str) -> Result<Timestamp, Problem> {
     Ok(Timestamp(at.as_millisecond()))
 }
 
-fn with_secret(record: &KeyRecord, secret: &Secret) -> ApiResponse {
-    let mut body = to_json(record);
-    body["secret"] = json!(secret.expose());
-    ApiResponse::created(body)
+/// Answers with a new key and its secret. What is stored for a repetition holds no secret.
+async fn complete_with_secret(
+    api: &ApiState,
+    ticket: Ticket,
+    record: &KeyRecord,
+    secret: &Secret,
+) -> Result<Response, Problem> {
+    let (mut shown, mut stored) = (to_json(record), to_json(record));
+    shown["secret"] = json!(secret.expose());
+    stored["message"] = json!(SECRET_NOT_REPEATED);
+    let stored = ApiResponse::created(stored).stored();
+    ticket
+        .complete_storing(api, ApiResponse::created(shown), stored)
+        .await
 }
 
 fn to_json(record: &KeyRecord) -> Value {

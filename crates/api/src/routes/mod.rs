@@ -49,6 +49,7 @@ pub(crate) use inbox::{actions, find_interrupt, prepare_answer, question_body, t
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;
+pub(crate) use webhooks::require_reader;
 
 /// Everything described in the API's own description.
 pub(crate) fn add_documented_routes(

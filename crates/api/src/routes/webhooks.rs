@@ -72,7 +72,7 @@ pub(super) async fn register(
     let webhook_sender = Arc::clone(require_webhooks(&api)?);
     let may_read = caller.require_scope(Scope::RunsRead);
     may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))?;
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
@@ -127,6 +127,7 @@ pub(super) async fn unregister(
     post, path = "/v1/host/tandem/webhooks/{webhookId}:rotate", tag = "webhooks",
     operation_id = "rotateWebhook",
     params(("webhookId" = String, Path)), request_body = Option<Rotation>,
+    description = "Takes the scope runs:read besides webhooks:manage, unless the caller registered it.",
     responses((status = 201, description = "The secret to come, and when it begins to sign", body = Value))
 )]
 pub(super) async fn rotate(
@@ -136,7 +137,7 @@ pub(super) async fn rotate(
     request: Mutation,
 ) -> Result<Response, Problem> {
     let webhook_sender = Arc::clone(require_webhooks(&api)?);
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
@@ -147,6 +148,7 @@ pub(super) async fn rotate(
         return Err(Problem::invalid("/overlapSeconds", message));
     }
     let webhook = find(&api, &caller, id).await?.webhook;
+    require_reader(&caller, &webhook)?;
     let until = (seconds > 0).then(|| api.now().plus_ms(seconds * 1000));
     let mut body = json!({"webhookId": webhook.id});
     show_secret(
@@ -227,6 +229,16 @@ fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Proble
         Some(named) if !own(named) => Err(Problem::tenant_membership_required()),
         _ => Ok(()),
     }
+}
+
+/// Deliveries tell of runs, and a secret vouches for them: for readers of runs, and for whoever
+/// registered the webhook.
+pub(crate) fn require_reader(caller: &Identity, webhook: &Webhook) -> Result<(), Problem> {
+    if webhook.created_by.as_ref() == Some(&caller.principal) {
+        return Ok(());
+    }
+    let may_read = caller.require_scope(Scope::RunsRead);
+    may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))
 }
 
 pub(super) fn require_webhooks(api: &ApiState) -> Result<&Arc<dyn WebhookSender>, Problem> {
