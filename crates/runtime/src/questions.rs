@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, RecordedEvent, TenantId, Timestamp, Vote,
-    WorkspaceId,
+    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, TenantId, Timestamp,
+    Vote, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    Page,
+    Page, RunPosition,
 };
 
 /// Rows that changed between two states of a run; `events` lead from one to the other.
@@ -183,6 +183,15 @@ impl Runtime {
         interrupt: &InterruptId,
     ) -> Result<Option<InterruptRow>, Fault> {
         self.store().interrupt(tenant, interrupt).await
+    }
+
+    /// Where a question of the partition stands in listings.
+    pub async fn question_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.store().interrupt_position(of, interrupt).await
     }
 
     pub async fn questions(

@@ -4,9 +4,12 @@
 use super::people_view::vote;
 use super::run_view;
 use crate::api::ApiState;
+use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{actions, events_up_to, find_interrupt, question_body, title};
+use crate::routes::{
+    actions, events_up_to, find_interrupt, question_body, question_position, title,
+};
 use serde_json::Value;
 use tandem_access::{Decider, Identity, Scope, may_decide};
 use tandem_console::{
@@ -16,9 +19,7 @@ use tandem_record::{
     DecisionAuthorization, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq,
     Timestamp, Vote,
 };
-use tandem_runtime::{
-    Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, RunPosition,
-};
+use tandem_runtime::{Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps};
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 30;
@@ -35,6 +36,7 @@ pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
         sort: text("sort"),
         cursor: text("cursor"),
     };
+    selection.cursor.as_deref().map(split_cursor).transpose()?;
     query(&selection).map(|_| selection)
 }
 
@@ -50,24 +52,33 @@ fn query(selection: &InboxSelection) -> Result<InboxQuery, Problem> {
         kind: selection.kind.clone(),
         group: selection.group.clone(),
         sort,
-        after: selection.cursor.as_deref().map(parse_cursor).transpose()?,
+        after: None,
         limit: ROWS,
     })
 }
 
-fn cursor(place: InboxCursor) -> String {
-    format!("q{}.{}", place.rank, place.position.0)
+/// The rank of the last question shown, and its id.
+fn cursor(rank: i64, last: &InterruptRow) -> String {
+    format!("q{rank}.{}", paging::cursor(last.interrupt.as_str()))
 }
 
-fn parse_cursor(cursor: &str) -> Result<InboxCursor, Problem> {
+fn split_cursor(cursor: &str) -> Result<(i64, InterruptId), Problem> {
     let parts = cursor.strip_prefix('q').and_then(|c| c.split_once('.'));
-    let numbers = parts.and_then(|(rank, position)| {
-        Some(InboxCursor {
-            rank: rank.parse().ok()?,
-            position: RunPosition(position.parse().ok()?),
-        })
-    });
-    numbers.ok_or_else(|| Problem::invalid("cursor", "is not one this host gave out"))
+    let (rank, last) = parts.ok_or_else(unknown_cursor)?;
+    let rank = rank.parse().map_err(|_| unknown_cursor())?;
+    Ok((rank, paging::parse_cursor(last)?.into()))
+}
+
+async fn find_cursor(
+    api: &ApiState,
+    reader: &Identity,
+    cursor: &str,
+) -> Result<InboxCursor, Problem> {
+    let (rank, last) = split_cursor(cursor)?;
+    Ok(InboxCursor {
+        rank,
+        position: question_position(api, reader, &last).await?,
+    })
 }
 
 /// List, filter and, if one is chosen, the card.
@@ -96,12 +107,16 @@ pub(super) async fn load_rows(
 ) -> Result<InboxView, Problem> {
     let query = InboxQuery {
         workspace: reader.workspace.clone(),
+        after: match selection.cursor.as_deref() {
+            Some(cursor) => Some(find_cursor(api, reader, cursor).await?),
+            None => None,
+        },
         ..query(&selection)?
     };
     let page = api.runtime.inbox(&reader.tenant, &query).await?;
     let last = page.rows.last().filter(|_| page.more);
     Ok(InboxView {
-        next_cursor: last.map(|(place, _)| cursor(*place)),
+        next_cursor: last.map(|(place, row)| cursor(place.rank, row)),
         rows: page.rows.iter().map(|(_, found)| row(found)).collect(),
         selection,
         ..InboxView::default()

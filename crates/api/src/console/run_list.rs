@@ -4,9 +4,10 @@ use super::page::{PageError, chrome};
 use super::session::SignedIn;
 use crate::api::{ApiState, SharedState};
 use crate::follow::wait_until_stopping;
-use crate::paging::{cursor, position};
+use crate::paging::cursor;
 use crate::params::Params;
 use crate::problem::Problem;
+use crate::routes::run_cursor;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
 use axum::extract::State;
 use axum::response::{Html, Response};
@@ -29,7 +30,7 @@ pub(super) async fn show(
     params: Params,
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::RunsRead)?;
-    let before = params.get("cursor").map(position).transpose()?;
+    let before = run_cursor(&api, &reader, &params).await?;
     let filter = filter(&params)?;
     let mut view = view(&api, &reader, filter, before).await?;
     let registered = api.runtime.workflows(&reader.partition()).await?;
@@ -70,7 +71,7 @@ async fn view(
         .await?;
     let last = listing.runs.last().filter(|_| listing.more);
     Ok(RunListView {
-        next_cursor: last.map(|listed| cursor(listed.position)),
+        next_cursor: last.map(|listed| cursor(listed.row.run_id.as_str())),
         rows: listing.runs.iter().map(|listed| row(&listed.row)).collect(),
         filter,
         statuses: RunStatus::ALL.iter().map(|s| s.as_str()).collect(),

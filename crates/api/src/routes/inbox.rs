@@ -3,7 +3,7 @@
 use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
 use crate::mutation::{IdempotencyCheck, Mutation};
-use crate::paging::{cursor, page};
+use crate::paging::{cursor, limit, parse_cursor, unknown_cursor};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{InterruptId, Principal, RunId, Timestamp};
-use tandem_runtime::{InterruptFilter, InterruptRow};
+use tandem_runtime::{InterruptFilter, InterruptRow, Page, RunPosition};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
@@ -40,7 +40,10 @@ pub(super) async fn list(
         Some("any") => None,
         Some(_) => return Err(Problem::invalid("status", "must be open, closed or any")),
     };
-    let page = page(&params)?;
+    let page = Page {
+        before: interrupt_cursor(&api, &caller, &params).await?,
+        limit: limit(&params)?,
+    };
     // Conversations are not served yet, so a session has no questions.
     if params.get("sessionId").is_some() {
         return Ok(Json(json!({"interrupts": []})));
@@ -57,8 +60,8 @@ pub(super) async fn list(
         .await?;
     let items: Vec<Value> = listing.rows.iter().map(|(_, row)| item(row)).collect();
     let mut body = json!({"interrupts": items});
-    if let Some((place, _)) = listing.rows.last().filter(|_| listing.more) {
-        body["nextCursor"] = json!(cursor(*place));
+    if let Some((_, last)) = listing.rows.last().filter(|_| listing.more) {
+        body["nextCursor"] = json!(cursor(last.interrupt.as_str()));
     }
     Ok(Json(body))
 }
@@ -109,6 +112,30 @@ pub(super) async fn resolve(
     let digest = decision.digest.as_deref();
     let (run, submitted) = prepare_answer(row, digest, decision.resume_value, decision.acting_for)?;
     decide(&api, ticket, &caller, run, submitted).await
+}
+
+/// Where the last page of a caller's questions ended.
+async fn interrupt_cursor(
+    api: &ApiState,
+    caller: &Identity,
+    params: &Params,
+) -> Result<Option<RunPosition>, Problem> {
+    let Some(cursor) = params.get("cursor") else {
+        return Ok(None);
+    };
+    let last = InterruptId::from(parse_cursor(cursor)?);
+    question_position(api, caller, &last).await.map(Some)
+}
+
+/// The place of the question a page ended with.
+pub(crate) async fn question_position(
+    api: &ApiState,
+    caller: &Identity,
+    last: &InterruptId,
+) -> Result<RunPosition, Problem> {
+    let of = caller.partition();
+    let found = api.runtime.question_position(&of, last).await?;
+    found.ok_or_else(unknown_cursor)
 }
 
 /// An answer to a question, if it still is what its decider saw.

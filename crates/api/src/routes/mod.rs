@@ -45,7 +45,10 @@ pub(crate) use create_run::CreateRunRequest;
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
-pub(crate) use inbox::{actions, find_interrupt, prepare_answer, question_body, title};
+pub(crate) use inbox::{
+    actions, find_interrupt, prepare_answer, question_body, question_position, title,
+};
+pub(crate) use list_runs::run_cursor;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;

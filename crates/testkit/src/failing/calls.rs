@@ -80,6 +80,15 @@ impl ReadInterrupts for FailingStore {
         self.inner.interrupt(tenant, interrupt).await
     }
 
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.interrupt_position(of, interrupt).await
+    }
+
     async fn list_interrupts(
         &self,
         tenant: &TenantId,
@@ -192,6 +201,15 @@ impl ReadRuns for FailingStore {
     ) -> Result<RunListing, Fault> {
         self.faults.of_read().await?;
         self.inner.list_runs(tenant, filter, page).await
+    }
+
+    async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.run_position(of, run).await
     }
 
     async fn live_run_in_scope(
