@@ -1,7 +1,7 @@
 //! Signing in: with the link the host printed, or with a key.
 
 use super::page::{PageError, anonymous_chrome, with_status};
-use super::session::{SignedIn, check_origin, field, form, set_cookie};
+use super::session::{PostedForm, SignedIn, check_origin, clear_cookie, field, form, set_cookie};
 use crate::api::{ApiState, SharedState};
 use crate::caller::peer_address;
 use crate::params::Params;
@@ -63,6 +63,15 @@ pub(super) async fn sign_in(
             Ok(refused(&Problem::from(why), message))
         }
     }
+}
+
+/// Ends the session of the browser, and its streams.
+pub(super) async fn sign_out(State(api): State<SharedState>, posted: PostedForm) -> Response {
+    api.sessions.close(posted.by.session());
+    let mut response = Redirect::to("/console/login").into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::SET_COOKIE, clear_cookie());
+    response
 }
 
 /// Where somebody who is signed in begins.

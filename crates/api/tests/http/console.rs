@@ -301,3 +301,26 @@ async fn versioned_assets_are_immutable() {
         .await;
     assert_eq!(missing.status.as_u16(), 404);
 }
+
+#[tokio::test]
+async fn sign_out_ends_the_session() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    let html = page(&server, &cookie, "/console/runs").await.text;
+    assert!(html.contains("action=\"/console/logout\""));
+    let leave = async |token: &str| {
+        let body = format!("csrf={token}");
+        let cookie = [("cookie", cookie.as_str())];
+        server
+            .call_as("", "POST", "/console/logout", &cookie, body)
+            .await
+    };
+    assert_eq!(leave("wrong").await.status.as_u16(), 403);
+    let still = page(&server, &cookie, "/console/runs").await;
+    assert_eq!(still.status.as_u16(), 200);
+    let left = leave(&csrf(&html)).await;
+    assert_eq!(left.header("location"), "/console/login");
+    assert!(left.header("set-cookie").contains("Max-Age=0"));
+    let after = page(&server, &cookie, "/console/runs").await;
+    assert_eq!(after.header("location"), "/console/login");
+}
