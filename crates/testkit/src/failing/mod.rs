@@ -3,6 +3,7 @@
 //! caller was audit.
 
 mod calls;
+mod listings;
 mod plan;
 
 pub use plan::{Faults, InjectedFault};
