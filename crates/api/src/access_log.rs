@@ -1,12 +1,12 @@
 //! Around every request: a span, a trace context, one line in the log, two metrics. A panic in a
-//! handler is counted and answered.
+//! handler is counted and answered, and no problem leaves with a secret of the host.
 //!
 //! The line names the key by its public id and the route by its template. It never holds a
 //! credential, an idempotency key, a query or a body.
 
 use crate::api::SharedState;
 use crate::large_requests;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::stored_response::RefusalRecorder;
 use crate::trace::Trace;
 use crate::verb;
@@ -142,6 +142,7 @@ where
         // What happens rarely is kept out of a future that is made for every request.
         Box::pin(refusal_recorder.store(&api, refused)).await;
     }
+    let mut response = problem::redact(&api.runtime, response);
     let headers = response.headers_mut();
     headers.insert(TRACEPARENT, trace.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -2,7 +2,7 @@
 
 use super::session::SignedIn;
 use crate::api::ApiState;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemBody};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use tandem_console::{Chrome, error_page};
@@ -74,7 +74,9 @@ impl IntoResponse for PageError {
 /// A page under the status its problem has.
 pub(super) fn with_status(problem: &Problem, html: String) -> Response {
     let status = StatusCode::from_u16(problem.status()).expect("a problem has a valid status");
-    (status, Html(html)).into_response()
+    let mut response = (status, Html(html.clone())).into_response();
+    response.extensions_mut().insert(ProblemBody::Html(html));
+    response
 }
 
 pub(super) async fn not_found() -> PageError {

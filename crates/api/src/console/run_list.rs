@@ -104,6 +104,7 @@ pub(super) async fn live(
         reader: Identity::clone(&reader),
         bell: api.runtime.bell().listen_any(),
         stopping: api.stopping.clone(),
+        sent: String::new(),
         stale: true,
         api,
     };
@@ -120,30 +121,40 @@ struct LiveRows {
     filter: RunListFilter,
     bell: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
+    /// The rows the reader has; the same are not sent twice.
+    sent: String,
     /// Something may have changed since the reader's rows were read; true at first, because the
     /// page was rendered before the stream began.
     stale: bool,
 }
 
 impl LiveRows {
+    /// The next bytes; `None` when the host goes down or the store is in trouble. The browser comes
+    /// back by itself.
     async fn chunk(&mut self) -> Option<String> {
-        if !self.stale {
-            tokio::select! {
-                rung = self.bell.changed() => rung.ok()?,
-                () = tokio::time::sleep_until(next_keep_alive()) => {
-                    return Some(KEEP_ALIVE_FRAME.to_owned());
+        let keep_alive = next_keep_alive();
+        loop {
+            if !self.stale {
+                tokio::select! {
+                    rung = self.bell.changed() => rung.ok()?,
+                    () = tokio::time::sleep_until(keep_alive) => {
+                        return Some(KEEP_ALIVE_FRAME.to_owned());
+                    }
+                    () = wait_until_stopping(&mut self.stopping) => return None,
                 }
-                () = wait_until_stopping(&mut self.stopping) => return None,
+                tokio::time::sleep(DEBOUNCE).await;
             }
-            tokio::time::sleep(DEBOUNCE).await;
+            self.bell.mark_unchanged();
+            self.stale = false;
+            let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
+            let data = rows_json(&rows.ok()?);
+            // The bell rings for runs of every tenant; a frame for them would tell of their activity.
+            if data != self.sent {
+                let mut out = String::new();
+                write_frame(&mut out, None, "rows", &data);
+                self.sent = data;
+                return Some(out);
+            }
         }
-        self.bell.mark_unchanged();
-        self.stale = false;
-        let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
-        // On trouble the stream ends and the browser comes back later.
-        let data = rows_json(&rows.ok()?);
-        let mut out = String::new();
-        write_frame(&mut out, None, "rows", &data);
-        Some(out)
     }
 }

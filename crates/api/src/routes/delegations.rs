@@ -69,6 +69,9 @@ pub(super) async fn create(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: DelegationRequest = request.json()?;
+    let from = requested.from.as_deref().unwrap_or_default();
+    let named = [("/to", requested.to.as_str()), ("/from", from)];
+    api.check_no_secrets(named.map(|(place, name)| (place.to_owned(), name)))?;
     let delegation = requested.into_record(&caller, api.now())?;
     if delegation.from != caller.principal {
         caller.require_scope(Scope::Groups)?;

@@ -7,6 +7,7 @@
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Keys};
 use crate::detached_request::run_to_completion;
+use crate::known_secrets::items;
 use crate::mutation::{IdempotencyCheck, Mutation, Ticket};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -80,6 +81,7 @@ pub(super) async fn create(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: KeyRequest = request.json()?;
+    api.check_no_secrets(requested.names())?;
     let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
     let new = requested.into_key(&caller)?;
     let protected = keyring.protected(&new.tenant, now).await?;
@@ -189,6 +191,19 @@ pub(super) async fn rotate(
 }
 
 impl KeyRequest {
+    /// What is stored as it is, with its places.
+    fn names(&self) -> impl Iterator<Item = (String, &str)> {
+        let named = [
+            ("/name", Some(&self.name)),
+            ("/principal", self.principal.as_ref()),
+            ("/workspace", self.workspace.as_ref()),
+        ];
+        let given = named
+            .into_iter()
+            .filter_map(|(place, name)| Some((place.to_owned(), name?.as_str())));
+        given.chain(items("/roles", &self.roles))
+    }
+
     fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));

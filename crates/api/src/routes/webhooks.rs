@@ -6,6 +6,7 @@
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
+use crate::known_secrets::items;
 use crate::mutation::{IdempotencyCheck, Mutation, MutationOutcome};
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -78,6 +79,9 @@ pub(super) async fn register(
     };
     let requested: WebhookRequest = request.json()?;
     requested.check()?;
+    let url = [("/url".to_owned(), requested.url.as_str())];
+    let tags = requested.tags.as_deref().unwrap_or_default();
+    api.check_no_secrets(url.into_iter().chain(items("/tags", tags)))?;
     check_membership(&caller, requested.tenant_id.as_deref())?;
     let vetted = webhook_sender.vet(&requested.url).await;
     vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;

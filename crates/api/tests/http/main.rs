@@ -16,6 +16,7 @@ mod host_options;
 mod idempotency;
 mod inbox;
 mod keys;
+mod known_secrets;
 mod links;
 mod mock_providers;
 mod models;
