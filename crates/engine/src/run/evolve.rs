@@ -358,6 +358,7 @@ impl Run {
                 agent_id,
                 decision,
                 iteration,
+                ..
             } => {
                 let agents = &mut self.state.agents;
                 let named = || serde_json::json!({"agentId": agent_id});

@@ -40,11 +40,12 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
             agent_id,
             decision,
             iteration,
+            unnumbered,
             ..
         } => {
             out.set("agentId", agent_id);
             out.set("decision", decision);
-            out.set("iteration", iteration);
+            out.opt("iteration", (!unnumbered).then_some(iteration));
         }
         Event::ConfidenceEscalated {
             confidence,
