@@ -222,6 +222,15 @@ pub(crate) enum MemoryHook {
 }
 
 impl MemoryHook {
+    /// The variables it leaves what it found in.
+    pub(crate) fn result_variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::WriteThenRead | Self::Redaction { .. } => &["memoryReadback"],
+            Self::CrossTenant { .. } => &["ownerEntryId", "ownerProbe", "crossTenantProbe"],
+            Self::Ttl => &["memoryList", "expiredId", "freshId"],
+        }
+    }
+
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         match cx.required_text(config, "memoryAction")?.as_str() {
             "write-then-read" => Some(Self::WriteThenRead),
