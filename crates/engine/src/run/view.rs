@@ -32,6 +32,7 @@ impl Run {
             nodes: self.node_views(),
             current_node: self.current_node(),
             error: state.error.clone(),
+            failed_node: state.failed_node.clone(),
             options: request.options.clone(),
             parent: request.parent.clone(),
             forked_from: request.forked_from.as_deref().cloned(),
