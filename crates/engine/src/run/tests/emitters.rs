@@ -389,7 +389,7 @@ fn foreign_decision_names_the_event_and_the_host() {
     let stated = causes(here(), &far, Some(0.9));
     assert_eq!(stated[0], Some(foreign), "the first of the two");
     assert!(matches!(stated[1], Some(Cause::Event(_))), "{stated:?}");
-    // R-0040-2: the first event of the run that asks, and events that are not in its log.
+    // Of this host: the first event of the run that asks, and events that are not in its log.
     let named = |event: &str| json!({"hostId": "near", "eventId": event});
     let first = named(&format!("evt-run-1-0"));
     assert_eq!(causes(here(), &first, None), [Some(Cause::Event(Seq(0)))]);
