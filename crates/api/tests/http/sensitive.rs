@@ -272,8 +272,8 @@ async fn memory_written_from_sensitive_values_is_masked_for_readers() {
         edge("f", "open", "reads", none)
     ]);
     let run = run_of(&server, secretive("remembers", nodes, edges)).await;
-    let memory = server.get(&format!("/v1/host/tandem/runs/{run}/memory"));
-    let memory = memory.await.ok(200);
+    let path = format!("/v1/host/tandem/runs/{run}/memory");
+    let memory = server.get(&path).await.ok(200);
     let value_of = |key: &str| {
         let mut entries = memory["entries"].as_array().unwrap().iter();
         entries.find(|e| e["key"] == key).unwrap()["value"].clone()
