@@ -145,6 +145,8 @@ pub struct RunView {
     pub nodes: Vec<NodeView>,
     pub current_node: Option<NodeId>,
     pub error: Option<ErrorInfo>,
+    /// The node at which the run failed.
+    pub failed_node: Option<NodeId>,
     pub options: RunOptions,
     pub parent: Option<ParentLink>,
     pub forked_from: Option<ForkedFrom>,

@@ -86,8 +86,11 @@ impl Run {
                 self.state.outputs = Some(outputs.clone());
                 self.end(Phase::Completed, at);
             }
-            Event::RunFailed { error, .. } => {
+            Event::RunFailed {
+                error, failed_node, ..
+            } => {
                 self.state.error = Some(error.clone());
+                self.state.failed_node.clone_from(failed_node);
                 self.end(Phase::Failed, at);
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled, at),
@@ -358,6 +361,7 @@ impl Run {
                 agent_id,
                 decision,
                 iteration,
+                ..
             } => {
                 let agents = &mut self.state.agents;
                 let named = || serde_json::json!({"agentId": agent_id});

@@ -34,7 +34,7 @@ impl Run {
     /// what a child wrote is seen as soon as its end is recorded.
     pub(super) fn iteration_view_start(&self, ix: usize) -> Option<Seq> {
         self.iteration_start(ix)
-            .filter(|_| has_iteration_views(self.request()))
+            .filter(|_| has_stateful_loop(self.request()))
     }
 
     /// Where the turn began whose view a node reads. Writing looks at the scope as it is.
@@ -72,12 +72,13 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// The version of the execution model that gives every turn a view of its own.
-const ITERATION_VIEWS_SINCE: u32 = 5;
+/// The version of the execution model that numbers turns and gives every turn a view of its own.
+const STATEFUL_LOOP_SINCE: u32 = 5;
 
-fn has_iteration_views(request: &RunRequest) -> bool {
+/// Whether a run keeps to a version with numbered turns.
+pub(super) fn has_stateful_loop(request: &RunRequest) -> bool {
     let version = request.execution_model;
-    version.is_none_or(|version| version >= ITERATION_VIEWS_SINCE)
+    version.is_none_or(|version| version >= STATEFUL_LOOP_SINCE)
 }
 
 /// Where memory is read on the way through a log, and before which event, so that all of it can be
@@ -91,7 +92,7 @@ pub(super) fn memory_reads_in_log(
     let mut reads = Vec::new();
     let first = log.first().map(|recorded| &recorded.event);
     let has_views = match first {
-        Some(Event::RunStarted { request, .. }) => has_iteration_views(request),
+        Some(Event::RunStarted { request, .. }) => has_stateful_loop(request),
         _ => true,
     };
     for recorded in log {

@@ -32,6 +32,7 @@ impl Run {
             nodes: self.node_views(),
             current_node: self.current_node(),
             error: state.error.clone(),
+            failed_node: self.failed_node(),
             options: request.options.clone(),
             parent: request.parent.clone(),
             forked_from: request.forked_from.as_deref().cloned(),
@@ -67,6 +68,18 @@ impl Run {
                 error: state.error.clone(),
             })
             .collect()
+    }
+
+    /// The node at which the run failed. Snapshots of earlier versions do not name it.
+    fn failed_node(&self) -> Option<NodeId> {
+        let state = &self.state;
+        let error = state.error.as_ref()?;
+        let same = |ix: &usize| state.nodes[*ix].error.as_ref() == Some(error);
+        let named = || {
+            let ix = (0..state.nodes.len()).find(same)?;
+            Some(self.def.nodes[ix].id.clone())
+        };
+        state.failed_node.clone().or_else(named)
     }
 
     /// Where the run waits, while it waits.

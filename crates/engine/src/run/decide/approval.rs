@@ -159,7 +159,7 @@ pub(super) fn resolve_approval(
         "refine" => "changes-requested",
         _ => "accepted",
     };
-    let outputs = outputs(&decision, edited(draft, ix));
+    let outputs = outputs(&decision, artifact(draft, ix, outcome));
     let resumed = close(draft, ix, answer.closing(outcome));
     match (decision.action.as_str(), redo) {
         ("reject", _) => rejected(draft, ix, outputs, resumed),
@@ -201,15 +201,15 @@ fn question_back(
     })
 }
 
-/// The artifact as one of those who accepted it changed it.
-fn edited(draft: &DecisionDraft<'_>, ix: usize) -> Option<Value> {
+/// The artifact as it was accepted, with the changes of those who accepted it.
+fn artifact(draft: &DecisionDraft<'_>, ix: usize, outcome: &str) -> Option<Value> {
     let open = draft.run.state.nodes[ix].suspended.as_ref()?;
     let changed = open.votes.iter().any(|vote| vote.action == "edit-accept");
     let shown = open.interrupt.data.get("artifactData");
-    shown.filter(|_| changed).cloned()
+    shown.filter(|_| changed || outcome == "accepted").cloned()
 }
 
-fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
+fn outputs(decision: &ApprovalDecision, artifact: Option<Value>) -> Object {
     let mut outputs = Object::from_iter([("action".to_owned(), json!(decision.action))]);
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -223,7 +223,7 @@ fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
         "feedback",
         decision.feedback.as_ref().map(|text| json!(text)),
     );
-    set("artifactData", edited);
+    set("artifactData", artifact);
     outputs
 }
 
