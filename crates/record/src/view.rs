@@ -71,6 +71,8 @@ pub struct InterruptView {
     pub proposed: Option<Value>,
     /// Until when the people asked now can decide.
     pub deadline: Option<Timestamp>,
+    /// From when on answers are refused, also while a pause keeps its timer from firing.
+    pub expires_at: Option<Timestamp>,
     /// Who may decide it, after every time it was handed on.
     pub policy: DecisionPolicy,
     /// How often it was handed on.

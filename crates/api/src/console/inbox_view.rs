@@ -8,7 +8,7 @@ use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::routes::{
-    actions, events_up_to, find_interrupt, question_body, question_position, title,
+    actions, events_up_to, expired_at, find_interrupt, question_body, question_position, title,
 };
 use serde_json::Value;
 use tandem_access::{Decider, Identity, Scope, may_decide};
@@ -26,6 +26,8 @@ const ROWS: usize = 30;
 /// How far back a card looks for what led to its question.
 const LOOK_BACK: u64 = 400;
 const SHOWN_EVENTS: usize = 20;
+/// Outcome of a question whose time is up before its run noted it.
+const EXPIRED: &str = "expired";
 
 /// What the address asks for.
 pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
@@ -117,13 +119,17 @@ pub(super) async fn load_rows(
     let last = page.rows.last().filter(|_| page.more);
     Ok(InboxView {
         next_cursor: last.map(|(place, row)| cursor(place.rank, row)),
-        rows: page.rows.iter().map(|(_, found)| row(found)).collect(),
+        rows: page
+            .rows
+            .iter()
+            .map(|(_, found)| row(found, api.now()))
+            .collect(),
         selection,
         ..InboxView::default()
     })
 }
 
-fn row(row: &InterruptRow) -> InboxRow {
+fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
     let shown = question_body(row);
     let data = &shown["data"];
     let needed = data["requiredApprovals"].as_u64().unwrap_or(1);
@@ -139,6 +145,7 @@ fn row(row: &InterruptRow) -> InboxRow {
         node_id: row.node.to_string(),
         created_at: rfc3339(row.created_at),
         deadline: row.deadline.map(rfc3339),
+        expired: expired_at(row, &shown, now).is_some(),
         priority: row.priority,
         groups: row.groups.clone(),
         votes: (needed > 1).then_some((given, needed)),
@@ -170,6 +177,12 @@ pub(super) async fn load_card(
         by: shown["decidedBy"].as_str().map(str::to_owned),
         at: shown["decidedAt"].as_i64().map(|at| rfc3339(Timestamp(at))),
     });
+    let expired = expired_at(&row, &shown, api.now()).map(|at| Decided {
+        outcome: EXPIRED.to_owned(),
+        by: None,
+        at: Some(rfc3339(at)),
+    });
+    let decided = decided.or(expired);
     let mut offer = match decided {
         None => offer(api, reader, &row, &definition, offered).await?,
         Some(_) => OfferedActions::default(),
@@ -255,7 +268,10 @@ impl OfferedActions {
     /// A vote given again changes nothing: what the reader said already is not offered.
     fn remove_own_vote(&mut self, votes: &[Vote], reader: &Identity) {
         let own = reader.principal.as_str();
-        let theirs = |vote: &&Vote| vote.voter == own || vote.delegate.as_deref() == Some(own);
+        let theirs = |vote: &&Vote| {
+            let established = vote.claimed_by.is_none() && !vote.via_link;
+            established && (vote.voter == own || vote.delegate.as_deref() == Some(own))
+        };
         if let Some(vote) = votes.iter().find(theirs) {
             self.actions.retain(|action| *action != vote.action);
             self.own_vote = Some(vote.action.clone());

@@ -1,5 +1,6 @@
 //! The inbox: every open question of the tenant's runs, and deciding one by its id.
 
+use super::interrupts::Answer;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
 use crate::mutation::{IdempotencyCheck, Mutation};
@@ -11,13 +12,11 @@ use crate::resolve_interrupt::{SubmittedAnswer, decide};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{InterruptId, Principal, RunId, Timestamp};
 use tandem_runtime::{InterruptFilter, InterruptRow, Page, RunPosition};
 use tandem_wire::v1::time::rfc3339;
-use utoipa::ToSchema;
 
 const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
 
@@ -58,7 +57,11 @@ pub(super) async fn list(
         .runtime
         .questions(&caller.tenant, &filter, &page)
         .await?;
-    let items: Vec<Value> = listing.rows.iter().map(|(_, row)| item(row)).collect();
+    let items: Vec<Value> = listing
+        .rows
+        .iter()
+        .map(|(_, row)| item(row, api.now()))
+        .collect();
     let mut body = json!({"interrupts": items});
     if let Some((_, last)) = listing.rows.last().filter(|_| listing.more) {
         body["nextCursor"] = json!(cursor(last.interrupt.as_str()));
@@ -76,25 +79,14 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(item(&find_interrupt(&api, &caller, id).await?)))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Decision {
-    resume_value: Value,
-    /// What was shown when the decision was made; a mismatch is refused.
-    #[serde(default)]
-    digest: Option<String>,
-    /// In whose place you decide, if they delegated that to you.
-    #[serde(default)]
-    acting_for: Option<String>,
+    let row = find_interrupt(&api, &caller, id).await?;
+    Ok(Json(item(&row, api.now())))
 }
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/interrupts/{interruptId}:resolve", tag = "interrupts",
     operation_id = "resolveInterruptById",
-    params(("interruptId" = String, Path)), request_body = Decision,
+    params(("interruptId" = String, Path)), request_body = Answer,
     responses((status = 200, description = "Decided, or a vote counted", body = Value))
 )]
 pub(super) async fn resolve(
@@ -107,10 +99,9 @@ pub(super) async fn resolve(
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let decision: Decision = request.json()?;
+    let answer: Answer = request.json()?;
     let row = find_interrupt(&api, &caller, id).await?;
-    let digest = decision.digest.as_deref();
-    let (run, submitted) = prepare_answer(row, digest, decision.resume_value, decision.acting_for)?;
+    let (run, submitted) = answer_to(row, answer);
     decide(&api, ticket, &caller, run, submitted).await
 }
 
@@ -138,27 +129,16 @@ pub(crate) async fn question_position(
     found.ok_or_else(unknown_cursor)
 }
 
-/// An answer to a question, if it still is what its decider saw.
-pub(crate) fn prepare_answer(
-    row: InterruptRow,
-    digest: Option<&str>,
-    value: Value,
-    acting_for: Option<String>,
-) -> Result<(RunId, SubmittedAnswer), Problem> {
-    if row.closed.is_none() && digest.is_some() {
-        let shown = question_body(&row);
-        let asked = shown["digest"].as_str().unwrap_or_default();
-        if digest != Some(asked) {
-            return Err(Problem::artifact_changed(asked));
-        }
-    }
+/// An answer to the question of a row.
+pub(crate) fn answer_to(row: InterruptRow, answer: Answer) -> (RunId, SubmittedAnswer) {
     let submitted = SubmittedAnswer {
         node: row.node,
         interrupt: Some(row.interrupt),
-        value,
-        acting_for: acting_for.map(Principal::from),
+        value: answer.resume_value,
+        digest: answer.digest,
+        acting_for: answer.acting_for.map(Principal::from),
     };
-    Ok((row.run_id, submitted))
+    (row.run_id, submitted)
 }
 
 /// A question of a run this caller may see.
@@ -175,21 +155,36 @@ pub(crate) fn question_body(row: &InterruptRow) -> Value {
     serde_json::from_str(&row.body).unwrap_or_default()
 }
 
-fn item(row: &InterruptRow) -> Value {
+/// When a question's time ended although its run did not note it yet: nobody can answer it.
+pub(crate) fn expired_at(row: &InterruptRow, shown: &Value, now: Timestamp) -> Option<Timestamp> {
+    let at = shown["expiresAt"].as_i64().map(Timestamp)?;
+    (row.closed.is_none() && now >= at).then_some(at)
+}
+
+fn item(row: &InterruptRow, now: Timestamp) -> Value {
     let shown = question_body(row);
     let data = &shown["data"];
+    let expired_at = expired_at(row, &shown, now);
+    let status = match (&row.closed, expired_at) {
+        (Some(_), _) => "closed",
+        (None, Some(_)) => "expired",
+        (None, None) => "open",
+    };
     let mut item = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
         "runId": row.run_id,
         "nodeId": row.node,
-        "status": if row.closed.is_some() { "closed" } else { "open" },
+        "status": status,
         "title": title(&row.kind, data),
         "key": shown["key"],
         "data": data,
         "digest": shown["digest"],
         "createdAt": rfc3339(row.created_at),
-        "actions": actions(&row.kind, data),
+        "actions": match expired_at {
+            Some(_) => json!([]),
+            None => actions(&row.kind, data),
+        },
     });
     if let Some(deadline) = row.deadline {
         item["deadline"] = json!(rfc3339(deadline));
@@ -217,8 +212,9 @@ fn item(row: &InterruptRow) -> Value {
             item[key] = shown[key].clone();
         }
     }
-    if let Some(at) = shown["decidedAt"].as_i64() {
-        item["decidedAt"] = json!(rfc3339(Timestamp(at)));
+    let decided_at = shown["decidedAt"].as_i64().map(Timestamp);
+    if let Some(at) = decided_at.or(expired_at) {
+        item["decidedAt"] = json!(rfc3339(at));
     }
     if shown["votes"]
         .as_array()

@@ -87,6 +87,7 @@ pub(super) async fn answer(
         node: row.node,
         interrupt: Some(row.interrupt),
         value: answer.resume_value,
+        digest: answer.digest,
         acting_for: None,
     };
     decide_by_link(&api, ticket, of, row.run_id, submitted).await

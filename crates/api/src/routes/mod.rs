@@ -46,8 +46,9 @@ pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
 pub(crate) use inbox::{
-    actions, find_interrupt, prepare_answer, question_body, question_position, title,
+    actions, answer_to, expired_at, find_interrupt, question_body, question_position, title,
 };
+pub(crate) use interrupts::Answer;
 pub(crate) use list_runs::run_cursor;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;

@@ -33,6 +33,7 @@ mod tenancy;
 mod test_seams;
 mod test_server;
 mod tools;
+mod votes;
 mod webhooks;
 mod workspace_isolation;
 mod workspaces;

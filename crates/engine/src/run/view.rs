@@ -1,5 +1,6 @@
 //! A run as readers see it. Unmasked: what leaves the house is masked by the wire's projection.
 
+use super::decide::expiry;
 use super::state::Run;
 use tandem_record::{
     ArtifactView, ChildView, ClosedInterrupt, Event, InterruptId, InterruptView, NodeId,
@@ -107,6 +108,7 @@ impl Run {
                     votes: open.votes.clone(),
                     proposed: open.proposed.clone(),
                     deadline: self.deadline_at(ix, open),
+                    expires_at: expiry(&self.def.nodes[ix].kind, open),
                     policy: self.policy_at(ix, open),
                     level: open.level,
                     reminders: open.reminders,
@@ -123,12 +125,11 @@ impl Run {
         open
     }
 
-    /// How a question ended, if it did.
-    /// When the open question of a node was asked.
-    pub(super) fn question_requested_at(&self, node: &NodeId) -> Option<Timestamp> {
+    /// When the open question of a node was asked, and when its time is up.
+    pub(super) fn question_times(&self, node: &NodeId) -> Option<(Timestamp, Option<Timestamp>)> {
         let ix = self.def.index(node)?;
         let open = self.state.nodes[ix].suspended.as_ref()?;
-        Some(open.interrupt.requested_at)
+        Some((open.interrupt.requested_at, open.due))
     }
 
     /// How long the run waited for its first node, if that is among `events`, its newest.
@@ -142,6 +143,7 @@ impl Run {
         all.then(|| first.at.ms_since(self.begun_at()))
     }
 
+    /// How a question ended, if it did.
     pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
         self.state.closed.iter().rev().find(|c| c.interrupt == *id)
     }

@@ -2,6 +2,7 @@
 //! a supervisor's own question to the user.
 
 use super::answers::read_answers;
+use super::approval::{ACCEPT_WITH_CHANGES, check_claimed_names};
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::definition::Problem;
 use crate::node::{Kind, OrchestratorDecision, Route};
@@ -37,6 +38,7 @@ pub(super) fn resolve_at_dispatch(
     match &decision.route {
         Route::AskUser { .. } => user_answer(draft, ix, &answer, decided.seq),
         Route::Approve { .. } => {
+            check_claimed_names(&answer.value)?;
             let accepted = match read_held_answer(&answer.value, BareValue::Decision)? {
                 HeldDecisionAnswer::Accept => true,
                 HeldDecisionAnswer::Reject => false,
@@ -45,13 +47,14 @@ pub(super) fn resolve_at_dispatch(
                 }
             };
             let outcome = if accepted { "accepted" } else { "rejected" };
-            record_approval(draft, ix, &answer, outcome);
+            record_approval(draft, ix, &answer, outcome, None);
             close_with(draft, ix, answer, outcome);
             let outputs = Object::from_iter([("approved".to_owned(), json!(accepted))]);
             draft.complete_node(ix, Done::with(outputs), decided.seq);
             Ok(closed(outcome))
         }
         Route::NextWorker(_) | Route::Terminate => {
+            check_claimed_names(&answer.value)?;
             let answered = match open_kind(draft, ix).as_str() {
                 "clarification" => read_proceed_answer(&answer.value)?,
                 _ => read_held_answer(&answer.value, BareValue::Decision)?,
@@ -66,7 +69,7 @@ pub(super) fn resolve_at_dispatch(
             }
             match answered {
                 HeldDecisionAnswer::Accept => {
-                    record_held_answer(draft, ix, &answer, "accepted");
+                    record_held_answer(draft, ix, &answer, "accepted", None);
                     close_with(draft, ix, answer, "accepted");
                     // As it was decided, under the cause it had; never asked about twice.
                     let step = draft.carry_out(ix, &decision, decided.seq);
@@ -77,7 +80,7 @@ pub(super) fn resolve_at_dispatch(
                     let replaced = read_replacement(&decision, at)?;
                     let supervisor = draft.run.def.index(&decided.node);
                     let supervisor = supervisor.expect("the supervisor is part of the workflow");
-                    record_held_answer(draft, ix, &answer, "accepted");
+                    record_held_answer(draft, ix, &answer, "accepted", Some(&decision));
                     let resumed = close_with(draft, ix, answer, "accepted");
                     let published = draft
                         .publish(supervisor, &replaced, Cause::Event(resumed))
@@ -87,7 +90,7 @@ pub(super) fn resolve_at_dispatch(
                     Ok(closed("accepted"))
                 }
                 HeldDecisionAnswer::Reject => {
-                    record_held_answer(draft, ix, &answer, "rejected");
+                    record_held_answer(draft, ix, &answer, "rejected", None);
                     close_with(draft, ix, answer, "rejected");
                     // Nothing of it happens; the way back leads to the supervisor's next turn.
                     let outputs = Object::from_iter([("rejected".to_owned(), json!(true))]);
@@ -185,9 +188,15 @@ fn close_with(
 }
 
 /// Approvals and clarifications leave the same fact wherever they are given.
-fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
+fn record_held_answer(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+    outcome: &str,
+    replacement: Option<&Value>,
+) {
     match open_kind(draft, ix).as_str() {
-        "approval" => record_approval(draft, ix, answer, outcome),
+        "approval" => record_approval(draft, ix, answer, outcome, replacement),
         "clarification" => {
             // An action is an answer to the one question there is.
             let action = || answer.value.get("action").cloned();
@@ -199,7 +208,13 @@ fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer,
     }
 }
 
-fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
+fn record_approval(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+    outcome: &str,
+    replacement: Option<&Value>,
+) {
     let text = |key: &str| {
         answer
             .value
@@ -207,8 +222,7 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let edited = answer.value.get("editedArtifactData").cloned();
-    let action = match (outcome, &edited) {
+    let action = match (outcome, replacement) {
         ("accepted", Some(_)) => "edit-accept",
         ("accepted", None) => "accept",
         _ => "reject",
@@ -223,7 +237,7 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
             decider: answer.decider.clone(),
             feedback: text("feedback"),
             refine: None,
-            edited,
+            edited: replacement.cloned(),
         }),
         redo: None,
     };
@@ -248,7 +262,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     let replacement = given("decision", "/decision")
         .or_else(|| given("editedArtifactData", "/editedArtifactData"));
     match value.get("action").map(|a| a.as_str().unwrap_or_default()) {
-        Some("accept") => return Ok(HeldDecisionAnswer::Accept),
+        Some("accept") => return accepted_unchanged(replacement),
         Some("reject") => return Ok(HeldDecisionAnswer::Reject),
         Some("edit-accept" | "edit") => {
             return match replacement {
@@ -269,7 +283,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     }
     match (flag("ratified"), flag("rejected")) {
         (_, Some(true)) | (Some(false), _) => return Ok(HeldDecisionAnswer::Reject),
-        (Some(true), _) => return Ok(HeldDecisionAnswer::Accept),
+        (Some(true), _) => return accepted_unchanged(replacement),
         (None, _) => {}
     }
     if let Some(replacement) = replacement {
@@ -287,6 +301,16 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
         "",
         "say {\"action\": \"accept\"}, {\"ratified\": true}, {\"rejected\": true} or give a decision",
     )
+}
+
+/// An acceptance of the held decision, unless another decision came along with it.
+fn accepted_unchanged(
+    replacement: Option<HeldDecisionAnswer>,
+) -> Result<HeldDecisionAnswer, Refusal> {
+    match replacement {
+        Some(HeldDecisionAnswer::Replace { at, .. }) => invalid(at, ACCEPT_WITH_CHANGES),
+        _ => Ok(HeldDecisionAnswer::Accept),
+    }
 }
 
 /// A held decision put as a question: only a plain yes goes ahead.
