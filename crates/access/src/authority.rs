@@ -1,11 +1,12 @@
 //! Which keys a key may create, rotate and revoke.
 //!
-//! A key is *above* another key in three cases: it holds a scope the other lacks; the other is
-//! bound to a workspace and this one is bound to no workspace or to another one; it is a live key
-//! and the other is a test key. A caller cannot create or change a key above its own. A new key
-//! also must not expire later than the key of its creator, and must not have a role or principal
-//! that the creator may not assign. A holder of [`Scope::Groups`] for the whole tenant may assign
-//! every role and principal except the reserved role.
+//! A key is *above* another when it holds a scope the other lacks, when it is bound to no workspace or
+//! another one and the other is bound, or when it is a live key and the other a test key. Nobody makes
+//! or touches what is above them. What is made besides must not outlive its maker, nor act with a role
+//! or as a principal its maker has no say over; whoever holds [`Scope::Groups`] for the whole tenant
+//! decides who may decide, and so has a say over all of them but the reserved role and the principal
+//! of the protected key. Without it a maker only makes keys for itself: two principals are two people
+//! in a quorum.
 
 use crate::{Identity, KeyRecord, NewKey, Scope, ScopeSet};
 use tandem_record::{Principal, Timestamp, WorkspaceId};
@@ -27,7 +28,9 @@ pub enum KeyChangeDenied {
     Role(String),
     #[error("the caller may not say that somebody else acts through a key")]
     Principal,
-    /// With the expiry of the caller's own key.
+    #[error("only the principal of the tenant's first key makes keys for itself")]
+    ProtectedPrincipal,
+    /// With the time the caller's own key ends.
     #[error("the key would outlive the caller's own")]
     Outlives(Timestamp),
     #[error("the tenant's first key can only be revoked by another key of the same principal")]
@@ -81,8 +84,40 @@ pub fn expiry_of_new_key(
     }
 }
 
-/// Whether the caller may create this key.
-pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDenied> {
+/// Who acts through a key made by the caller: as requested. When nothing is requested, the caller, unless
+/// it decides who may decide; then the key gets a principal of its own.
+pub fn principal_of_new_key(caller: &Identity, requested: Option<Principal>) -> Option<Principal> {
+    match requested {
+        None if !manages_groups(caller) => Some(caller.principal.clone()),
+        requested => requested,
+    }
+}
+
+/// Whether the caller may make a key through which `principal` acts; `None` is a new one.
+fn check_principal(
+    caller: &Identity,
+    principal: Option<&Principal>,
+    protected: Option<&KeyRecord>,
+) -> Result<(), KeyChangeDenied> {
+    if principal == Some(&caller.principal) {
+        return Ok(());
+    }
+    // Its keys may revoke the protected one.
+    if principal.is_some() && principal == protected.map(|key| &key.principal) {
+        return Err(KeyChangeDenied::ProtectedPrincipal);
+    }
+    match manages_groups(caller) {
+        true => Ok(()),
+        false => Err(KeyChangeDenied::Principal),
+    }
+}
+
+/// Whether the caller may make this key, given the one that is [`protected`].
+pub fn may_create_key(
+    caller: &Identity,
+    new: &NewKey,
+    protected: Option<&KeyRecord>,
+) -> Result<(), KeyChangeDenied> {
     let permissions = KeyPermissions {
         scopes: new.scopes,
         workspace: new.workspace.as_ref(),
@@ -90,23 +125,28 @@ pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDe
     };
     check_not_above(caller, &permissions)?;
     check_roles(caller, &new.roles)?;
-    let own = |name: &Principal| *name == caller.principal;
-    if !new.principal.as_ref().is_none_or(own) && !manages_groups(caller) {
-        return Err(KeyChangeDenied::Principal);
-    }
+    check_principal(caller, new.principal.as_ref(), protected)?;
     expiry_of_new_key(caller, new.expires_at).map(drop)
 }
 
-/// Whether the caller may get a second key for the principal of this one.
-pub fn may_rotate_key(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied> {
+/// Whether the caller may have a second key like this one, which acts as the same principal, given the
+/// one that is [`protected`].
+pub fn may_rotate_key(
+    caller: &Identity,
+    key: &KeyRecord,
+    protected: Option<&KeyRecord>,
+) -> Result<(), KeyChangeDenied> {
     check_reach(caller, key)?;
     check_roles(caller, &key.roles)?;
-    // The principal matters only for a key that can decide.
-    let decides = ScopeSet::from_stored(&key.scopes).contains(Scope::ApprovalsRespond);
-    if decides && key.principal != caller.principal && !manages_groups(caller) {
-        return Err(KeyChangeDenied::Principal);
+    let outcome = check_principal(caller, Some(&key.principal), protected);
+    // Who acts through a key matters where it decides, and where it starts what others decide.
+    let scopes = ScopeSet::from_stored(&key.scopes);
+    let person_matters =
+        scopes.contains(Scope::ApprovalsRespond) || scopes.contains(Scope::RunsCreate);
+    match outcome {
+        Err(KeyChangeDenied::Principal) if !person_matters => Ok(()),
+        outcome => outcome,
     }
-    Ok(())
 }
 
 /// Whether the caller may revoke this key of its tenant. `protected` is the key that [`protected`]

@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::end_signal::{EndSignal, Listeners};
 use crate::identity::{Identity, LIVE_ID, TEST_ID, key_tenants};
-use crate::run_reader_cache::{RunReaderCache, later_expiry};
+use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
@@ -110,8 +110,8 @@ pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
     listeners: Listeners,
-    readers: RunReaderCache,
-    /// Ids of keys named in the operator's configuration.
+    principal_scopes: PrincipalScopeCache,
+    /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
 
@@ -121,7 +121,7 @@ impl Keyring {
             store,
             cache: Cache::default(),
             listeners: Listeners::default(),
-            readers: RunReaderCache::default(),
+            principal_scopes: PrincipalScopeCache::default(),
             configured: Mutex::default(),
         }
     }
@@ -214,7 +214,7 @@ impl Keyring {
         };
         let audit = key_created_draft(&record, rotated, by, now);
         self.store.put_key(record.clone(), audit).await?;
-        self.readers.clear();
+        self.principal_scopes.clear();
         Ok(record)
     }
 
@@ -233,17 +233,18 @@ impl Keyring {
         ))
     }
 
-    /// Whether a principal has a valid key that may read runs of the partition. Webhook
-    /// subscriptions outlive the request that created them, so delivery checks this first. Key
-    /// changes through this process take effect at once, changes elsewhere within seconds.
-    pub async fn may_read_runs(
+    /// Whether a principal has a good key with this scope that covers the partition. What was set up
+    /// in its name and goes on without it, such as a subscription, a callback or a link, checks this
+    /// before it acts. Changes of keys through this process count at once, others within seconds.
+    pub async fn holds_scope(
         &self,
         principal: &Principal,
+        scope: Scope,
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let cache_key = (principal.clone(), of.clone());
-        let epoch_at_read = match self.readers.get(&cache_key, now) {
+        let cache_key = (principal.clone(), scope, of.clone());
+        let epoch_at_read = match self.principal_scopes.get(&cache_key, now) {
             Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
             Err(epoch_at_read) => epoch_at_read,
         };
@@ -256,14 +257,13 @@ impl Keyring {
                     && !has_ended(key.expires_at, now)
             });
             for identity in good.map(Identity::of_key) {
-                if identity.require_scope(Scope::RunsRead).is_ok()
-                    && identity.partition().covers(of)
-                {
+                if identity.require_scope(scope).is_ok() && identity.partition().covers(of) {
                     end = later_expiry(end, Some(identity.expires_at));
                 }
             }
         }
-        self.readers.put(cache_key, end, epoch_at_read, now);
+        self.principal_scopes
+            .put(cache_key, end, epoch_at_read, now);
         Ok(end.is_some())
     }
 
@@ -318,7 +318,7 @@ impl Keyring {
         if !matches!(revoked, Ok(false)) {
             self.listeners.end(key_id);
         }
-        self.readers.clear();
+        self.principal_scopes.clear();
         revoked
     }
 

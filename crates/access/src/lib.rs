@@ -22,9 +22,9 @@ mod keyring;
 mod link;
 mod login;
 mod policy;
+mod principal_scope_cache;
 mod rate;
 mod roster;
-mod run_reader_cache;
 mod scope;
 mod secret;
 mod sessions;
@@ -35,7 +35,7 @@ mod tests;
 
 pub use authority::{
     KeyChangeDenied, RESERVED_ROLE, expiry_of_new_key, may_create_key, may_revoke_key,
-    may_rotate_key,
+    may_rotate_key, principal_of_new_key,
 };
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use end_signal::EndSignal;

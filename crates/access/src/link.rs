@@ -1,12 +1,13 @@
 //! Signed links: a token that shows one question and may answer it. The signature is the
 //! credential. The algorithm is fixed, so there is nothing to negotiate.
 
+use crate::Scope;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use tandem_record::{InterruptId, InterruptView, NodeId, RunId, Timestamp};
+use tandem_record::{InterruptId, InterruptView, NodeId, Principal, RunId, Timestamp};
 
 /// A link is valid for one to two windows, and is the same within one window.
 const WINDOW_MS: u64 = 15 * 60 * 1000;
@@ -20,6 +21,10 @@ pub struct LinkClaims {
     pub interrupt_id: InterruptId,
     pub expires_at: Timestamp,
     pub intent: LinkIntent,
+    /// The principal it was issued to. The link works while that principal has a good key with the
+    /// scope it takes; absent in links of releases before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issued_to: Option<Principal>,
 }
 
 impl LinkClaims {
@@ -29,6 +34,7 @@ impl LinkClaims {
         run: &RunId,
         open: &InterruptView,
         intent: LinkIntent,
+        issued_to: Option<&Principal>,
         now: Timestamp,
     ) -> Self {
         let requested_at = open.interrupt.requested_at;
@@ -44,6 +50,7 @@ impl LinkClaims {
             interrupt_id: open.interrupt.id.clone(),
             expires_at: open.deadline.map_or(end, |deadline| deadline.min(end)),
             intent,
+            issued_to: issued_to.cloned(),
         }
     }
 }
@@ -64,11 +71,19 @@ impl LinkIntent {
             Self::Inspect
         }
     }
+
+    /// The scope that the principal of a link needs for this use of it.
+    pub fn required_scope(self) -> Scope {
+        match self {
+            Self::Resolve => Scope::ApprovalsRespond,
+            Self::Inspect => Scope::RunsRead,
+        }
+    }
 }
 
 const SECRET_BYTES: usize = 32;
-/// Longer tokens are refused unread.
-const MAX_TOKEN_BYTES: usize = 2048;
+/// Longest token worth looking at.
+const MAX_TOKEN_BYTES: usize = 4096;
 
 /// Signs with the first secret and accepts all of them, so that secrets can be rotated while old
 /// links stay valid.
@@ -142,6 +157,7 @@ mod tests {
             interrupt_id: InterruptId::new("int-1"),
             expires_at: Timestamp(1000),
             intent: LinkIntent::Resolve,
+            issued_to: Some(Principal::new("ana")),
         }
     }
 

@@ -118,8 +118,8 @@ impl Sessions {
         entry.is_some_and(|entry| self.is_alive(entry, now))
     }
 
-    pub fn close(&self, id: &str) {
-        self.open.lock().remove(&Digest::of(id));
+    pub fn close(&self, session: &Session) {
+        self.open.lock().remove(&session.digest);
     }
 
     /// Ends every session that was opened with a key, when the key is revoked.

@@ -1,12 +1,12 @@
-//! Wraps every request: a span, a trace context, one log line, two metrics. A panic in a handler is
-//! counted and gets a response.
+//! Around every request: a span, a trace context, one line in the log, two metrics. A panic in a
+//! handler is counted and answered, and no problem leaves with a secret of the host.
 //!
 //! The log line names the key by its public id and the route by its template. It never contains a
 //! credential, an idempotency key, a query or a body.
 
 use crate::api::SharedState;
 use crate::large_requests;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::stored_response::RefusalRecorder;
 use crate::trace::Trace;
 use crate::verb;
@@ -141,6 +141,7 @@ where
         // Boxed because it is rare: the future of every request stays small.
         Box::pin(refusal_recorder.store(&api, refused)).await;
     }
+    let mut response = problem::redact(&api.runtime, response);
     let headers = response.headers_mut();
     headers.insert(TRACEPARENT, trace.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use tandem_record::Partition;
+use tandem_record::{Partition, Principal};
 use tandem_runtime::IdempotencyKey;
 use tokio::sync::OwnedMutexGuard;
 
@@ -25,10 +25,14 @@ pub(crate) fn storage_key(caller: &Partition, operation: &str, key: &str) -> Ide
     })))
 }
 
-/// Identifies a request: the path with its parameters, and the body in canonical form, so that a
-/// retry that formats the same JSON differently is still a retry.
-pub(crate) fn digest(path: &str, body: &[u8]) -> String {
+/// What was asked: the path with its parameters, and the body in canonical form, so that a retry
+/// which merely spells the same JSON differently is still a retry. And who asked, where that matters.
+pub(crate) fn digest(principal: Option<&Principal>, path: &str, body: &[u8]) -> String {
     let mut hash = Sha256::new();
+    if let Some(principal) = principal {
+        // A path begins with a slash, so this is never taken for one.
+        hash.update(format!("{}\0{principal}\0", principal.as_str().len()));
+    }
     hash.update(path.as_bytes());
     hash.update([0]);
     match serde_json::from_slice::<Value>(body) {
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn digest_ignores_json_formatting_and_key_order() {
-        let of = |body: &str| digest("/v1/runs", body.as_bytes());
+        let of = |body: &str| digest(None, "/v1/runs", body.as_bytes());
         assert_eq!(
             of(r#"{"a":1,"b":{"c":2,"d":[3]}}"#),
             of(r#" {"b":{"d":[3],"c":2},"a":1}"#)
@@ -180,9 +184,13 @@ mod tests {
             assert_ne!(of(one), of(other));
         }
         assert_ne!(
-            digest("/v1/runs/a/cancel", b""),
-            digest("/v1/runs/b/cancel", b"")
+            digest(None, "/v1/runs/a/cancel", b""),
+            digest(None, "/v1/runs/b/cancel", b"")
         );
+        let by = |name: &str| digest(Some(&name.into()), "/v1/webhooks", b"");
+        assert_eq!(by("ana"), by("ana"));
+        assert_ne!(by("ana"), by("ben"));
+        assert_ne!(by("ana"), digest(None, "/v1/webhooks", b""));
     }
 
     #[tokio::test]

@@ -24,6 +24,7 @@ mod follow;
 mod http_metrics;
 mod idempotency;
 mod key_use;
+mod known_secrets;
 mod large_requests;
 mod mutation;
 mod openapi;

@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tandem_access::Identity;
-use tandem_record::{Command, Partition, Reply, RunId};
+use tandem_record::{Command, Partition, Principal, Reply, RunId};
 use tandem_runtime::{
     AccessCheck, CommandOutcome, ForkRequest, IdempotencyKey, IdempotencyRecord,
     IdempotencyRequest, NewRun, ProposedAnswer, Refusal, Runtime, StoredResponse, StoredRun,
@@ -137,14 +137,33 @@ impl Mutation {
         self.begin_for(api, &caller.partition()).await
     }
 
-    /// The same for a caller without an identity, such as the holder of a link: only the partition
-    /// is known.
+    /// The same for what depends on who asks: a decision counts for its principal, and a secret is
+    /// shown to whom it was made for. Another principal's request under the same key is another request.
+    pub(crate) async fn begin_for_principal(
+        &self,
+        api: &ApiState,
+        caller: &Identity,
+    ) -> Result<IdempotencyCheck, Problem> {
+        let principal = Some(&caller.principal);
+        self.begin_with(api, &caller.partition(), principal).await
+    }
+
+    /// The same for whoever has no identity beyond whose data they act on.
     pub(crate) async fn begin_for(
         &self,
         api: &ApiState,
         caller: &Partition,
     ) -> Result<IdempotencyCheck, Problem> {
-        // Acquired only after the body was read: a slow sender must not hold a permit.
+        self.begin_with(api, caller, None).await
+    }
+
+    async fn begin_with(
+        &self,
+        api: &ApiState,
+        caller: &Partition,
+        principal: Option<&Principal>,
+    ) -> Result<IdempotencyCheck, Problem> {
+        // Only now: a caller who sends slowly must not keep others out.
         let permit = api
             .request_permits
             .acquire(&caller.tenant, self.body.len())
@@ -154,7 +173,7 @@ impl Mutation {
             return Ok(IdempotencyCheck::New(Ticket(None)));
         };
         let key = idempotency::storage_key(caller, &sent.operation, &sent.text);
-        let digest = idempotency::digest(&sent.path, &self.body);
+        let digest = idempotency::digest(principal, &sent.path, &self.body);
         let held = tokio::time::timeout(DUPLICATE_WAIT, api.in_flight.hold(&key))
             .await
             .map_err(|_| Problem::key_in_flight())?;
@@ -364,11 +383,22 @@ impl Ticket {
         api: &ApiState,
         response: ApiResponse,
     ) -> Result<Response, Problem> {
+        let stored = response.stored();
+        self.complete_storing(api, response, stored).await
+    }
+
+    /// The same where a repetition gets another answer than the first request.
+    pub(crate) async fn complete_storing(
+        self,
+        api: &ApiState,
+        response: ApiResponse,
+        stored: StoredResponse,
+    ) -> Result<Response, Problem> {
         if let Some(claim) = self.0 {
             let record = IdempotencyRecord {
                 key: claim.key,
                 digest: claim.digest,
-                response: response.stored(),
+                response: stored,
                 recorded_at: api.now(),
             };
             api.runtime.store_idempotency_record(record).await?;

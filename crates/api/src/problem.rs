@@ -6,6 +6,7 @@
 
 mod access;
 mod advice;
+mod redact;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -13,6 +14,7 @@ mod translate;
 use crate::stored_response::FinalRefusal;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+pub(crate) use redact::{ProblemBody, redact};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use tandem_access::{Scope, TEST_PREFIX};
@@ -463,12 +465,10 @@ fn subject(path: &str) -> &str {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (
-            self.status,
-            [(header::CONTENT_TYPE, "application/json")],
-            self.body(),
-        )
-            .into_response();
+        let body = self.body();
+        let content_type = [(header::CONTENT_TYPE, "application/json")];
+        let mut response = (self.status, content_type, body.clone()).into_response();
+        response.extensions_mut().insert(ProblemBody::Json(body));
         if let Some(stored) = self.stored() {
             response.extensions_mut().insert(FinalRefusal(stored));
         }

@@ -19,7 +19,9 @@ pub(crate) struct SubmittedAnswer {
     /// The id of the interrupt, if the route has it.
     pub(crate) interrupt: Option<InterruptId>,
     pub(crate) value: Value,
-    /// The person the caller wants to act for.
+    /// Digest of what the caller saw.
+    pub(crate) digest: Option<String>,
+    /// In whose place the caller wants to act.
     pub(crate) acting_for: Option<Principal>,
 }
 
@@ -39,6 +41,7 @@ pub(crate) async fn decide(
         node: submitted.node,
         interrupt: submitted.interrupt,
         value: submitted.value,
+        digest: submitted.digest,
         by: Some(caller.principal.clone()),
     };
     let (runtime, partition) = (api.runtime_of(caller), caller.partition());
@@ -60,6 +63,7 @@ pub(crate) async fn decide_by_link(
         node: submitted.node,
         interrupt: submitted.interrupt,
         value: submitted.value,
+        digest: submitted.digest,
         by: None,
     };
     let runtime = api.runtime.acting_as(Actor::link());
@@ -90,6 +94,12 @@ pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
         let votes = votes.iter().map(|vote| {
             let at = rfc3339(vote.at);
             let mut shown = json!({"voter": vote.voter, "action": vote.action, "at": at});
+            if let Some(claimed_by) = &vote.claimed_by {
+                shown["claimedBy"] = json!(claimed_by);
+            }
+            if vote.via_link {
+                shown["viaLink"] = json!(true);
+            }
             if let Some(delegate) = &vote.delegate {
                 shown["delegate"] = json!(delegate);
             }

@@ -38,6 +38,7 @@ fn main() -> io::Result<()> {
     let chrome = Chrome {
         signed_in_as: Some("ada@example.com".to_owned()),
         tenant: Some("acme".to_owned()),
+        csrf: Some("token".to_owned()),
         version: "0.1.0",
     };
     let page = |name: &str, html: String| fs::write(root.join(name), html);

@@ -13,6 +13,8 @@ use crate::{assets, links};
 pub struct Chrome {
     pub signed_in_as: Option<String>,
     pub tenant: Option<String>,
+    /// The token of the session, for the form that ends it.
+    pub csrf: Option<String>,
     pub version: &'static str,
 }
 
@@ -90,6 +92,12 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
                 }
                 @if let Some(name) = &chrome.signed_in_as {
                     span.name title="Signed in as" { (name) }
+                }
+                @if let Some(csrf) = &chrome.csrf {
+                    form method="post" action=(links::LOGOUT) {
+                        input type="hidden" name="csrf" value=(csrf);
+                        button.small type="submit" { "Sign out" }
+                    }
                 }
             }
         }

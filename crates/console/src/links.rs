@@ -11,6 +11,7 @@ pub(crate) const RUNS: &str = "/console/runs";
 pub(crate) const WORKFLOWS: &str = "/console/workflows";
 pub(crate) const WEBHOOKS: &str = "/console/webhooks";
 pub(crate) const LOGIN: &str = "/console/login";
+pub(crate) const LOGOUT: &str = "/console/logout";
 
 pub(crate) fn run(run_id: &str) -> String {
     format!("{RUNS}/{}", encode(run_id))

@@ -16,6 +16,7 @@ fn chrome() -> Chrome {
     Chrome {
         signed_in_as: Some(HOSTILE.to_owned()),
         tenant: Some(HOSTILE.to_owned()),
+        csrf: Some(HOSTILE.to_owned()),
         version: "0.0.0",
     }
 }

@@ -17,6 +17,7 @@ pub mod pack;
 pub mod run;
 mod template;
 pub mod tool;
+mod value_kind;
 
 pub use definition::{Definition, Problem};
 pub use ids::{NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id};

@@ -85,9 +85,21 @@ fn value_text(value: &Value) -> String {
     };
     let plain: String = text
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| {
+            if c.is_control() || is_bidi_control(c) {
+                ' '
+            } else {
+                c
+            }
+        })
         .collect();
     shortened(&plain, MAX_VALUE_CHARS)
+}
+
+/// Characters that change the direction of the text around them: a value must not reorder the
+/// sentence it stands in.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 fn shortened(text: &str, chars: usize) -> String {
@@ -139,6 +151,16 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(rendered(text), expected);
         }
+    }
+
+    #[test]
+    fn values_cannot_change_the_direction_of_a_text() {
+        let controls = "\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}\u{200E}\u{200F}\u{061C}";
+        let scope = Fixed(json!({"variables": {"name": format!("Ada{controls}")}}));
+        let template = Template::parse("{{ variables.name }}129 EUR").unwrap();
+        let spaces = " ".repeat(controls.chars().count());
+        let expected = format!("Ada{spaces}129 EUR");
+        assert_eq!(template.render(&scope, |_| false), expected);
     }
 
     #[test]

@@ -425,6 +425,9 @@ pub enum Event {
         decision: Value,
         /// The iteration of the loop, from 1.
         iteration: u32,
+        /// The run keeps to a version of the execution model in which clients are not told the turn.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unnumbered: bool,
     },
     /// A decision with low confidence is put to a person.
     ConfidenceEscalated {

@@ -25,18 +25,45 @@ pub struct Interrupt {
     pub priority: Option<u8>,
 }
 
-/// One person's vote in a decision that needs several.
+/// One vote in a decision that needs several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vote {
+    /// The name the vote is shown under: a principal, a claimed name, or `link`.
     pub voter: String,
-    /// Who voted on the voter's behalf. One person has one vote, whether for themselves or for
-    /// another.
+    /// Whose key, or `link`, claimed that name. Absent where the host established the voter.
+    #[serde(rename = "claimedBy", default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<String>,
+    /// Given through a signed link: nobody was authenticated.
+    #[serde(
+        rename = "viaLink",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub via_link: bool,
+    /// Who acted in the voter's place. One person has one vote, whether they act for themselves or
+    /// for another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegate: Option<String>,
     pub action: String,
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+}
+
+impl Vote {
+    /// Whether a later vote replaces this one. A claimed name belongs to whoever claims it and never
+    /// equals an authenticated voter; all unnamed votes through links of one question are one voter.
+    pub fn has_same_voter(&self, other: &Self) -> bool {
+        if self.via_link != other.via_link || self.claimed_by != other.claimed_by {
+            return false;
+        }
+        let names = |vote: &Self| [Some(vote.voter.clone()), vote.delegate.clone()];
+        let others = names(other);
+        names(self)
+            .iter()
+            .flatten()
+            .any(|name| others.contains(&Some(name.clone())))
+    }
 }
 
 /// An approval as it was given.
@@ -72,6 +99,24 @@ pub struct ApprovalDecision {
         skip_serializing_if = "Option::is_none"
     )]
     pub edited: Option<Value>,
+}
+
+/// The name of voters without one, behind a signed link.
+pub const LINK_VOTER: &str = "link";
+
+impl ApprovalDecision {
+    /// The key's principal, or `link`.
+    pub fn submitter(&self) -> &str {
+        self.by.as_ref().map_or(LINK_VOTER, Principal::as_str)
+    }
+
+    /// The voter's name where the client only claims it. A delegation establishes the voter; so
+    /// does the caller's own name.
+    pub fn claimed_voter(&self) -> Option<&str> {
+        let own = |name: &&str| self.by.as_ref().is_some_and(|by| by.as_str() == *name);
+        let voter = self.voter.as_deref().filter(|name| !own(name));
+        voter.filter(|_| self.decider.acting_for.is_none())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

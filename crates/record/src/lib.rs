@@ -45,7 +45,7 @@ pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
     Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
-pub use interrupt::{ApprovalDecision, Interrupt, Resolution, Vote};
+pub use interrupt::{ApprovalDecision, Interrupt, LINK_VOTER, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
 pub use mock::{MockCall, MockEnding, MockScript};
 pub use model::{

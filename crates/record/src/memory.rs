@@ -3,6 +3,7 @@
 use crate::{RunId, Seq, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// One entry as it was written. It never changes: a later write of the same key is another entry
 /// that hides this one.
@@ -22,6 +23,9 @@ pub struct MemoryEntry {
     pub expires_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Written from a value marked as sensitive: runs read it, readers of the memory do not see it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
 }
 
 impl MemoryEntry {
@@ -33,7 +37,15 @@ impl MemoryEntry {
         }
     }
 
-    /// Written without an author's key: found by listing, or by its id.
+    /// The value as a reader outside of runs may see it.
+    pub fn visible_value(&self) -> Cow<'_, Value> {
+        match self.sensitive {
+            true => Cow::Owned(Value::from("[REDACTED]")),
+            false => Cow::Borrowed(&self.value),
+        }
+    }
+
+    /// Written without a name of the author's: found by listing, or by its id.
     pub fn is_note(&self) -> bool {
         self.key == self.id
     }

@@ -6,6 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The identity triple a run belongs to. Fixed at creation.
@@ -274,7 +275,11 @@ pub enum Masking {
     Passthrough,
 }
 
-/// Which values of a workflow its author marked as sensitive, and where they are copied to.
+/// Stands in place of an error's message.
+const HIDDEN_MESSAGE: &str =
+    "the message is not shown: the node handles values marked as sensitive";
+
+/// Which values of a workflow its author marked as sensitive, and where they are repeated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
     pub mode: Masking,
@@ -282,7 +287,10 @@ pub struct Sensitivity {
     pub channels: BTreeSet<String>,
     /// Sensitive output ports by node.
     pub outputs: BTreeMap<NodeId, BTreeSet<String>>,
-    /// The nodes whose outputs are the run's; listed only where something is sensitive.
+    /// Nodes that are given something sensitive or put it out: their errors may quote it.
+    #[serde(default)]
+    pub errors: BTreeSet<NodeId>,
+    /// The nodes whose outputs are the run's; named only where something is sensitive.
     #[serde(default)]
     pub last: BTreeSet<NodeId>,
     /// The class of data its runs contain, if one is set: `pii`, `phi`, …
@@ -296,7 +304,35 @@ impl Sensitivity {
         self.variables.contains(name) || self.channels.contains(name)
     }
 
+    /// Whether readers see something else in place of this variable or channel.
+    pub fn masks(&self, name: &str) -> bool {
+        self.mode != Masking::Passthrough && self.holds(name)
+    }
+
     pub fn hides_anything(&self) -> bool {
         !(self.variables.is_empty() && self.channels.is_empty() && self.outputs.is_empty())
+    }
+
+    /// The error of a node, or of a run that failed at it, as a reader may see it: of a node that
+    /// handles something sensitive the code alone. A message may quote what the node was given, and
+    /// details may hold what it got back.
+    pub fn visible_error<'a>(
+        &self,
+        node: Option<&NodeId>,
+        error: &'a ErrorInfo,
+    ) -> Cow<'a, ErrorInfo> {
+        if !node.is_some_and(|node| self.hides_error_of(node)) {
+            return Cow::Borrowed(error);
+        }
+        Cow::Owned(ErrorInfo {
+            code: error.code.clone(),
+            message: HIDDEN_MESSAGE.to_owned(),
+            details: None,
+            retryable: error.retryable,
+        })
+    }
+
+    pub fn hides_error_of(&self, node: &NodeId) -> bool {
+        self.mode != Masking::Passthrough && self.errors.contains(node)
     }
 }

@@ -72,7 +72,9 @@ pub struct InterruptView {
     pub proposed: Option<Value>,
     /// Until when the current deciders can decide.
     pub deadline: Option<Timestamp>,
-    /// Who may decide it, after all escalations so far.
+    /// From when on answers are refused, also while a pause keeps its timer from firing.
+    pub expires_at: Option<Timestamp>,
+    /// Who may decide it, after every time it was handed on.
     pub policy: DecisionPolicy,
     /// Number of escalations so far.
     pub level: u32,
@@ -146,6 +148,8 @@ pub struct RunView {
     pub nodes: Vec<NodeView>,
     pub current_node: Option<NodeId>,
     pub error: Option<ErrorInfo>,
+    /// The node at which the run failed.
+    pub failed_node: Option<NodeId>,
     pub options: RunOptions,
     pub parent: Option<ParentLink>,
     pub forked_from: Option<ForkedFrom>,

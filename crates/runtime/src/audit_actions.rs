@@ -251,7 +251,7 @@ fn decision_entry(
     put("digest", shown["digest"].clone());
     put("outcome", json!(resolution.outcome));
     put("answerDigest", json!(questions::digest(&resolution.value)));
-    if let Some(edited) = questions::accepted_edit(&resolution.value) {
+    if let Some(edited) = shown.get("edited") {
         let proposed = shown.get("proposed");
         let data = &shown["data"];
         let before = proposed.or_else(|| data.get("artifactData").or_else(|| data.get("decision")));
@@ -259,7 +259,7 @@ fn decision_entry(
             "artifact",
             json!({
                 "before": before.map(questions::digest),
-                "after": questions::digest(&edited),
+                "after": questions::digest(edited),
             }),
         );
     }
@@ -274,9 +274,7 @@ fn decision_entry(
         put("reason", json!(reason));
     }
     if !votes.is_empty() {
-        let votes = votes.iter();
-        let votes = votes.map(|v| json!({"voter": v.voter, "action": v.action, "at": v.at}));
-        put("votes", votes.collect());
+        put("votes", votes.iter().map(vote_entry).collect());
     }
     AuditDraft::new(
         at,
@@ -286,6 +284,21 @@ fn decision_entry(
         row.interrupt.as_str(),
         details,
     )
+}
+
+/// Who voted, who only claimed that name, and who acted for them; not what they wrote.
+fn vote_entry(vote: &Vote) -> Value {
+    let mut entry = json!({"voter": vote.voter, "action": vote.action, "at": vote.at});
+    if let Some(claimed_by) = &vote.claimed_by {
+        entry["claimedBy"] = json!(claimed_by);
+    }
+    if vote.via_link {
+        entry["viaLink"] = json!(true);
+    }
+    if let Some(delegate) = &vote.delegate {
+        entry["delegate"] = json!(delegate);
+    }
+    entry
 }
 
 fn by(audit_action: &AuditAction) -> Value {

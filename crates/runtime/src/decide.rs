@@ -1,6 +1,8 @@
-//! Deciding a question. Authorization is checked on the same state that the answer is applied to,
-//! so that a question escalated to others in between is never decided by the wrong people.
+//! Deciding a question: whether somebody may is judged on the very state the answer meets, so that
+//! a question handed on to others in between is never decided by the wrong people. What they saw is
+//! compared on the same state.
 
+use crate::questions;
 use crate::runtime::Runtime;
 use crate::submit::{IdempotencyRequest, SubmitError};
 use serde_json::Value;
@@ -21,6 +23,8 @@ pub struct ProposedAnswer {
     /// The id of the question, if the caller named one.
     pub interrupt: Option<InterruptId>,
     pub value: Value,
+    /// Digest of what the decider saw; a mismatch is refused.
+    pub digest: Option<String>,
     /// `None` for a signed link.
     pub by: Option<Principal>,
 }
@@ -48,7 +52,11 @@ impl Runtime {
     }
 }
 
-fn command_for(run: &Run, proposal: &ProposedAnswer, access_check: &AccessCheck) -> Command {
+fn command_for(
+    run: &Run,
+    proposal: &ProposedAnswer,
+    access_check: &AccessCheck,
+) -> Result<Command, SubmitError> {
     let policy = run.decision_policy(&proposal.node, proposal.interrupt.as_ref());
     let verdict = match policy {
         Some(policy) => access_check(&policy),
@@ -59,19 +67,36 @@ fn command_for(run: &Run, proposal: &ProposedAnswer, access_check: &AccessCheck)
     let interrupt = proposal.interrupt.clone();
     let by = proposal.by.clone();
     match verdict {
-        DecisionAuthorization::Granted(decider) => Command::ResolveInterrupt {
-            node,
-            interrupt,
-            value: proposal.value.clone(),
-            by_link: by.is_none(),
-            by,
-            decider,
-        },
-        DecisionAuthorization::Denied(why) => Command::DenyDecision {
+        DecisionAuthorization::Granted(decider) => {
+            check_digest(run, proposal)?;
+            Ok(Command::ResolveInterrupt {
+                node,
+                interrupt,
+                value: proposal.value.clone(),
+                by_link: by.is_none(),
+                by,
+                decider,
+            })
+        }
+        DecisionAuthorization::Denied(why) => Ok(Command::DenyDecision {
             node,
             interrupt,
             by,
             why,
-        },
+        }),
+    }
+}
+
+/// Refuses a decision about something else than what is shown now.
+fn check_digest(run: &Run, proposal: &ProposedAnswer) -> Result<(), SubmitError> {
+    let shown = run.shown_data(&proposal.node, proposal.interrupt.as_ref());
+    let (Some(seen), Some(shown)) = (&proposal.digest, shown) else {
+        return Ok(());
+    };
+    let digest = questions::digest(shown);
+    if *seen == digest {
+        Ok(())
+    } else {
+        Err(SubmitError::ArtifactChanged { digest })
     }
 }

@@ -64,8 +64,8 @@ pub use runtime::Runtime;
 pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
 pub use test_clock::CLOCK_OFFSET;
 pub use webhooks::{
-    Announcement, MAX_WEBHOOKS, Subscription, WebhookDelivery, WebhookError, WebhookSender,
-    WebhookStatus, webhook_status,
+    Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,
+    WebhookSender, WebhookStatus, webhook_status,
 };
 
 // Re-exports of the engine and the store, so that callers need not depend on both.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{NextSteps, Run, State};
 use tandem_record::{
-    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, RunRequest,
-    RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
+    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, Partition, RecordedEvent, RunId,
+    RunRequest, RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
 };
-use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, StoredRun};
+use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, RunPosition, StoredRun};
 
 /// Page size for reading the log while folding.
 pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
@@ -178,6 +178,15 @@ impl Runtime {
     pub async fn run_fold(&self, run: &StoredRun) -> Result<RunFold, Fault> {
         let definition = self.pinned_definition(run).await?;
         Ok(RunFold(Run::new(run.row.run_id.clone(), definition)))
+    }
+
+    /// Where a run of the partition stands in listings.
+    pub async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.store().run_position(of, run).await
     }
 
     pub async fn list_runs(

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, RecordedEvent, TenantId, Timestamp, Vote,
-    WorkspaceId,
+    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, TenantId,
+    Timestamp,
+    Vote, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    Page,
+    Page, RunPosition,
 };
 
 /// Rows that changed between two states of a run. `events` are the events between them.
@@ -49,18 +50,21 @@ struct Closing {
 fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Closing {
     let mut votes = question.votes.clone();
     let mut edited = None;
+    let shown = question.interrupt.data.get("artifactData");
     for recorded in events {
         match &recorded.event {
             // A timeout is not a vote.
             Event::ApprovalReceived { node, decision, .. }
                 if *node == question.node && decision.action != "timeout" =>
             {
-                count_vote(&mut votes, decision, recorded.at);
+                count_vote(&mut votes, decision, shown, recorded.at);
+                edited.clone_from(&decision.edited);
             }
             Event::InterruptResolved { resolution, .. }
                 if resolution.interrupt == question.interrupt.id =>
             {
-                edited = accepted_edit(&resolution.value);
+                let last = edited.or_else(|| accepted_edit(&resolution.value));
+                edited = accepted_artifact(question, resolution, last);
                 break;
             }
             _ => {}
@@ -76,7 +80,24 @@ fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Clo
     }
 }
 
-/// What the decider accepted instead of what was shown.
+/// What was accepted in place of what was proposed: as the closing answer changed it, or as an
+/// earlier voter did.
+fn accepted_artifact(
+    question: &InterruptView,
+    resolution: &Resolution,
+    edited: Option<Value>,
+) -> Option<Value> {
+    let data = &question.interrupt.data;
+    let shown = data.get("artifactData").or_else(|| data.get("decision"));
+    let edited = edited.filter(|edited| Some(edited) != shown);
+    let earlier = || {
+        question.proposed.as_ref()?;
+        shown.filter(|_| resolution.outcome.as_deref() == Some("accepted"))
+    };
+    edited.or_else(|| earlier().cloned())
+}
+
+/// What somebody accepted instead of what they were shown.
 pub fn accepted_edit(answer: &Value) -> Option<Value> {
     let action = answer["action"].as_str();
     let edits = matches!(action, Some("edit-accept" | "edit"));
@@ -103,6 +124,9 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     body["workflowId"] = json!(run.definition().id());
     if let Some(schema) = &interrupt.resume_schema {
         body["resumeSchema"] = schema.clone();
+    }
+    if let Some(at) = question.expires_at {
+        body["expiresAt"] = json!(at);
     }
     if let Some(proposed) = &question.proposed {
         body["proposed"] = proposed.clone();
@@ -183,6 +207,15 @@ impl Runtime {
         interrupt: &InterruptId,
     ) -> Result<Option<InterruptRow>, Fault> {
         self.store().interrupt(tenant, interrupt).await
+    }
+
+    /// Where a question of the partition stands in listings.
+    pub async fn question_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.store().interrupt_position(of, interrupt).await
     }
 
     pub async fn questions(

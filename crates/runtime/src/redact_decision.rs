@@ -55,8 +55,20 @@ impl Runtime {
         self.inner.config.redactor.redact_text(text).is_none()
     }
 
-    /// Redacts a value that will be recorded in pieces, each as its own event. No single piece
-    /// would show the whole secret.
+    /// Whether a text holds a secret that was configured, in one of its forms. What only looks like a
+    /// credential does not count.
+    pub fn holds_known_secret(&self, text: &str) -> bool {
+        self.inner.config.redactor.holds_known_secret(text)
+    }
+
+    /// The text without the secrets that were configured.
+    pub fn mask_known_secrets(&self, text: String) -> String {
+        let masked = self.inner.config.redactor.mask_known_secrets(&text);
+        masked.unwrap_or(text)
+    }
+
+    /// Takes secrets out of what will be told in pieces, each an event of its own: none of them would
+    /// show the whole.
     pub fn redact_value(&self, value: &mut Value) {
         self.inner.config.redactor.redact_value(value);
     }

@@ -59,6 +59,9 @@ impl Runtime {
         document: &Value,
         permissions: Permissions<'static>,
     ) -> Result<RegistrationReport, RegisterError> {
+        if let Some(problem) = self.known_secret_problem(owner, document) {
+            return Err(RegisterError::Invalid(vec![problem]));
+        }
         let mut unknown_children = Vec::new();
         for child in child_references(document) {
             if self
@@ -87,6 +90,26 @@ impl Runtime {
             registration,
             warnings,
             unknown_children,
+        })
+    }
+
+    /// Documents are stored and shown as they are, and so is the workspace they are registered for.
+    fn known_secret_problem(&self, owner: Option<&Partition>, document: &Value) -> Option<Problem> {
+        let workspace = owner.and_then(|owner| owner.workspace.as_ref());
+        let named = workspace.filter(|named| self.holds_known_secret(named.as_str()));
+        let path = match named {
+            Some(_) => "workspace".to_owned(),
+            None => self.inner.config.redactor.place_of_known_secret(document)?,
+        };
+        Some(Problem {
+            path,
+            message: "holds a secret of this host; it would be stored and shown as it is"
+                .to_owned(),
+            reason: None,
+            type_id: None,
+            node: None,
+            capability: None,
+            warning: false,
         })
     }
 

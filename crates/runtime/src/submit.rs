@@ -69,12 +69,15 @@ pub enum SubmitError {
     /// The caller may not decide this question; the attempt is recorded.
     #[error("not allowed to decide: {}", .why.as_str())]
     Denied { by: Option<Principal>, why: Denial },
+    /// The question shows something else than what its decider saw.
+    #[error("what was decided on is not what is asked now")]
+    ArtifactChanged { digest: String },
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// Makes the command for a run from its current state.
-pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
+/// What is asked of a run, given how it stands.
+pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Result<Command, SubmitError> + Send + Sync + 'a;
 
 /// What accompanies a command.
 #[derive(Clone, Default)]
@@ -168,7 +171,7 @@ impl Runtime {
         command: Command,
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
-        let make_command = |_: &Run| command.clone();
+        let make_command = |_: &Run| Ok(command.clone());
         self.submit_to_run(
             run,
             Some(caller),
@@ -206,7 +209,7 @@ impl Runtime {
         idempotency: Option<IdempotencyRequest>,
         meta: CommandMeta,
     ) -> Result<Reply, SubmitError> {
-        let make_command = |_: &Run| command.clone();
+        let make_command = |_: &Run| Ok(command.clone());
         self.submit_to_run(run, None, &make_command, idempotency, meta)
             .await
     }
@@ -228,7 +231,13 @@ impl Runtime {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
             }
-            let command = make_command(&current);
+            let command = match make_command(&current) {
+                Ok(command) => command,
+                Err(refused) => {
+                    held.run = Some(current);
+                    return Err(refused);
+                }
+            };
             let mut meta = meta.clone();
             if caller.is_some() {
                 meta.audit_action = AuditAction::from_command(&command, &self.actor);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tandem_record::{
     Command, DeciderSnapshot, Event, ForkMode, NodeId, Principal, RunId, RunStatus, Seq,
 };
-use tandem_runtime::NewRun;
+use tandem_runtime::{NewRun, StarterAccess};
 use tandem_store::Outbox as _;
 use tandem_testkit::test_host::{TestHost, TestHostBuilder, children, names, new_run};
 use tandem_testkit::{AnnouncementAttempt, InjectedFault, TargetBehavior, WorkflowBuilder, wf};
@@ -313,4 +313,23 @@ async fn hanging_callback_does_not_block_other_callbacks() {
     let announcements = host.webhook_sender.announcements();
     assert_eq!(announcements.len(), 1, "{announcements:?}");
     assert_eq!(announcements[0].run, run);
+}
+
+#[test(start_paused = true)]
+async fn nothing_is_announced_once_the_starter_may_not_read() {
+    let host = TestHost::new().await;
+    let down = TargetBehavior::DownUntil(host.runtime.clock().now().plus_ms(600 * MINUTE));
+    host.webhook_sender.set_callback(URL, down);
+    let run = asking(&host).await;
+    host.elapse(10).await;
+    assert_eq!(host.webhook_sender.announcements().len(), 1);
+    host.webhook_sender.set_starter_access(StarterAccess {
+        may_read: false,
+        may_answer: true,
+    });
+    host.elapse(120 * MINUTE).await;
+    assert_eq!(host.webhook_sender.announcements().len(), 1);
+    assert_eq!(depth(&host).await, 0);
+    accept(&host, &run).await;
+    assert_eq!(host.status(&run).await, RunStatus::Completed);
 }

@@ -245,6 +245,7 @@ async fn compacted_text_is_redacted_again() {
         written_at: Timestamp(0),
         expires_at: None,
         agent: None,
+        sensitive: false,
     };
     let row = MemoryRow {
         tenant: tenant(),

@@ -7,9 +7,11 @@
 use crate::connection;
 use crate::fault;
 use crate::lock::{Lock, check_no_hard_links};
+use crate::marker::{self, Marker};
 use crate::migrations::{CURRENT, Header};
-use crate::{marker, private};
+use crate::private;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -25,9 +27,9 @@ const WAIT: Duration = Duration::from_millis(10);
 /// Called with the bytes done and the total.
 pub type ProgressCallback<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// Copies the database `from` to the file `to` and returns its size. `replace` permits replacing a
-/// file. Faults: `target_exists`, `locked` (a server uses the file to be replaced), and those of
-/// opening a database.
+/// Copies the database `from` to the file `to` and gives its size. `replace` permits taking the
+/// place of a file. Faults: `target_exists`, `locked` (a server uses what would be replaced), and those of
+/// opening a database, `data_missing` with them.
 pub fn backup(
     from: &Path,
     to: &Path,
@@ -74,8 +76,13 @@ fn copy(from: &Path, to: &Path, on_progress: &mut ProgressCallback<'_>) -> Resul
     part.finish(to)
 }
 
-/// Opens a database for reading while others may write it. It must be one of ours.
+/// Opens somebody's database to read it, beside whoever writes it. It must be one of ours, and must
+/// not have lost commits.
 pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, Fault> {
+    let marker = Marker::of(path);
+    // Before the database: a server beside us moves both.
+    let claim = marker.claim();
+    marker.check_file(path)?;
     if !path.exists() {
         let message = format!("{}: there is no such file", path.display());
         return Err(Fault::permanent("io", message));
@@ -85,12 +92,18 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, Fault> {
     let connection = connection::open_read_write(path)
         .or_else(|_| connection::read_only(path, &crate::Options::default()))?;
     let described = |error| fault::describe(path, error);
+    // Not before it is accepted: what is left of the write-ahead log may be needed.
+    let keep_wal =
+        |keep| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
+    keep_wal(true).map_err(described)?;
     let header = Header::read(&connection).map_err(described)?;
     header.accept(path)?;
+    marker.compare(claim, &connection, header.is_blank(), path)?;
     if header.is_blank() {
         let message = format!("{} is empty", path.display());
         return Err(Fault::permanent("corrupt", message));
     }
+    keep_wal(false).map_err(described)?;
     let only_read = connection.pragma_update(None, "query_only", true);
     only_read.map_err(described)?;
     Ok(connection)

@@ -6,7 +6,7 @@ use crate::inbox;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::{InterruptId, NodeId, RunId, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{InterruptId, NodeId, Partition, RunId, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page, ReadInterrupts, RunPosition,
@@ -119,8 +119,26 @@ pub(crate) fn find(
         .optional()
 }
 
-/// The index is named explicitly: by run when a run is given, else by tenant. The inbox lists open
-/// questions of any run.
+fn position(
+    connection: &Connection,
+    of: &Partition,
+    interrupt: &InterruptId,
+) -> Result<Option<RunPosition>> {
+    let workspace: Option<&str> = of.workspace.as_ref().map(AsRef::as_ref);
+    connection
+        .prepare_cached(
+            "SELECT position FROM interrupts
+             WHERE interrupt = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
+        )?
+        .query_row(
+            params![interrupt.as_str(), of.tenant.as_str(), workspace],
+            |row| Ok(RunPosition(row.get(0)?)),
+        )
+        .optional()
+}
+
+/// The index is named: by run when a run is asked for, else all of a tenant. Open questions of any
+/// run are the inbox.
 fn list(
     connection: &Connection,
     tenant: &TenantId,
@@ -189,6 +207,17 @@ impl ReadInterrupts for SqliteStore {
             .read(move |connection| find(connection, &interrupt))
             .await?;
         Ok(found.filter(|row| row.tenant == *tenant))
+    }
+
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let (of, interrupt) = (of.clone(), interrupt.clone());
+        self.readers
+            .read(move |connection| position(connection, &of, &interrupt))
+            .await
     }
 
     async fn list_interrupts(

@@ -29,6 +29,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes both locks, or only the one beside the database if that does not exist yet.
     pub(crate) fn take(database: &Path) -> Result<Self, Fault> {
+        check_no_dangling_link(database)?;
         let path = Self::path(database);
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
@@ -95,6 +96,23 @@ pub(crate) fn check_no_hard_links(database: &Path) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// A new store at the other end of a link would hide that the real one is not there, for example
+/// because its disk is not mounted.
+fn check_no_dangling_link(database: &Path) -> Result<(), Fault> {
+    match std::fs::read_link(database) {
+        Ok(target) if !database.exists() => Err(Fault::permanent(
+            "io",
+            format!(
+                "{} is a symbolic link to {}, which does not exist or cannot be reached. Make the \
+                 target available (is its disk mounted?), or remove the link to start a new store",
+                database.display(),
+                target.display()
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn already_locked(database: &Path, lock: &Path) -> Fault {

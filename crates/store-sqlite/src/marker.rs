@@ -5,10 +5,14 @@
 //! beside the database with a value of the counter from a commit that was already durable. At start
 //! the counter may be above the marker, never below.
 //!
-//! The counter is incremented about once a second while commits are made, within a batch of other
-//! commits or alone. The marker is written afterwards, on its own thread and without a sync. So a
-//! marker never claims more than is durable, however the process ends, and no commit waits for it.
-//! A loss of only the last second is not detected.
+//! The counter moves about once a second while commits are made, within a batch of other commits or
+//! alone; the marker is written afterwards, on a thread of its own and without a sync. So a marker
+//! never claims what is not durable, however the process ends, and no commit waits for it. What is
+//! lost of the last second alone goes unnoticed.
+//!
+//! A missing marker is accepted: deleting it is how an operator accepts a database as it is. A marker
+//! without content is what a power cut can leave, because the file is not synced: a server starts with a
+//! warning and writes a new one, a copy is refused. A marker with other content is refused.
 
 use crate::fault;
 use crate::private;
@@ -36,6 +40,18 @@ pub(crate) struct Marker {
     path: PathBuf,
 }
 
+/// What a marker says about its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Absent,
+    /// What the counter was at least.
+    Beats(i64),
+    /// No content, or zeros.
+    Empty,
+    /// Other content, or a file that cannot be read.
+    Unreadable,
+}
+
 impl Marker {
     pub(crate) fn of(database: &Path) -> Self {
         Self {
@@ -43,17 +59,25 @@ impl Marker {
         }
     }
 
-    /// A lower bound of the counter. `None` without a marker, or when a crash of the whole machine
-    /// left it unreadable.
-    fn beats(&self) -> Option<i64> {
-        let text = fs::read_to_string(&self.path).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(FIELD))?;
-        line.trim().parse().ok()
+    pub(crate) fn claim(&self) -> Claim {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Claim::Absent,
+            Err(_) => return Claim::Unreadable,
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let value = text.lines().find_map(|line| line.strip_prefix(FIELD));
+        match value.and_then(|value| value.trim().parse().ok()) {
+            Some(beats) => Claim::Beats(beats),
+            None if bytes.iter().all(|byte| *byte == 0) => Claim::Empty,
+            None => Claim::Unreadable,
+        }
     }
 
-    /// Call before the file is opened or created.
+    /// Before the file is opened or made. Any marker tells that there was a database: the first one is
+    /// written after the first commit is durable.
     pub(crate) fn check_file(&self, database: &Path) -> Result<(), Fault> {
-        if self.beats().is_none() {
+        if self.claim() == Claim::Absent {
             return Ok(());
         }
         let what = match fs::metadata(database) {
@@ -66,19 +90,46 @@ impl Marker {
         Err(self.refusal(database, &format!("{what} and was in use before")))
     }
 
-    /// Call before anything is written to the database.
+    /// Before anything is written to the database, by the process that holds its lock.
     pub(crate) fn check(
         &self,
         connection: &Connection,
         blank: bool,
         database: &Path,
     ) -> Result<(), Fault> {
-        let Some(claimed) = self.beats() else {
+        let claim = self.claim();
+        if claim == Claim::Empty && !blank {
+            tracing::warn!(
+                "{} is empty, so nothing tells whether {} lost commits; a power cut can leave it so, \
+                 otherwise compare the store with its last backup",
+                self.path.display(),
+                database.display()
+            );
             return Ok(());
-        };
+        }
+        self.compare(claim, connection, blank, database)
+    }
+
+    /// Beside a server that may be writing. `claim` was read before the connection read anything: the
+    /// counter only grows, so a store in use is never behind it.
+    pub(crate) fn compare(
+        &self,
+        claim: Claim,
+        connection: &Connection,
+        blank: bool,
+        database: &Path,
+    ) -> Result<(), Fault> {
+        if claim == Claim::Absent {
+            return Ok(());
+        }
         if blank {
             return Err(self.refusal(database, "has no content and was in use before"));
         }
+        let Claim::Beats(claimed) = claim else {
+            let missing = "may have lost commits: its marker cannot be read, and it is not written \
+                           that way";
+            return Err(self.refusal(database, missing));
+        };
         let found = read(connection).map_err(|error| fault::describe(database, error))?;
         if found >= claimed {
             return Ok(());

@@ -149,8 +149,22 @@ fn find(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>> {
         .optional()
 }
 
-/// The index is named explicitly, because the planner does not know how rows are distributed over
-/// tenants: the most selective condition leads, the others filter.
+fn position(connection: &Connection, of: &Partition, run: &RunId) -> Result<Option<RunPosition>> {
+    let workspace: Option<&str> = of.workspace.as_ref().map(AsRef::as_ref);
+    connection
+        .prepare_cached(
+            "SELECT position FROM runs
+             WHERE run_id = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
+        )?
+        .query_row(
+            params![run.as_str(), of.tenant.as_str(), workspace],
+            |row| Ok(RunPosition(row.get(0)?)),
+        )
+        .optional()
+}
+
+/// The index is named rather than left to the planner, which knows nothing of how tenants are
+/// spread: the condition most likely to leave few rows leads, the others filter.
 fn list(
     connection: &Connection,
     tenant: &TenantId,
@@ -237,6 +251,17 @@ impl ReadRuns for SqliteStore {
         let (tenant, filter, page) = (tenant.clone(), filter.clone(), page.clone());
         self.readers
             .read(move |connection| list(connection, &tenant, &filter, &page))
+            .await
+    }
+
+    async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let (of, run) = (of.clone(), run.clone());
+        self.readers
+            .read(move |connection| position(connection, &of, &run))
             .await
     }
 

@@ -111,6 +111,11 @@ pub trait ReadRuns: Send + Sync {
         page: &Page,
     ) -> Result<RunListing, Fault>;
 
+    /// Where a run of the partition stands in listings; of any other partition it is `None`. A purged
+    /// run keeps its place, so that a reader can go on from it.
+    async fn run_position(&self, of: &Partition, run: &RunId)
+    -> Result<Option<RunPosition>, Fault>;
+
     /// A live run of the partition with this scope, for duplicate suppression.
     async fn live_run_in_scope(
         &self,
@@ -132,7 +137,14 @@ pub trait ReadInterrupts: Send + Sync {
         interrupt: &InterruptId,
     ) -> Result<Option<InterruptRow>, Fault>;
 
-    /// Newest first. The cost depends on the page size, not on the number of questions.
+    /// Where a question of the partition stands in listings; of any other partition it is `None`.
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault>;
+
+    /// Newest first. The cost follows the page, not the number of questions.
     async fn list_interrupts(
         &self,
         tenant: &TenantId,

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::{Event, InterruptId, RunId, Seq, Timestamp, Webhook, WebhookId};
-use tandem_runtime::{Announcement, WebhookDelivery, WebhookSender};
+use tandem_record::{Event, InterruptId, Owner, RunId, Seq, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 use tandem_store::Fault;
 
 /// How a target behaves.
@@ -51,6 +51,7 @@ pub struct ScriptedWebhookSender {
     attempts: Mutex<Vec<DeliveryAttempt>>,
     callbacks: Mutex<HashMap<String, TargetBehavior>>,
     announcements: Mutex<Vec<AnnouncementAttempt>>,
+    starter_access: Mutex<Option<StarterAccess>>,
 }
 
 impl ScriptedWebhookSender {
@@ -78,6 +79,11 @@ impl ScriptedWebhookSender {
     /// Sets the behaviour of the callback at a URL.
     pub fn set_callback(&self, url: &str, target: TargetBehavior) {
         self.callbacks.lock().insert(url.to_owned(), target);
+    }
+
+    /// What those who started runs may do from now on; everything when this is not called.
+    pub fn set_starter_access(&self, access: StarterAccess) {
+        *self.starter_access.lock() = Some(access);
     }
 
     pub fn announcements(&self) -> Vec<AnnouncementAttempt> {
@@ -117,6 +123,14 @@ impl WebhookSender for ScriptedWebhookSender {
 
     async fn may_receive(&self, _: &Webhook, _: Timestamp) -> Result<bool, Fault> {
         Ok(true)
+    }
+
+    async fn starter_access(&self, _: &Owner, _: Timestamp) -> Result<StarterAccess, Fault> {
+        let everything = StarterAccess {
+            may_read: true,
+            may_answer: true,
+        };
+        Ok(self.starter_access.lock().unwrap_or(everything))
     }
 
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {

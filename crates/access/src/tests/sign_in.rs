@@ -59,7 +59,7 @@ fn a_session_ends_with_its_key() {
     sessions.close_for_key("key-a");
     assert!(sessions.get(one.id.expose(), NOW).is_none());
     assert!(sessions.get(other.id.expose(), NOW).is_some());
-    sessions.close(other.id.expose());
+    sessions.close(&other.session);
     assert!(sessions.get(other.id.expose(), NOW).is_none());
 }
 

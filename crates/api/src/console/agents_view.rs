@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use tandem_console::{AgentsView, CheckView, HandoffView, IterationView};
 use tandem_record::{
-    AgentEventKind, Cause, Event, HandoffStep, RecordedEvent, Seq, VerificationSubject,
+    AgentEventKind, Cause, Event, HandoffStep, RecordedEvent, Sensitivity, Seq, VerificationSubject,
 };
 use tandem_wire::v1::time::rfc3339;
 
@@ -26,13 +26,19 @@ impl AgentsCollector {
         }
     }
 
-    pub(super) fn collect(floor: f64, events: &[RecordedEvent]) -> AgentsView {
+    pub(super) fn collect(
+        floor: f64,
+        events: &[RecordedEvent],
+        sensitivity: &Sensitivity,
+    ) -> AgentsView {
         let mut collector = Self::new(floor);
-        events.iter().for_each(|recorded| collector.apply(recorded));
+        for recorded in events {
+            collector.apply(recorded, sensitivity);
+        }
         collector.view()
     }
 
-    pub(super) fn apply(&mut self, recorded: &RecordedEvent) {
+    pub(super) fn apply(&mut self, recorded: &RecordedEvent, sensitivity: &Sensitivity) {
         match &recorded.event {
             Event::OrchestratorDecided {
                 agent_id,
@@ -80,6 +86,7 @@ impl AgentsCollector {
                 if let HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } =
                     &handoff.step
                 {
+                    let error = sensitivity.visible_error(Some(&handoff.node), error);
                     shown.error = Some(format!("{}: {}", error.code, error.message));
                 }
             }

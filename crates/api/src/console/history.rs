@@ -79,7 +79,7 @@ async fn load_history_page(
         .nodes
         .iter()
         .filter(|n| n.status != NodeStatus::Pending);
-    let nodes: Vec<ReachedNode> = reached.map(node).collect();
+    let nodes: Vec<ReachedNode> = reached.map(|n| node(n, sensitivity)).collect();
     let offer = ForkOffer {
         // A fork keeps the shown events. The newest event is the last one a fork can start at.
         from_seq: seq.next().min(stored.head).0,
@@ -153,22 +153,21 @@ fn entry(entry: &MemoryEntry) -> MemoryEntryRow {
     MemoryEntryRow {
         key: entry.key.clone(),
         memory_ref: entry.memory_ref.clone(),
-        value_json: run_view::pretty(&entry.value),
+        value_json: run_view::pretty(&entry.visible_value()),
         tags: entry.tags.clone(),
         written_at: rfc3339(entry.written_at),
         expires_at: entry.expires_at.map(rfc3339),
     }
 }
 
-fn node(node: &NodeView) -> ReachedNode {
+fn node(node: &NodeView, sensitivity: &Sensitivity) -> ReachedNode {
+    let error = node.error.as_ref();
+    let error = error.map(|error| sensitivity.visible_error(Some(&node.node), error));
     ReachedNode {
         id: node.node.to_string(),
         state: run_view::node_state(node.status),
         attempt: node.attempt,
-        error: node
-            .error
-            .as_ref()
-            .map(|e| (e.code.clone(), e.message.clone())),
+        error: error.map(|e| (e.code.clone(), e.message.clone())),
     }
 }
 

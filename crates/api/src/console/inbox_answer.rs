@@ -10,7 +10,7 @@ use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::resolve_interrupt;
-use crate::routes::{find_interrupt, prepare_answer};
+use crate::routes::{Answer, answer_to, find_interrupt};
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
@@ -56,8 +56,13 @@ async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), 
     let row = find_interrupt(api, by, id.to_owned()).await?;
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
-    // A form without a digest fails like any other mismatch.
-    let (run, submitted) = prepare_answer(row, Some(posted.field("digest")), value, None)?;
+    // A form without a digest shows nothing we know of: it fails like any other mismatch.
+    let answer = Answer {
+        resume_value: value,
+        digest: Some(posted.field("digest").to_owned()),
+        acting_for: None,
+    };
+    let (run, submitted) = answer_to(row, answer);
     let ticket = Ticket::without_key();
     let taken = resolve_interrupt::decide(api, ticket, by, run, submitted).await;
     taken.map(|_| ())

@@ -4,9 +4,12 @@
 use super::people_view::vote;
 use super::run_view;
 use crate::api::ApiState;
+use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{actions, events_up_to, find_interrupt, question_body, title};
+use crate::routes::{
+    actions, events_up_to, expired_at, find_interrupt, question_body, question_position, title,
+};
 use serde_json::Value;
 use tandem_access::{Decider, Identity, Scope, may_decide};
 use tandem_console::{
@@ -16,15 +19,15 @@ use tandem_record::{
     DecisionAuthorization, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq,
     Timestamp, Vote,
 };
-use tandem_runtime::{
-    Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, RunPosition,
-};
+use tandem_runtime::{Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps};
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 30;
 /// How many events a card looks back for the history of its question.
 const LOOK_BACK: u64 = 400;
 const SHOWN_EVENTS: usize = 20;
+/// Outcome of a question whose time is up before its run noted it.
+const EXPIRED: &str = "expired";
 
 /// The selection in the query parameters.
 pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
@@ -35,6 +38,7 @@ pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
         sort: text("sort"),
         cursor: text("cursor"),
     };
+    selection.cursor.as_deref().map(split_cursor).transpose()?;
     query(&selection).map(|_| selection)
 }
 
@@ -50,24 +54,33 @@ fn query(selection: &InboxSelection) -> Result<InboxQuery, Problem> {
         kind: selection.kind.clone(),
         group: selection.group.clone(),
         sort,
-        after: selection.cursor.as_deref().map(parse_cursor).transpose()?,
+        after: None,
         limit: ROWS,
     })
 }
 
-fn cursor(place: InboxCursor) -> String {
-    format!("q{}.{}", place.rank, place.position.0)
+/// The rank of the last question shown, and its id.
+fn cursor(rank: i64, last: &InterruptRow) -> String {
+    format!("q{rank}.{}", paging::cursor(last.interrupt.as_str()))
 }
 
-fn parse_cursor(cursor: &str) -> Result<InboxCursor, Problem> {
+fn split_cursor(cursor: &str) -> Result<(i64, InterruptId), Problem> {
     let parts = cursor.strip_prefix('q').and_then(|c| c.split_once('.'));
-    let numbers = parts.and_then(|(rank, position)| {
-        Some(InboxCursor {
-            rank: rank.parse().ok()?,
-            position: RunPosition(position.parse().ok()?),
-        })
-    });
-    numbers.ok_or_else(|| Problem::invalid("cursor", "is not one this host gave out"))
+    let (rank, last) = parts.ok_or_else(unknown_cursor)?;
+    let rank = rank.parse().map_err(|_| unknown_cursor())?;
+    Ok((rank, paging::parse_cursor(last)?.into()))
+}
+
+async fn find_cursor(
+    api: &ApiState,
+    reader: &Identity,
+    cursor: &str,
+) -> Result<InboxCursor, Problem> {
+    let (rank, last) = split_cursor(cursor)?;
+    Ok(InboxCursor {
+        rank,
+        position: question_position(api, reader, &last).await?,
+    })
 }
 
 /// The list, the filter and, if one is chosen, the card.
@@ -96,19 +109,27 @@ pub(super) async fn load_rows(
 ) -> Result<InboxView, Problem> {
     let query = InboxQuery {
         workspace: reader.workspace.clone(),
+        after: match selection.cursor.as_deref() {
+            Some(cursor) => Some(find_cursor(api, reader, cursor).await?),
+            None => None,
+        },
         ..query(&selection)?
     };
     let page = api.runtime.inbox(&reader.tenant, &query).await?;
     let last = page.rows.last().filter(|_| page.more);
     Ok(InboxView {
-        next_cursor: last.map(|(place, _)| cursor(*place)),
-        rows: page.rows.iter().map(|(_, found)| row(found)).collect(),
+        next_cursor: last.map(|(place, row)| cursor(place.rank, row)),
+        rows: page
+            .rows
+            .iter()
+            .map(|(_, found)| row(found, api.now()))
+            .collect(),
         selection,
         ..InboxView::default()
     })
 }
 
-fn row(row: &InterruptRow) -> InboxRow {
+fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
     let shown = question_body(row);
     let data = &shown["data"];
     let needed = data["requiredApprovals"].as_u64().unwrap_or(1);
@@ -124,6 +145,7 @@ fn row(row: &InterruptRow) -> InboxRow {
         node_id: row.node.to_string(),
         created_at: rfc3339(row.created_at),
         deadline: row.deadline.map(rfc3339),
+        expired: expired_at(row, &shown, now).is_some(),
         priority: row.priority,
         groups: row.groups.clone(),
         votes: (needed > 1).then_some((given, needed)),
@@ -155,6 +177,12 @@ pub(super) async fn load_card(
         by: shown["decidedBy"].as_str().map(str::to_owned),
         at: shown["decidedAt"].as_i64().map(|at| rfc3339(Timestamp(at))),
     });
+    let expired = expired_at(&row, &shown, api.now()).map(|at| Decided {
+        outcome: EXPIRED.to_owned(),
+        by: None,
+        at: Some(rfc3339(at)),
+    });
+    let decided = decided.or(expired);
     let mut offer = match decided {
         None => offer(api, reader, &row, &definition, offered).await?,
         Some(_) => OfferedActions::default(),
@@ -240,7 +268,10 @@ impl OfferedActions {
     /// Repeating a vote changes nothing, so the reader's own vote is not offered again.
     fn remove_own_vote(&mut self, votes: &[Vote], reader: &Identity) {
         let own = reader.principal.as_str();
-        let theirs = |vote: &&Vote| vote.voter == own || vote.delegate.as_deref() == Some(own);
+        let theirs = |vote: &&Vote| {
+            let established = vote.claimed_by.is_none() && !vote.via_link;
+            established && (vote.voter == own || vote.delegate.as_deref() == Some(own))
+        };
         if let Some(vote) = votes.iter().find(theirs) {
             self.actions.retain(|action| *action != vote.action);
             self.own_vote = Some(vote.action.clone());

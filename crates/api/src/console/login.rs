@@ -1,7 +1,7 @@
 //! Sign-in: with the printed login link, or with a key.
 
 use super::page::{PageError, anonymous_chrome, with_status};
-use super::session::{SignedIn, check_origin, field, form, set_cookie};
+use super::session::{PostedForm, SignedIn, check_origin, clear_cookie, field, form, set_cookie};
 use crate::api::{ApiState, SharedState};
 use crate::caller::peer_address;
 use crate::params::Params;
@@ -66,7 +66,16 @@ pub(super) async fn sign_in(
     }
 }
 
-/// The start page of a signed-in user.
+/// Ends the session of the browser, and its streams.
+pub(super) async fn sign_out(State(api): State<SharedState>, posted: PostedForm) -> Response {
+    api.sessions.close(posted.by.session());
+    let mut response = Redirect::to("/console/login").into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::SET_COOKIE, clear_cookie());
+    response
+}
+
+/// Where somebody who is signed in begins.
 pub(super) async fn home(State(api): State<SharedState>, reader: SignedIn) -> Redirect {
     Redirect::to(first_page(&api, &reader).await)
 }

@@ -38,6 +38,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/console", get(login::home))
         .route("/console/", get(login::home))
         .route("/console/login", get(login::show).post(login::sign_in))
+        .route("/console/logout", post(login::sign_out))
         .route("/console/assets/{name}", get(assets::file))
         .route("/console/inbox", get(inbox::list))
         .route("/console/inbox/live", get(inbox_live::live))

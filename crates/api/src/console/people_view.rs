@@ -52,7 +52,8 @@ impl AnsweredCollector {
                     question.view.outcome.is_none() && question.view.node_id == node.as_str()
                 };
                 if let Some(question) = self.0.iter_mut().rev().find(open) {
-                    count_vote(&mut question.votes, decision, recorded.at);
+                    let shown = question.shown().cloned();
+                    count_vote(&mut question.votes, decision, shown.as_ref(), recorded.at);
                     question.record_edit(decision.edited.clone());
                 }
             }
@@ -82,7 +83,14 @@ impl AnsweredCollector {
 }
 
 impl TrackedQuestion {
+    /// The proposal with the changes so far.
+    fn shown(&self) -> Option<&Value> {
+        let edited = self.view.edit.as_ref().map(|(_, after)| after);
+        edited.or(self.proposed.as_ref())
+    }
+
     fn record_edit(&mut self, edited: Option<Value>) {
+        let edited = edited.filter(|edited| Some(edited) != self.shown());
         if let (Some(before), Some(after)) = (&self.proposed, edited) {
             self.view.edit = Some((before.clone(), after));
         }
@@ -92,6 +100,7 @@ impl TrackedQuestion {
 pub(super) fn vote(vote: Vote) -> VoteView {
     VoteView {
         voter: vote.voter,
+        claimed_by: vote.claimed_by,
         delegate: vote.delegate,
         action: vote.action,
         at: rfc3339(vote.at),

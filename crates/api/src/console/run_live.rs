@@ -62,7 +62,7 @@ struct RunPageRenderer {
 impl EventRenderer for RunPageRenderer {
     fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame> {
         self.run.0.evolve(recorded);
-        self.agents.apply(recorded);
+        self.agents.apply(recorded, &self.run.0.sensitivity());
         self.people.apply(recorded);
         if Some(recorded.seq) <= self.after {
             return None;

@@ -44,8 +44,8 @@ pub(super) async fn show(
         .collect();
     view.events_omitted = omitted;
     if view.supervised {
-        view.agents =
-            AgentsCollector::collect(api.runtime.agent_policy().confidence_floor(), &events);
+        let floor = api.runtime.agent_policy().confidence_floor();
+        view.agents = AgentsCollector::collect(floor, &events, sensitivity);
     }
     view.answered = AnsweredCollector::collect(&events);
     view.run_tree = load_run_tree(&api, &reader, &run).await?;

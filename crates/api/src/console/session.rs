@@ -130,7 +130,13 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
         .find_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
-/// The cookie of a new session. It is hidden from scripts, other sites and the API's paths.
+/// Makes a browser forget its session.
+pub(super) fn clear_cookie() -> HeaderValue {
+    let text = format!("{COOKIE}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0");
+    HeaderValue::try_from(text).expect("the name of a cookie is plain")
+}
+
+/// The cookie of a new session. Kept from scripts, from other sites and from the API's paths.
 pub(super) fn set_cookie(api: &ApiState, opened: &OpenedSession) -> HeaderValue {
     let over_tls = api
         .host

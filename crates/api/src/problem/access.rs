@@ -27,10 +27,18 @@ impl Problem {
         .with("hint", hint)
     }
 
-    /// Deliveries contain run data, so registration needs the scope to read runs.
+    /// A link ends with the keys of the principal it was issued to.
+    pub(crate) fn link_revoked() -> Self {
+        Self::forbidden(
+            "This link does not work any more: whoever it was issued to has no good key for it.",
+        )
+        .with("hint", "Read the run with a key for a link of your own.")
+    }
+
+    /// Deliveries carry what happens in runs.
     pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
-        let hint = "A webhook is told the events of runs, so registering one takes the scope \
-                    runs:read besides webhooks:manage.";
+        let hint = "A webhook is told the events of runs, so registering one, reading its deliveries and \
+                    rotating its secret take the scope runs:read besides webhooks:manage.";
         Self::scope_missing(scope).with("hint", hint)
     }
 }
@@ -62,6 +70,10 @@ impl From<KeyChangeDenied> for Problem {
                 Self::forbidden("Your key cannot say that somebody else acts through a key.")
                     .with("hint", hint)
             }
+            KeyChangeDenied::ProtectedPrincipal => Self::forbidden(
+                "This is the principal of the tenant's first key. Only a key of that principal can \
+                 make another one for it.",
+            ),
             KeyChangeDenied::Outlives(end) => {
                 let end = rfc3339(end);
                 Self::forbidden(format!(

@@ -157,6 +157,7 @@ impl From<SubmitError> for Problem {
             SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
             SubmitError::Unforkable(why) => why.into(),
             SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
+            SubmitError::ArtifactChanged { digest } => Self::artifact_changed(&digest),
             SubmitError::Fault(fault) => fault.into(),
         }
     }

@@ -64,11 +64,14 @@ pub(super) async fn create(
     caller: Caller<ApprovalsRespond>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: DelegationRequest = request.json()?;
+    let from = requested.from.as_deref().unwrap_or_default();
+    let named = [("/to", requested.to.as_str()), ("/from", from)];
+    api.check_no_secrets(named.map(|(place, name)| (place.to_owned(), name)))?;
     let delegation = requested.into_record(&caller, api.now())?;
     if delegation.from != caller.principal {
         caller.require_scope(Scope::Groups)?;

@@ -4,6 +4,7 @@
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Groups, RunsRead};
 use crate::detached_request::run_to_completion;
+use crate::known_secrets::items;
 use crate::mutation::{IdempotencyCheck, Mutation};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -78,6 +79,8 @@ pub(super) async fn put(
     check_not_workspace_bound(&caller)?;
     let GroupRequest { members } = request.json()?;
     check(&name, &members)?;
+    let named = [("name".to_owned(), name.as_str())];
+    api.check_no_secrets(named.into_iter().chain(items("/members", &members)))?;
     let before = api.runtime.groups(&caller.tenant).await?;
     let exists = before.iter().any(|group| group.name == name);
     if !exists && before.len() >= MAX_GROUPS {

@@ -42,7 +42,7 @@ pub(super) async fn read_memory(
 fn entry(entry: &MemoryEntry) -> Value {
     let mut shown = json!({
         "key": entry.key,
-        "value": entry.value,
+        "value": entry.visible_value(),
         "memoryId": entry.id,
         "memoryRef": entry.memory_ref,
         "writtenAt": rfc3339(entry.written_at),

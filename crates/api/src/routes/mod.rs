@@ -45,10 +45,15 @@ pub(crate) use create_run::CreateRunRequest;
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
-pub(crate) use inbox::{actions, find_interrupt, prepare_answer, question_body, title};
+pub(crate) use inbox::{
+    actions, answer_to, expired_at, find_interrupt, question_body, question_position, title,
+};
+pub(crate) use interrupts::Answer;
+pub(crate) use list_runs::run_cursor;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;
+pub(crate) use webhooks::require_reader;
 
 /// Routes that are part of the OpenAPI document.
 pub(crate) fn add_documented_routes(

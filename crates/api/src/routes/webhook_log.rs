@@ -1,6 +1,6 @@
 //! Reading webhook subscriptions and their deliveries, and redelivery.
 
-use super::webhooks::{find, require_webhooks, to_json, to_mutation_outcome};
+use super::webhooks::{find, require_reader, require_webhooks, to_json, to_mutation_outcome};
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
 use crate::mutation::{IdempotencyCheck, Mutation};
@@ -57,6 +57,7 @@ pub(super) async fn read(
     operation_id = "listDeliveries",
     params(("webhookId" = String, Path), ("limit" = Option<u64>, Query),
            ("cursor" = Option<String>, Query)),
+    description = "Takes the scope runs:read besides webhooks:manage, unless the caller registered it.",
     responses((status = 200, description = "Deliveries, newest first", body = Value))
 )]
 pub(super) async fn deliveries(
@@ -67,6 +68,7 @@ pub(super) async fn deliveries(
 ) -> Result<Json<Value>, Problem> {
     require_webhooks(&api)?;
     let webhook = find(&api, &caller, id).await?.webhook;
+    require_reader(&caller, &webhook)?;
     params.only(&["limit", "cursor"])?;
     let limit = params.number("limit", 1..=MAX_LIMIT)?;
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);

@@ -3,7 +3,7 @@
 
 use crate::test_server::{Reply, TestServer};
 use serde_json::{Value, json};
-use tandem_access::Scope;
+use tandem_access::{NewKey, Scope};
 
 const URL: &str = "https://example.com/asked";
 
@@ -106,7 +106,9 @@ async fn every_interrupt_kind_is_announced() {
 async fn caller_without_respond_scope_gets_a_read_only_link() {
     let server = TestServer::new().await;
     server.register("gated", &[gate(json!({}))]).await;
-    let creator = server.new_key("default", &[Scope::RunsCreate]).await;
+    let creator = server
+        .new_key("default", &[Scope::RunsCreate, Scope::RunsRead])
+        .await;
     let run = start_as(&server, &creator, "gated").await;
     let announcements = announced(&server);
     let path = announcements[0]["interrupt"]["callbackUrl"]
@@ -115,6 +117,68 @@ async fn caller_without_respond_scope_gets_a_read_only_link() {
     server.call_as("", "GET", path, &[], "").await.ok(200);
     let refused = follow(&server, &announcements[0], json!({"action": "accept"})).await;
     refused.refused(403, "forbidden");
+    let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(after["status"], "waiting-approval");
+}
+
+/// A workflow that asks after a second.
+async fn register_delayed(server: &TestServer) {
+    let delay = json!({"id": "wait", "typeId": "core.delay", "config": {"delayMs": 1000}});
+    server.register("delayed", &[delay, gate(json!({}))]).await;
+}
+
+async fn assert_not_announced(server: &TestServer, run: &str) {
+    assert_eq!(announced(server), Vec::<Value>::new());
+    let log = server
+        .get(&format!("/v1/runs/{run}/events/poll?lastSequence=0"))
+        .await;
+    assert!(log.text.contains("callback_undelivered"), "{}", log.text);
+    let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(after["status"], "waiting-approval");
+}
+
+#[tokio::test]
+async fn question_is_not_announced_to_a_starter_who_may_not_read_runs() {
+    let server = TestServer::new().await;
+    server.register("gated", &[gate(json!({}))]).await;
+    let scopes = [Scope::RunsCreate, Scope::ApprovalsRespond];
+    let creator = server.new_key("default", &scopes).await;
+    let run = start_as(&server, &creator, "gated").await;
+    assert_not_announced(&server, &run).await;
+}
+
+#[tokio::test]
+async fn question_is_not_announced_after_the_key_of_the_starter_ended() {
+    let scopes = [Scope::RunsCreate, Scope::RunsRead, Scope::ApprovalsRespond];
+    for expires in [true, false] {
+        let server = TestServer::new().await;
+        register_delayed(&server).await;
+        let mut new = NewKey::new("creator", "default".into(), scopes);
+        new.expires_at = expires.then(|| server.runtime.clock().now().plus_ms(500));
+        let creator = server.mint(new).await;
+        let run = start_as(&server, &creator, "delayed").await;
+        if !expires {
+            server.revoke(&creator).await;
+        }
+        server.advance(2).await;
+        assert_not_announced(&server, &run).await;
+    }
+}
+
+#[tokio::test]
+async fn announced_link_ends_with_the_key_of_the_starter() {
+    let server = TestServer::new().await;
+    server.register("gated", &[gate(json!({}))]).await;
+    let scopes = [Scope::RunsCreate, Scope::RunsRead, Scope::ApprovalsRespond];
+    let creator = server.new_key("default", &scopes).await;
+    let run = start_as(&server, &creator, "gated").await;
+    let asked = announced(&server).remove(0);
+    server.revoke(&creator).await;
+    let refused = follow(&server, &asked, json!({"action": "accept"})).await;
+    refused.refused(403, "forbidden");
+    let path = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+    let looked = server.call_as("", "GET", path, &[], "").await;
+    looked.refused(403, "forbidden");
     let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(after["status"], "waiting-approval");
 }

@@ -230,3 +230,36 @@ async fn workflow_registration_is_idempotent() {
     assert_eq!(again.header("openwop-idempotent-replay"), "true");
     again.ok(201);
 }
+
+#[tokio::test]
+async fn vote_of_another_principal_under_the_same_key_is_not_swallowed() {
+    let server = TestServer::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate",
+        "config": {"requiredApprovals": 2}});
+    let run = server.start("pair", &[gate]).await;
+    let scopes = [Scope::ApprovalsRespond];
+    let (ana, ben) = (
+        server.new_key("default", &scopes).await,
+        server.new_key("default", &scopes).await,
+    );
+    let listed = format!("/v1/host/tandem/interrupts?runId={run}");
+    let listed = server.get(&listed).await.ok(200);
+    let interrupt = listed["interrupts"][0]["interruptId"].as_str().unwrap();
+    let body = json!({"resumeValue": {"action": "accept"}}).to_string();
+    let vote = async |by: &str, path: &str, key: &str| {
+        let key = [("idempotency-key", key)];
+        server.call_as(by, "POST", path, &key, body.clone()).await
+    };
+    let by_node = format!("/v1/runs/{run}/interrupts/gate");
+    let by_id = format!("/v1/host/tandem/interrupts/{interrupt}:resolve");
+    let first = vote(&ana, &by_node, "approve").await.ok(200);
+    let again = vote(&ana, &by_node, "approve").await;
+    assert_eq!(again.header("openwop-idempotent-replay"), "true");
+    assert_eq!(again.ok(200), first);
+    let refused = vote(&ben, &by_node, "approve").await;
+    refused.refused(409, "idempotency_key_mismatch");
+    let decided = vote(&ben, &by_id, "approve").await.ok(200);
+    assert_eq!(decided["status"], "completed");
+    let refused = vote(&ana, &by_id, "approve").await;
+    refused.refused(409, "idempotency_key_mismatch");
+}

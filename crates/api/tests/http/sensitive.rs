@@ -1,5 +1,6 @@
 //! Values marked as sensitive are masked in every response.
 
+use crate::console::{page, sign_in};
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};
 
@@ -188,4 +189,99 @@ async fn child_run_and_its_fork_mask_inherited_sensitive_values() {
             assert!(!text.contains(SECRET), "{text}");
         }
     }
+}
+
+#[tokio::test]
+async fn errors_of_nodes_given_sensitive_values_do_not_show_them() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    let secret = || json!({"type": "variable", "variableName": "s"});
+    let delay = || bound(node("n", "core.delay", json!({})), "delayMs", secret());
+    let mut going_on = delay();
+    going_on["settings"] = json!({"onError": "continue"});
+    let mut child = chain("fails", &[]);
+    child["nodes"] = json!([bound(
+        node("n", "core.delay", json!({})),
+        "delayMs",
+        json!({"type": "variable", "variableName": "given"})
+    )]);
+    child["variables"] = json!([{"name": "given", "type": "string"}]);
+    let path = "/v1/host/tandem/workflows/fails";
+    server.put(path, child).await.ok(201);
+    let mapping = json!({"workflowId": "fails", "inputMapping": {"given": "s"}});
+    let unreachable = node("n", "vendor.tandem.http", json!({"body": "x"}));
+    let write = node("n", "core.channelWrite", json!({"channelName": "c"}));
+    for (id, nodes, code) in [
+        ("delay", delay(), "validation_error"),
+        ("going-on", going_on, ""),
+        ("write", bound(write, "value", secret()), "validation_error"),
+        ("url", bound(unreachable, "url", secret()), ""),
+        (
+            "calls",
+            node("n", "core.subWorkflow", mapping),
+            "child_failed",
+        ),
+    ] {
+        let mut document = secretive(id, json!([nodes]), json!([]));
+        document["channels"] = json!({"c": {"reducer": "merge"}});
+        let run = run_of(&server, document).await;
+        server.advance(1).await;
+        let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+        if !code.is_empty() {
+            assert_eq!(snapshot["status"], "failed", "{snapshot}");
+            assert_eq!(snapshot["error"]["code"], code, "{snapshot}");
+        }
+        let mut texts = shown(&server, &run).await;
+        for path in [
+            format!("/console/runs/{run}"),
+            format!("/console/runs/{run}/at/3"),
+        ] {
+            texts.push(page(&server, &cookie, &path).await.text);
+        }
+        for text in texts {
+            // Pages write the apostrophe in another way.
+            assert!(!text.contains("own words"), "{id}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn memory_written_from_sensitive_values_is_masked_for_readers() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    let put = |id: &str, config: Value| {
+        let mut whole = json!({"action": "put", "key": id});
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(config.as_object().unwrap().clone());
+        node(id, "vendor.tandem.memory", whole)
+    };
+    let reads = node(
+        "reads",
+        "vendor.tandem.memory",
+        json!({"action": "get", "key": "hidden", "output": "s"}),
+    );
+    let nodes = json!([
+        put("hidden", json!({"valueFrom": "s"})),
+        put("open", json!({"value": "for everyone"})),
+        reads,
+    ]);
+    let none = ("none", "none");
+    let edges = json!([
+        edge("e", "hidden", "open", none),
+        edge("f", "open", "reads", none)
+    ]);
+    let run = run_of(&server, secretive("remembers", nodes, edges)).await;
+    let path = format!("/v1/host/tandem/runs/{run}/memory");
+    let memory = server.get(&path).await.ok(200);
+    let value_of = |key: &str| {
+        let mut entries = memory["entries"].as_array().unwrap().iter();
+        entries.find(|e| e["key"] == key).unwrap()["value"].clone()
+    };
+    assert_eq!(value_of("hidden"), "[REDACTED]");
+    assert_eq!(value_of("open"), "for everyone");
+    let page = page(&server, &cookie, &format!("/console/runs/{run}/at/9")).await;
+    assert!(page.text.contains("for everyone"), "{}", page.text);
+    assert!(!page.text.contains("own words"), "{}", page.text);
 }

@@ -317,3 +317,38 @@ async fn listing_pages_return_each_run_once() {
         reply.refused(400, "validation_error");
     }
 }
+
+#[tokio::test]
+async fn cursor_tells_nothing_about_runs_of_others() {
+    let server = TestServer::new().await;
+    server.register("w", &[noop("a")]).await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
+    server.register("asks", &[gate]).await;
+    let other = server.new_key("tenant2", Scope::all()).await;
+    for workflow in ["w", "w", "asks", "asks"] {
+        server.create(workflow).await;
+    }
+    for (path, list, id) in [
+        ("/v1/runs", "runs", "runId"),
+        ("/v1/host/tandem/interrupts", "interrupts", "interruptId"),
+    ] {
+        let first = server.get(&format!("{path}?limit=1")).await.ok(200);
+        let cursor = first["nextCursor"].as_str().unwrap().to_owned();
+        server.create("asks").await;
+        let again = server.get(&format!("{path}?limit=2")).await.ok(200);
+        assert_eq!(again[list][1][id], first[list][0][id]);
+        assert_eq!(
+            again["nextCursor"], cursor,
+            "it names the last item, whatever was created since"
+        );
+        let next = format!("{path}?limit=1&cursor={cursor}");
+        server.get(&next).await.ok(200);
+        let foreign = server.call_as(&other, "GET", &next, &[], "").await;
+        foreign.refused(400, "validation_error");
+        for old in ["r5", "c", "c%FF"] {
+            let path = format!("{path}?cursor={old}");
+            let reply = server.get(&path).await;
+            reply.refused(400, "validation_error");
+        }
+    }
+}

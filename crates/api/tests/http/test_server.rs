@@ -12,7 +12,7 @@ use tandem_api::{ApiConfig, Host, HttpSettings, VerbRouter, router};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::audit::{AuditKey, AuditSigner};
 use tandem_runtime::{
-    AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Runtime, RuntimeConfig,
+    AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Redactor, Runtime, RuntimeConfig,
 };
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -68,6 +68,8 @@ pub(crate) struct HostOptions {
     pub(crate) agents: AgentPolicy,
     pub(crate) conformance: bool,
     pub(crate) ancestry: bool,
+    /// Secrets the host knows.
+    pub(crate) redactor: Redactor,
 }
 
 impl Default for HostOptions {
@@ -76,6 +78,7 @@ impl Default for HostOptions {
             agents: AgentPolicy::default(),
             conformance: true,
             ancestry: true,
+            redactor: Redactor::default(),
         }
     }
 }
@@ -152,6 +155,7 @@ impl TestServer {
             webhook_sender: Some(Arc::clone(&webhook_sender) as Arc<_>),
             agents: options.agents,
             conformance: options.conformance,
+            redactor: options.redactor,
             providers: providers(),
             ..RuntimeConfig::new(store, Arc::new(NoopEffects))
         };
@@ -208,6 +212,16 @@ impl TestServer {
         let now = self.runtime.clock().now();
         let (_, secret) = self.keyring.mint(new, &Actor::host(), now).await.unwrap();
         secret.expose().to_owned()
+    }
+
+    /// Revokes the key with this secret.
+    pub(crate) async fn revoke(&self, secret: &str) {
+        let now = self.runtime.clock().now();
+        let identity = self.keyring.authenticate(secret, now).await.unwrap();
+        let (tenant, id) = (identity.key_tenant(), &identity.key_id);
+        let by = Actor::host();
+        let revoked = self.keyring.revoke(&tenant, id, &by, now).await;
+        assert_eq!(revoked, Ok(true));
     }
 
     pub(crate) async fn identity(&self) -> Identity {

@@ -74,7 +74,9 @@ impl CardView {
 #[derive(Debug, Clone, Default)]
 pub struct VoteView {
     pub voter: String,
-    /// The delegate who voted for this person.
+    /// Whose key, or `link`, claimed that name; the host did not establish it.
+    pub claimed_by: Option<String>,
+    /// Who acted in the voter's place.
     pub delegate: Option<String>,
     pub action: String,
     pub at: String,
@@ -164,6 +166,7 @@ pub(crate) fn outcome_label(outcome: &str, edited: bool) -> &str {
         "answered" => "Answered",
         "resolved" => "Resolved",
         "cancelled" => "Gone with its run",
+        "expired" => "Expired",
         other => other,
     }
 }
@@ -180,6 +183,7 @@ fn votes_part(card: &CardView) -> Markup {
                         @for vote in &card.votes {
                             li {
                                 strong { (vote.voter) }
+                                @if let Some(by) = &vote.claimed_by { " (name claimed by " (by) ")" }
                                 @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
                                 " " (kinds::vote_label(&vote.action)) " " (time::ago(&vote.at))
                                 @if let Some(text) = &vote.feedback { q.said { (text) } }

@@ -14,7 +14,9 @@ pub struct InboxRow {
     pub node_id: String,
     pub created_at: String,
     pub deadline: Option<String>,
-    /// 0 to 9, higher first; 0 is normal and not shown.
+    /// Its time is up: nobody can answer it any more.
+    pub expired: bool,
+    /// 0 to 9, higher first; 0 is ordinary and not shown.
     pub priority: i32,
     pub groups: Vec<String>,
     /// Votes given and votes needed, when more than one is.
@@ -99,7 +101,11 @@ fn row_of(row: &InboxRow, selection: &InboxSelection, chosen: bool) -> Markup {
                 span.question-foot {
                     span { (row.workflow_id) " · " (row.node_id) }
                     @for group in &row.groups { span.group-name { (group) } }
-                    @if let Some(deadline) = &row.deadline { (time::countdown(deadline)) }
+                    @if row.expired {
+                        span.hint { "Expired" }
+                    } @else if let Some(deadline) = &row.deadline {
+                        (time::countdown(deadline))
+                    }
                 }
             }
         }

@@ -51,6 +51,7 @@ fn answered(one: &AnsweredView) -> Markup {
                     @for vote in &one.votes {
                         li {
                             strong { (vote.voter) }
+                            @if let Some(by) = &vote.claimed_by { " (name claimed by " (by) ")" }
                             @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
                             " " (vote_label(&vote.action)) " " (time::ago(&vote.at))
                             @if let Some(text) = &vote.feedback { q.said { (text) } }

@@ -16,6 +16,7 @@ impl Definition {
     pub fn admit(document: &Value, permissions: Permissions) -> Result<Self, Vec<Problem>> {
         let Examined {
             definition,
+            whole,
             mut problems,
         } = examine(document, permissions);
         for unknown in unknown_settings(document) {
@@ -31,10 +32,13 @@ impl Definition {
         }
         if let Some(definition) = &definition {
             problems.extend(schedules(definition));
+            problems.extend(defaults(definition));
             problems.extend(mapped_channels(definition));
             problems.extend(closed_settings(definition));
             problems.extend(undefined_names::problems(definition));
-            problems.extend(unreachable::unreachable_nodes(definition));
+            if whole {
+                problems.extend(unreachable::unreachable_nodes(definition));
+            }
         }
         // One problem per path: the first says the most.
         let mut paths = BTreeSet::new();
@@ -62,6 +66,22 @@ fn schedules(definition: &Definition) -> Vec<Problem> {
                 format!("/triggers/{i}"),
                 "this host starts no runs by schedule; remove or disable the trigger",
             )
+        })
+        .collect()
+}
+
+/// A default is what a caller could have given: of the declared type, or `null` for none.
+fn defaults(definition: &Definition) -> Vec<Problem> {
+    let variables = definition.document.variables.iter().enumerate();
+    let default = variables.filter_map(|(i, v)| Some((i, v, v.default_value.as_ref()?)));
+    default
+        .filter(|(_, variable, default)| !default.is_null() && !variable.accepts(default))
+        .map(|(i, variable, _)| {
+            let message = format!(
+                "must be {}, as the variable declares",
+                variable.kind_label()
+            );
+            Problem::new(format!("/variables/{i}/defaultValue"), message)
         })
         .collect()
 }

@@ -12,6 +12,7 @@ use crate::graph::condition::CompiledCondition;
 use crate::ids::definition_hash;
 use crate::node::{self, Conformance, Kind, ParseContext};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::NodeId;
@@ -19,9 +20,10 @@ use tandem_schema::Schema;
 
 /// A document as far as it could be parsed, and all its problems.
 pub(super) struct Examined {
-    /// Absent when the graph could not be built. With problems it is only used to find more of
-    /// them.
+    /// Absent when the document could not be read. With problems it is only good for finding more.
     pub(super) definition: Option<Definition>,
+    /// All edges of the document are part of the definition.
+    pub(super) whole: bool,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -47,14 +49,13 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
             }
             return Examined {
                 definition: None,
+                whole: false,
                 problems,
             };
         }
     };
     unique_names(&document, &mut problems);
-    let before = problems.len();
     references(&document, &mut problems);
-    let connected = problems.len() == before;
     if document.settings.compensation.is_some() {
         problems.push(Problem {
             capability: Some("compensation"),
@@ -67,35 +68,11 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
     let mut schemas = Schemas::of(permissions);
     let channels = channels(&document, &mut schemas, &mut problems);
     let configurable = configurable(&document, &mut schemas, &mut problems);
-    let parts = Parts::compile(&document, permissions, &mut schemas, &mut problems);
+    let mut parts = Parts::compile(&document, permissions, &mut schemas, &mut problems);
     supervision::check(&document, &parts.nodes, &mut problems);
-    let topology = match connected.then(|| topology::sort(&document)) {
-        Some(Ok(topology)) => topology,
-        Some(Err(cycle)) => {
-            let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
-            problems.push(
-                Problem::new(
-                    "/edges",
-                    format!(
-                        "nodes {} form a cycle; only edges back to core.loop or a supervisor may",
-                        names.join(", ")
-                    ),
-                )
-                .with_reason("cycle_detected"),
-            );
-            return Examined {
-                definition: None,
-                problems,
-            };
-        }
-        None => {
-            return Examined {
-                definition: None,
-                problems,
-            };
-        }
-    };
-    let built = build(&document, &topology, parts);
+    let (graph, topology) = graph(&document, &mut parts, &mut problems);
+    let whole = graph.edges.len() == document.edges.len();
+    let built = build(&graph, &topology, parts);
     let triggers = triggers::compile(&document, &built, &mut problems);
 
     let mut nodes = built.nodes;
@@ -121,8 +98,40 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
     definition.sensitivity = Arc::new(definition.sensitivity_given(&[]));
     Examined {
         definition: Some(definition),
+        whole,
         problems,
     }
+}
+
+/// The document with the edges a graph can be built of, and the order of its nodes. Edges that lead
+/// nowhere are left out, and all of them where they form a cycle, so that nodes are checked anyway.
+fn graph<'a>(
+    doc: &'a Document,
+    parts: &mut Parts,
+    problems: &mut Vec<Problem>,
+) -> (Cow<'a, Document>, Topology) {
+    let known: HashSet<&NodeId> = doc.nodes.iter().map(|n| &n.id).collect();
+    let connects =
+        |edge: &Edge| known.contains(&edge.source_node_id) && known.contains(&edge.target_node_id);
+    let mut graph = Cow::Borrowed(doc);
+    if !doc.edges.iter().all(connects) {
+        let mut connecting = doc.edges.iter().map(connects);
+        let mut keeps = || connecting.next().unwrap_or(false);
+        parts.conditions.retain(|_| keeps());
+        graph.to_mut().edges.retain(connects);
+    }
+    if let Err(cycle) = topology::sort(&graph) {
+        let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
+        let names = names.join(", ");
+        let message =
+            format!("nodes {names} form a cycle; only edges back to core.loop or a supervisor may");
+        problems.push(Problem::new("/edges", message).with_reason("cycle_detected"));
+        graph.to_mut().edges.clear();
+        parts.conditions.clear();
+    }
+    let topology = topology::sort(&graph);
+    let topology = topology.unwrap_or_else(|_| unreachable!("without edges there is no cycle"));
+    (graph, topology)
 }
 
 fn unique_names(doc: &Document, problems: &mut Vec<Problem>) {

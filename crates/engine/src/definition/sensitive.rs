@@ -20,6 +20,8 @@ enum Mark<'a> {
     Port(&'a str),
     Variable(&'a str),
     Channel(&'a str),
+    /// The node's error, which may quote what the node handles.
+    Error,
 }
 
 impl Definition {
@@ -77,6 +79,7 @@ impl Definition {
             outputs: outputs
                 .filter(|(_, ports): &(_, BTreeSet<String>)| !ports.is_empty())
                 .collect(),
+            errors: BTreeSet::new(),
             last: BTreeSet::new(),
         }
     }
@@ -86,8 +89,10 @@ impl Definition {
         let mut more = false;
         for node in &self.nodes {
             let ports = self.sensitive_ports(node, found);
-            for mark in marks(node, &ports, found) {
+            let error = may_quote_sensitive(node, &ports, found).then_some(Mark::Error);
+            for mark in marks(node, &ports, found).into_iter().chain(error) {
                 more |= match mark {
+                    Mark::Error => found.errors.insert(node.id.clone()),
                     Mark::Port(port) => {
                         let known = found.outputs.entry(node.id.clone()).or_default();
                         known.insert(port.to_owned())
@@ -230,7 +235,31 @@ fn marks<'a>(
     }
 }
 
+/// Whether a node's error may hold something sensitive: the node is given it, over a port or by a name
+/// in its configuration, or puts it out. Nodes that say only what their configuration says are left out.
+fn may_quote_sensitive(node: &CompiledNode, ports: &BTreeSet<String>, found: &Sensitivity) -> bool {
+    let named = match &node.kind {
+        Kind::Fail { .. } | Kind::GetVariable { .. } => {
+            return found.outputs.contains_key(&node.id);
+        }
+        Kind::SubWorkflow(config) => {
+            let mut given = config.input_mapping.iter().map(|(_, ours)| ours);
+            given.any(|name| found.holds(name))
+        }
+        Kind::Dispatch(config) => config.input_variables().any(|name| found.holds(name)),
+        Kind::Memory(config) => config.variables_read().any(|name| found.holds(name)),
+        // A run's `delaySeconds` is read past the ports.
+        Kind::Delay { .. } => found.holds("delaySeconds"),
+        _ => false,
+    };
+    named || !ports.is_empty() || found.outputs.contains_key(&node.id)
+}
+
 fn is_sensitive_output(found: &Sensitivity, node: &NodeId, port: &str) -> bool {
+    // What a failed node leaves when its run goes on.
+    if port == "error" && found.errors.contains(node) {
+        return true;
+    }
     let ports = found.outputs.get(node);
     ports.is_some_and(|ports| ports.contains(port))
 }
@@ -250,7 +279,10 @@ pub(crate) fn reads_sensitive(found: &Sensitivity, expression: &Expression) -> b
         || any("inputs", &named)
         || any("nodes", &|place| match place {
             [node, "outputs", port, ..] => is_sensitive_output(found, &NodeId::new(*node), port),
-            [node, ..] => found.outputs.contains_key(&NodeId::new(*node)),
-            [] => !found.outputs.is_empty(),
+            [node, ..] => {
+                let node = NodeId::new(*node);
+                found.outputs.contains_key(&node) || found.errors.contains(&node)
+            }
+            [] => !(found.outputs.is_empty() && found.errors.is_empty()),
         })
 }

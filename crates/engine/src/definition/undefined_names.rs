@@ -65,10 +65,6 @@ pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
     for node in &definition.nodes {
         check_templates(definition, node, &names, &mut problems);
     }
-    // The protocol's own test workflows read values that their test hooks set.
-    if definition.is_conformance() {
-        return problems;
-    }
     let mut report = |path: String, node: Option<&NodeId>, fault: String| {
         problems.push(Problem {
             node: node.cloned(),
@@ -171,7 +167,9 @@ fn written_by(node: &CompiledNode) -> Vec<&str> {
         Kind::Http(config) => config.output.as_deref().into_iter().collect(),
         Kind::Memory(config) => config.output.as_deref().into_iter().collect(),
         Kind::Loop(config) => config.item_variable.as_deref().into_iter().collect(),
-        // Its turns are stored in a channel of this name.
+        // Test hooks leave what they found.
+        Kind::MemoryHook(hook) => hook.result_variables().to_vec(),
+        // Their turns are kept in a channel of this name.
         Kind::ConversationGate(_) => vec!["conversation"],
         _ => Vec::new(),
     }

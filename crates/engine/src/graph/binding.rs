@@ -133,7 +133,14 @@ impl Run {
                 match source.filter(|s| s.status == NodeStatus::Completed) {
                     Some(source) => {
                         let outputs = source.outputs.as_ref();
-                        Ok(outputs.and_then(|o| o.get(output_key)).cloned())
+                        match outputs.and_then(|o| o.get(output_key)) {
+                            Some(value) => Ok(Some(value.clone())),
+                            None if *optional => Ok(None),
+                            None => unresolved(format!(
+                                "node {:?} put out nothing under {output_key:?}",
+                                node_id.as_str()
+                            )),
+                        }
                     }
                     None if *optional => Ok(None),
                     None => unresolved(format!("node {:?} did not complete", node_id.as_str())),

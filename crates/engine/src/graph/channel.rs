@@ -4,6 +4,7 @@
 
 use crate::definition::CompiledChannel;
 use crate::definition::document::Channel;
+use crate::value_kind::kind_of;
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, Object, Timestamp};
 use tandem_schema::{Meter, ValidationFailure};
@@ -132,10 +133,16 @@ pub(crate) fn check_write(
     let (reducer, max_size) = (write.reducer, write.max_size);
     let refuse = |message: String| Err(ErrorInfo::new("validation_error", message));
     if reducer == "merge" && !value.is_object() {
-        return refuse(format!("channel {channel:?} merges objects, not {value}"));
+        return refuse(format!(
+            "channel {channel:?} merges objects, not {}",
+            kind_of(value)
+        ));
     }
     if reducer == "counter" && !value.is_number() {
-        return refuse(format!("channel {channel:?} counts numbers, not {value}"));
+        return refuse(format!(
+            "channel {channel:?} counts numbers, not {}",
+            kind_of(value)
+        ));
     }
     // Expired entries are removed first.
     let next = fold(current, value, reducer, write.ttl_ms, max_size, write.at);

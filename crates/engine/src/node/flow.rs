@@ -3,6 +3,7 @@
 use super::settings::{Setting, value};
 use super::{Kind, MemoryHook, ParseContext};
 use crate::expression::Expression;
+use crate::value_kind::kind_of;
 use serde_json::Value;
 use tandem_record::Object;
 
@@ -81,7 +82,10 @@ pub(crate) fn hold_ms(inputs: &Object) -> Result<u64, String> {
 fn millis(value: &Value) -> Result<u64, String> {
     let number = value.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
     let Some(number) = number else {
-        return Err(format!("{value} is not a number of milliseconds"));
+        let kind = kind_of(value);
+        return Err(format!(
+            "the delay must be a number of milliseconds that is not negative; it is {kind}"
+        ));
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let ms = number.round() as u64;

@@ -15,6 +15,9 @@ pub(super) fn settings(config: &Object) -> &'static [Setting] {
     match config.get("kind").and_then(Value::as_str) {
         Some("approval") => APPROVAL,
         Some("clarification") => CLARIFICATION,
+        Some("external-event") => EXTERNAL_EVENT,
+        Some("custom") => CUSTOM,
+        Some("low-confidence") => LOW_CONFIDENCE,
         _ => OTHER,
     }
 }
@@ -34,7 +37,35 @@ const CLARIFICATION: &[Setting] = &[
     value("resumeSchema"),
     object("tandem", TANDEM),
 ];
-/// Other kinds may have any data beyond what they need.
+const EXTERNAL_EVENT: &[Setting] = &[
+    value("kind"),
+    object("data", &[value("eventType"), value("correlation")]),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+/// Whatever else belongs to the question stands under `payload`.
+const CUSTOM: &[Setting] = &[
+    value("kind"),
+    object("data", &[value("customKind"), value("payload")]),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+const LOW_CONFIDENCE: &[Setting] = &[
+    value("kind"),
+    object("data", LOW_CONFIDENCE_DATA),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+const LOW_CONFIDENCE_DATA: &[Setting] = &[
+    value("agentId"),
+    value("threshold"),
+    value("observed"),
+    value("decision"),
+];
+/// The data of a host's own kinds is their asker's business.
 const OTHER: &[Setting] = &[
     value("kind"),
     value("data"),

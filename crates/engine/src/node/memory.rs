@@ -92,6 +92,24 @@ pub(crate) enum MemorySource {
 }
 
 impl MemoryConfig {
+    /// The variables whose values the node uses.
+    pub(crate) fn variables_read(&self) -> impl Iterator<Item = &str> {
+        let (key, value) = match &self.action {
+            MemoryAction::Put { value, .. } => (None, Some(value)),
+            MemoryAction::Get { key } | MemoryAction::Delete { key } => (Some(key), None),
+            MemoryAction::List { .. } => (None, None),
+        };
+        let key = key.and_then(|key| match key {
+            MemoryKey::Variable(name) => Some(name.as_str()),
+            MemoryKey::Text(_) => None,
+        });
+        let value = value.and_then(|value| match value {
+            MemorySource::Variable(name) => Some(name.as_str()),
+            MemorySource::Value(_) => None,
+        });
+        key.into_iter().chain(value)
+    }
+
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let action = match cx.required_text(config, "action")?.as_str() {
             "put" => MemoryAction::Put {
@@ -222,6 +240,15 @@ pub(crate) enum MemoryHook {
 }
 
 impl MemoryHook {
+    /// The variables it leaves what it found in.
+    pub(crate) fn result_variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::WriteThenRead | Self::Redaction { .. } => &["memoryReadback"],
+            Self::CrossTenant { .. } => &["ownerEntryId", "ownerProbe", "crossTenantProbe"],
+            Self::Ttl => &["memoryList", "expiredId", "freshId"],
+        }
+    }
+
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         match cx.required_text(config, "memoryAction")?.as_str() {
             "write-then-read" => Some(Self::WriteThenRead),

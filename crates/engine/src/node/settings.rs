@@ -251,12 +251,27 @@ mod tests {
                  `onTimeout`?"
             ]
         );
-        let config = json!({"kind": "approval", "data": {"requiredApproval": 2}});
-        let found = unknown("core.interrupt", &config);
-        assert!(
-            found[0].contains("/config/data/requiredApproval"),
-            "{found:?}"
-        );
+        for (kind, key, meant) in [
+            ("approval", "requiredApproval", "requiredApprovals"),
+            ("clarification", "question", "questions"),
+            ("external-event", "corelation", "correlation"),
+            ("custom", "paylod", "payload"),
+            ("low-confidence", "treshold", "threshold"),
+        ] {
+            let config = json!({"kind": kind, "data": {key: 2}});
+            let found = unknown("core.interrupt", &config);
+            assert_eq!(found.len(), 1, "{kind}: {found:?}");
+            assert!(
+                found[0].contains(&format!("/config/data/{key}")),
+                "{found:?}"
+            );
+            assert!(
+                found[0].contains(&format!("did you mean `{meant}`")),
+                "{found:?}"
+            );
+        }
+        let open = json!({"kind": "x-host-tandem-kind", "data": {"anything": 1}});
+        assert!(unknown("core.interrupt", &open).is_empty());
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl DecisionDraft<'_> {
             written_at: self.now,
             expires_at: None,
             agent: None,
+            sensitive: sources.iter().any(|note| note.sensitive),
             id,
         };
         let event = Event::MemoryCompacted {

@@ -86,8 +86,11 @@ impl Run {
                 self.state.outputs = Some(outputs.clone());
                 self.end(Phase::Completed, at);
             }
-            Event::RunFailed { error, .. } => {
+            Event::RunFailed {
+                error, failed_node, ..
+            } => {
                 self.state.error = Some(error.clone());
+                self.state.failed_node.clone_from(failed_node);
                 self.end(Phase::Failed, at);
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled, at),
@@ -293,15 +296,17 @@ impl Run {
             Event::InterruptResolved { node, resolution } => {
                 self.consume_early_event(resolution);
                 let outcome = resolution.outcome.clone();
-                let asked_at = self.question_requested_at(node);
+                let (asked_at, due) = self.question_times(node).unzip();
+                let overdue = resolution.reason.as_deref() == Some("timeout");
                 self.state.closed.push(ClosedInterrupt {
                     interrupt: resolution.interrupt.clone(),
                     node: node.clone(),
                     outcome: outcome.unwrap_or_else(|| "resolved".to_owned()),
                     by: resolution.by.clone(),
-                    at,
+                    // The deadline decided, however late its timer fired.
+                    at: due.flatten().filter(|_| overdue).unwrap_or(at),
                     asked_at,
-                    overdue: resolution.reason.as_deref() == Some("timeout"),
+                    overdue,
                 });
             }
             Event::NodeResumed {
@@ -358,6 +363,7 @@ impl Run {
                 agent_id,
                 decision,
                 iteration,
+                ..
             } => {
                 let agents = &mut self.state.agents;
                 let named = || serde_json::json!({"agentId": agent_id});

@@ -300,12 +300,16 @@ impl DecisionDraft<'_> {
         };
         let marked = |name: &&String| self.run.state.untrusted.contains(*name);
         let untrusted = variables.keys().filter(marked).cloned().collect();
+        // Readers of the parent see it, and the parent's document does not say what is sensitive here.
+        let (state, sensitivity) = (&self.run.state, self.run.sensitivity());
+        let visible = |error| sensitivity.visible_error(state.failed_node.as_ref(), error);
+        let error = state.error.as_ref().map(|e| visible(e).into_owned());
         let mut outcome = ChildOutcome::Ended {
             child: self.run.id().clone(),
             status: self.run.status(),
             untrusted,
             variables,
-            error: self.run.state.error.clone(),
+            error,
             unused: self.run.descendants_left(self.cx.limits),
         };
         self.fail_oversized_outcome(&mut outcome);

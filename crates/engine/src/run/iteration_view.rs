@@ -35,7 +35,7 @@ impl Run {
     /// writes of a child are visible as soon as its end is recorded.
     pub(super) fn iteration_view_start(&self, ix: usize) -> Option<Seq> {
         self.iteration_start(ix)
-            .filter(|_| has_iteration_views(self.request()))
+            .filter(|_| has_stateful_loop(self.request()))
     }
 
     /// The start of the iteration whose view a node reads. Writes use the current scope.
@@ -73,12 +73,13 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// The version of the execution model that adds iteration views.
-const ITERATION_VIEWS_SINCE: u32 = 5;
+/// The version of the execution model that numbers turns and gives every turn a view of its own.
+const STATEFUL_LOOP_SINCE: u32 = 5;
 
-fn has_iteration_views(request: &RunRequest) -> bool {
+/// Whether a run keeps to a version with numbered turns.
+pub(super) fn has_stateful_loop(request: &RunRequest) -> bool {
     let version = request.execution_model;
-    version.is_none_or(|version| version >= ITERATION_VIEWS_SINCE)
+    version.is_none_or(|version| version >= STATEFUL_LOOP_SINCE)
 }
 
 /// All memory reads of a log, each with the event before which it reads, so that they can be looked
@@ -92,7 +93,7 @@ pub(super) fn memory_reads_in_log(
     let mut reads = Vec::new();
     let first = log.first().map(|recorded| &recorded.event);
     let has_views = match first {
-        Some(Event::RunStarted { request, .. }) => has_iteration_views(request),
+        Some(Event::RunStarted { request, .. }) => has_stateful_loop(request),
         _ => true,
     };
     for recorded in log {

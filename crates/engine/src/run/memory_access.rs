@@ -274,9 +274,12 @@ impl DecisionDraft<'_> {
                 ttl_ms,
                 tags,
             } => {
-                let value = match value {
-                    MemorySource::Value(value) => value.clone(),
-                    MemorySource::Variable(name) => self.run.variable(name).unwrap_or(Value::Null),
+                let (value, sensitive) = match value {
+                    MemorySource::Value(value) => (value.clone(), false),
+                    MemorySource::Variable(name) => (
+                        self.run.variable(name).unwrap_or(Value::Null),
+                        self.run.sensitivity().masks(name),
+                    ),
                 };
                 let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
                 let new_entry = NewMemoryEntry {
@@ -284,6 +287,7 @@ impl DecisionDraft<'_> {
                     value,
                     tags: tags.clone(),
                     expires_at,
+                    sensitive,
                 };
                 match self.write_memory(ix, &memory_ref, new_entry, started) {
                     Ok((id, seq)) => {
@@ -383,6 +387,7 @@ impl DecisionDraft<'_> {
             tags: new_entry.tags,
             written_at: self.now,
             expires_at: new_entry.expires_at,
+            sensitive: new_entry.sensitive,
             agent: agent.and_then(|a| Some(a.get("agentId")?.as_str()?.to_owned())),
             id: id.clone(),
         };
@@ -410,6 +415,8 @@ pub(super) struct NewMemoryEntry {
     pub(super) value: Value,
     pub(super) tags: Vec<String>,
     pub(super) expires_at: Option<tandem_record::Timestamp>,
+    /// It comes from a variable or channel marked as sensitive.
+    pub(super) sensitive: bool,
 }
 
 fn no_key() -> ErrorInfo {

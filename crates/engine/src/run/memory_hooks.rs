@@ -107,11 +107,14 @@ impl DecisionDraft<'_> {
         cause: Seq,
     ) -> Result<String, ErrorInfo> {
         let memory_ref = self.memory_ref(ix);
+        let node = &self.run.def.nodes[ix].id;
+        let sensitive = self.run.sensitivity().hides_error_of(node);
         let new_entry = NewMemoryEntry {
             key: None,
             value: json!(text),
             tags: vec!["conformance".to_owned()],
             expires_at,
+            sensitive,
         };
         let (id, _) = self.write_memory(ix, &memory_ref, new_entry, cause)?;
         Ok(id)

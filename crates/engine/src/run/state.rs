@@ -51,6 +51,9 @@ pub struct State {
     pub(crate) descendants: u64,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) error: Option<ErrorInfo>,
+    /// The node at which the run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed_node: Option<NodeId>,
     pub(crate) outputs: Option<Object>,
     /// How often each channel trigger fired.
     pub(crate) fired: BTreeMap<String, u32>,
@@ -383,6 +386,7 @@ impl Run {
                 descendants: 0,
                 artifacts: Vec::new(),
                 error: None,
+                failed_node: None,
                 outputs: None,
                 fired: BTreeMap::new(),
                 closed: Vec::new(),

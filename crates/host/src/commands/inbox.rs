@@ -135,13 +135,21 @@ fn details(question: &Value) -> String {
         }
     }
     for vote in question["votes"].as_array().into_iter().flatten() {
-        let part = |key: &str| sanitize(vote[key].as_str().unwrap_or_default());
-        head.add_row([
-            "voice".to_owned(),
-            format!("{} {}", part("voter"), part("action")),
-        ]);
+        head.add_row(["vote".to_owned(), vote_line(vote)]);
     }
     format!("{}\n\n{}", head.trim_fmt(), subject(question, data))
+}
+
+/// Who voted how; a name that was only claimed is marked.
+fn vote_line(vote: &Value) -> String {
+    let part = |key: &str| sanitize(vote[key].as_str().unwrap_or_default());
+    let mut line = part("voter");
+    for (key, label) in [("claimedBy", "name claimed by"), ("delegate", "through")] {
+        if vote[key].is_string() {
+            line.push_str(&format!(" ({label} {})", part(key)));
+        }
+    }
+    format!("{line} {}", part("action"))
 }
 
 /// What the question is about, and how to answer it.
@@ -151,13 +159,23 @@ fn subject(question: &Value, data: &Value) -> String {
         text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
     };
     let id = sanitize(question["interruptId"].as_str().unwrap_or_default());
-    let closed = question["status"] == "closed";
+    let closed = question["status"] != "open";
     match question["kind"].as_str() {
         Some("approval") => {
             let about = sanitize(data["description"].as_str().unwrap_or_default());
-            let shown = match &data["artifactData"] {
-                Value::Null => String::new(),
-                artifact => pretty(artifact),
+            let shown = data.get("artifactData").or_else(|| data.get("decision"));
+            let (before, after) = (question.get("proposed"), question.get("edited"));
+            let shown = match (before.or(shown), after.or(shown)) {
+                (Some(before), Some(after)) if before != after => {
+                    let label = if closed { "accepted" } else { "with changes" };
+                    format!(
+                        "proposed:\n{}\n\n{label}:\n{}",
+                        pretty(before),
+                        pretty(after)
+                    )
+                }
+                (Some(artifact), _) if !artifact.is_null() => pretty(artifact),
+                _ => String::new(),
             };
             let how = format!("tandem inbox approve {id}\ntandem inbox reject {id}");
             joined([about, shown, if closed { String::new() } else { how }])
@@ -339,6 +357,25 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.ends_with("tandem inbox approve q1\ntandem inbox reject q1"));
+        let mut decided = approval.clone();
+        decided["status"] = json!("closed");
+        decided["edited"] = json!({"amount": 7});
+        decided["votes"] = json!([
+            {"voter": "ben", "claimedBy": "ana", "action": "accept"},
+            {"voter": "eva", "delegate": "bob", "action": "edit-accept"}]);
+        let text = details(&decided);
+        for part in [
+            "proposed:\n{\n  \"amount\": 5\n}\n\naccepted:\n{\n  \"amount\": 7\n}",
+            "ben (name claimed by ana) accept",
+            "eva (through bob) edit-accept",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("tandem inbox approve"), "{text}");
+        let mut expired = approval.clone();
+        expired["status"] = json!("expired");
+        let text = details(&expired);
+        assert!(!text.contains("tandem inbox approve"), "{text}");
         let questions = json!({"interruptId": "q2", "kind": "clarification", "status": "open",
             "data": {"questions": [{"id": "n", "question": "How many?", "schema": {"type": "integer"}}]}});
         let text = details(&questions);

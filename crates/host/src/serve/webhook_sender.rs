@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_access::{
-    Keyring, LinkClaims, LinkIntent, LinkSigner, WebhookKeys, signature, signed_time,
+    Keyring, LinkClaims, LinkIntent, LinkSigner, Scope, WebhookKeys, signature, signed_time,
 };
 use tandem_nodes::{UrlGuard, WebhookCaller};
-use tandem_record::{Event, Partition, Timestamp, TraceContext, Webhook, WebhookId};
-use tandem_runtime::{Announcement, WebhookDelivery, WebhookSender};
+use tandem_record::{Event, Owner, Partition, Timestamp, TraceContext, Webhook, WebhookId};
+use tandem_runtime::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 use tandem_store::{Fault, SettingsStore as _};
 use tandem_store_sqlite::SqliteStore;
 use tandem_wire::v1::{callback, project, webhook};
@@ -110,7 +110,25 @@ impl WebhookSender for HttpWebhookSender {
             tenant: webhook.tenant.clone(),
             workspace: webhook.workspace.clone(),
         };
-        self.keyring.may_read_runs(by, &of, now).await
+        self.keyring
+            .holds_scope(by, Scope::RunsRead, &of, now)
+            .await
+    }
+
+    async fn starter_access(&self, owner: &Owner, now: Timestamp) -> Result<StarterAccess, Fault> {
+        let Some(by) = &owner.principal else {
+            return Ok(StarterAccess {
+                may_read: false,
+                may_answer: false,
+            });
+        };
+        let (keys, of) = (&self.keyring, Partition::from(owner));
+        Ok(StarterAccess {
+            may_read: keys.holds_scope(by, Scope::RunsRead, &of, now).await?,
+            may_answer: keys
+                .holds_scope(by, Scope::ApprovalsRespond, &of, now)
+                .await?,
+        })
     }
 
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {
@@ -130,7 +148,13 @@ impl WebhookSender for HttpWebhookSender {
 
     async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
         let intent = LinkIntent::of(asked.may_answer);
-        let claims = LinkClaims::for_interrupt(asked.run, asked.question, intent, asked.sent_at);
+        let claims = LinkClaims::for_interrupt(
+            asked.run,
+            asked.question,
+            intent,
+            asked.issued_to,
+            asked.sent_at,
+        );
         let link = project::SignedLink {
             token: self.links.sign(&claims),
             expires_at: claims.expires_at,

@@ -280,12 +280,15 @@ impl Vote {
     pub fn user_data(&mut self) -> UserDataRefs<'_> {
         let Self {
             voter,
+            claimed_by,
+            via_link: _,
             delegate,
             action: _,
             at: _,
             feedback,
         } = self;
         let mut to = vec![UserData::Text(voter)];
+        optional_text(claimed_by, &mut to);
         optional_text(delegate, &mut to);
         optional_text(feedback, &mut to);
         to

@@ -134,6 +134,7 @@ pub(super) fn of_entry<'a>(entry: &'a mut MemoryEntry, to: &mut UserDataRefs<'a>
         written_at: _,
         expires_at: _,
         agent,
+        sensitive: _,
     } = entry;
     to.push(UserData::Text(memory_ref));
     // The key of a note is its id.

@@ -1,8 +1,12 @@
-//! Finds the first of several literals: with SIMD where the processor allows it, else with an
-//! automaton.
+//! Finds the first of several literals: many bytes at a time where the processor can, else by an
+//! automaton. That takes few literals; a host with many secrets has the automaton, which looks at every
+//! byte once.
 
 use aho_corasick::packed::{Config, MatchKind as PackedKind, Searcher};
-use aho_corasick::{AhoCorasick, Match, MatchKind, Span};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind, Span};
+
+/// The fastest automaton takes about 2 KiB for each of them.
+const MAX_DFA_LITERALS: usize = 1024;
 
 #[derive(Clone)]
 pub(super) struct Finder {
@@ -21,6 +25,7 @@ impl Finder {
         let builder = &mut AhoCorasick::builder();
         let automaton = builder
             .match_kind(MatchKind::LeftmostFirst)
+            .kind((literals.len() <= MAX_DFA_LITERALS).then_some(AhoCorasickKind::DFA))
             .build(literals)
             .expect("the literals are few and short");
         Self {

@@ -6,10 +6,14 @@
 //! replacement can break a document. [`tandem_record::UserData`] defines which parts of a record
 //! are data. Names and ids are not changed, even when one of them looks like a credential.
 //!
-//! Nearly all records are clean. [`Texts`] collects the strings of a record while it is serialized,
-//! and one search over them decides. Only a record that may hold a secret is examined part by part.
+//! A configured secret is also known in its common encodings ([`encodings`]).
+//!
+//! Nearly every record is clean. [`Texts`] collects its strings while it is serialized, and one search
+//! through them says so; only a record that may hold a secret is looked at part by part.
 
+mod encodings;
 mod finder;
+mod known;
 mod shapes;
 mod split;
 mod texts;
@@ -17,10 +21,10 @@ mod texts;
 #[cfg(test)]
 mod tests;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use finder::Finder;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tandem_record::{Object, UserData, UserDataRefs};
 pub(crate) use texts::Texts;
 
@@ -30,6 +34,9 @@ const MIN_SECRET_CHARS: usize = 8;
 /// consist of masks alone.
 const MAX_ROUNDS: usize = 4;
 const MARK: &str = "[REDACTED]";
+/// Encoded forms are not looked for in pieces, so more of their beginning can be asked for: hex and base64
+/// are everywhere.
+const ENCODED_HEAD_BYTES: usize = 8;
 
 #[derive(Clone)]
 pub struct Redactor {
@@ -38,12 +45,13 @@ pub struct Redactor {
     owners: Vec<usize>,
     /// Finds these forms. `None` when no secret is configured.
     forms: Option<AhoCorasick>,
-    /// Checks whether both ends of a form are present, which every form needs, in one piece or in
-    /// several.
+    /// Tells whether both ends of a secret are there, which it needs, in one piece or in several.
     ends: Option<split::Ends>,
     /// Parts that every secret contains: literals of the shapes, then the beginnings of the forms.
     signs: Finder,
-    /// Whether a secret could be written as a JSON number.
+    /// Whether a form begins like this literal of a shape, which then is found in its place.
+    hides_form: [bool; shapes::COUNT],
+    /// A secret could be written as a JSON number.
     numeric: bool,
 }
 
@@ -68,41 +76,62 @@ impl Redactor {
                 value.chars().count() >= MIN_SECRET_CHARS && !MARK.contains(*value)
             })
             .collect();
-        let reveals_secret = |id: &str| {
-            shapes::redact(id).is_some() || secrets.iter().any(|(_, value)| id.contains(value))
-        };
-        let mut configured = Vec::new();
-        let mut forms = Vec::new();
         let mut owners = Vec::new();
-        for (id, value) in &secrets {
-            let mark = match reveals_secret(id) {
+        let mut forms = Vec::new();
+        // In one piece or in several: as they are, and in JSON that is itself a text.
+        let mut splittable = Vec::new();
+        for (owner, (_, value)) in secrets.iter().enumerate() {
+            let escaped = Some(encodings::json(value)).filter(|escaped| escaped != value);
+            splittable.extend([(*value).to_owned()].into_iter().chain(escaped));
+            owners.resize(splittable.len(), owner);
+        }
+        forms.extend(splittable.iter().cloned());
+        for (owner, (_, value)) in secrets.iter().enumerate() {
+            forms.extend(encodings::all(value));
+            owners.resize(forms.len(), owner);
+        }
+        let heads: BTreeSet<&str> = splittable.iter().map(|form| split::head(form)).collect();
+        let encoded = forms[splittable.len()..]
+            .iter()
+            .map(|form| head_of_encoded(form));
+        let encoded: BTreeSet<&str> = encoded
+            .filter(|head| !heads.iter().any(|shorter| head.starts_with(shorter)))
+            .collect();
+        let heads: Vec<&str> = heads.into_iter().chain(encoded).collect();
+        let mut hides_form = [false; shapes::COUNT];
+        for (literal, hides) in shapes::literals().zip(&mut hides_form) {
+            *hides = heads
+                .iter()
+                .any(|head| head.starts_with(literal) || literal.starts_with(head));
+        }
+        let mut signs: Vec<&str> = shapes::literals().collect();
+        signs.extend(heads);
+        // Small rather than fast: it is used where a sign was found.
+        let automaton = (!forms.is_empty()).then(|| {
+            AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .build(&forms)
+                .expect("secrets are few and short")
+        });
+        let reveals_secret = |id: &str| {
+            shapes::redact(id).is_some() || automaton.as_ref().is_some_and(|all| all.is_match(id))
+        };
+        let configured = secrets.iter().map(|(id, value)| ConfiguredSecret {
+            value: (*value).to_owned(),
+            mark: match reveals_secret(id) {
                 true => MARK.to_owned(),
                 false => format!("[REDACTED:{id}]"),
-            };
-            // A document may hold JSON as text, in which the secret is escaped.
-            let quoted = Value::from(*value).to_string();
-            let escaped = quoted[1..quoted.len() - 1].to_owned();
-            for form in [
-                Some((*value).to_owned()),
-                Some(escaped).filter(|e| e != value),
-            ] {
-                owners.extend(form.as_ref().map(|_| configured.len()));
-                forms.extend(form);
-            }
-            let value = (*value).to_owned();
-            configured.push(ConfiguredSecret { value, mark });
-        }
+            },
+        });
         let numeric = |form: &String| form.bytes().all(|b| b"0123456789.-+eE".contains(&b));
-        let mut signs: Vec<&str> = shapes::literals().collect();
-        signs.extend(forms.iter().map(|form| split::head(form)));
         Self {
-            numeric: forms.iter().any(numeric),
+            configured: configured.collect(),
+            numeric: splittable.iter().any(numeric),
             signs: Finder::new(&signs),
-            ends: split::Ends::new(&forms),
-            forms: (!forms.is_empty())
-                .then(|| AhoCorasick::new(&forms).expect("secrets are few and short")),
+            hides_form,
+            ends: split::Ends::new(&splittable),
+            forms: automaton,
             owners,
-            configured,
         }
     }
 
@@ -127,17 +156,21 @@ impl Redactor {
     fn may_hold_secret(&self, text: &str, escaped: bool) -> bool {
         let mut matcher = shapes::Matcher::default();
         let mut from = 0;
-        let mut ends_checked = false;
+        let mut forms_checked = false;
         while let Some(found) = self.signs.find(text, from) {
             let sign = found.pattern().as_usize();
-            if sign < shapes::COUNT {
-                // What precedes the literal is not checked here: it may be in another text.
-                let credential = matcher.credential(text.as_bytes(), sign, found.range());
-                if credential.is_some() || (escaped && shapes::may_be_escaped(sign)) {
+            let shape = (sign < shapes::COUNT).then_some(sign);
+            if let Some(shape) = shape {
+                // What comes before is not configured here: another text may.
+                let credential = matcher.credential(text.as_bytes(), shape, found.range());
+                if credential.is_some() || (escaped && shapes::may_be_escaped(shape)) {
                     return true;
                 }
-            } else if !std::mem::replace(&mut ends_checked, true)
-                && self.ends.as_ref().is_some_and(|ends| ends.both_in(text))
+            }
+            if shape.is_none_or(|shape| self.hides_form[shape])
+                && !std::mem::replace(&mut forms_checked, true)
+                && (self.ends.as_ref().is_some_and(|ends| ends.both_in(text))
+                    || self.holds_known_secret(text))
             {
                 return true;
             }
@@ -265,4 +298,8 @@ impl Redactor {
         }
         true
     }
+}
+
+fn head_of_encoded(form: &str) -> &str {
+    &form[..form.floor_char_boundary(ENCODED_HEAD_BYTES)]
 }

@@ -1,3 +1,4 @@
+mod encodings;
 mod fuzz;
 
 use super::*;

@@ -15,12 +15,13 @@
 //! | 24 | never: the run's log records it, and the run keeps waiting |
 //!
 //! Invariants:
-//! - The content is read from the run at the time of sending. No entry, event, log line or error
-//!   holds a link.
-//! - A failure is recorded before the next attempt, and only while the entry exists: the entry of a
-//!   question that was closed in the meantime is not restored.
-//! - It waits in the lane of its tenant and target like other deliveries, so that one hanging
-//!   target does not use the slots of others (`worker_slots.rs`).
+//! - What is cached_outcome is read from the run when it is cached_outcome. No entry, event, log line or error holds a link.
+//! - A failure is recorded before the next attempt, and only while the entry is there: a question that
+//!   was closed meanwhile is not brought back.
+//! - Every attempt checks what whoever started the run may do now. Without a good key that may read the
+//!   run nothing is sent, and no further attempt is made; without one that may answer, the link only shows.
+//! - It waits in the lane of its tenant and target like other deliveries, so that one target that hangs
+//!   leaves the others theirs (`slots.rs`).
 
 use super::health::{MAX_ATTEMPTS, with_jitter};
 use super::sender::Announcement;
@@ -33,6 +34,8 @@ use tandem_store::{Commit, CommitGuard, Error, Fault, Lane, OutboxChange, RunRow
 
 /// Name of an undelivered announcement in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
+const STARTER_MAY_NOT_READ: &str =
+    "whoever started the run has no good key with the scope runs:read";
 
 fn pause_ms(failures: u32, id: &str) -> u64 {
     let base = match failures {
@@ -52,6 +55,8 @@ enum NotifyOutcome {
     Done(EffectOutcome),
     /// There is no callback, or no open question.
     NothingToSend,
+    /// Whoever started the run may not read it.
+    Denied,
 }
 
 impl Runtime {
@@ -71,6 +76,12 @@ impl Runtime {
         let outcome = match attempted {
             NotifyOutcome::Done(outcome) => cached_outcome.insert(outcome).clone(),
             NotifyOutcome::NothingToSend => return self.remove_outbox_entry(effect).await,
+            NotifyOutcome::Denied => {
+                self.give_up_announcement(effect, interrupt, STARTER_MAY_NOT_READ)
+                    .await?;
+                self.inner.metrics.callback_announcement("dead");
+                return Ok(());
+            }
         };
         let failures = tries.saturating_add(1);
         let counted = match outcome {
@@ -80,15 +91,8 @@ impl Runtime {
                 "failed"
             }
             EffectOutcome::Failed { error } => {
-                let (run, why) = (&effect.run_id, &error.message);
-                tracing::warn!(%run, %interrupt, why, "announcement of a question given up");
-                let message = format!("{failures} attempts, the last: {}", error.message);
-                let error = ErrorInfo::new(UNDELIVERED, message);
-                let command = Command::FinishEffect {
-                    effect: effect.id.clone(),
-                    outcome: EffectOutcome::Failed { error },
-                };
-                self.submit_effect_result(effect, command, run).await?;
+                let why = format!("{failures} attempts, the last: {}", error.message);
+                self.give_up_announcement(effect, interrupt, &why).await?;
                 "dead"
             }
             EffectOutcome::Done { .. } | EffectOutcome::Pack(_) => {
@@ -98,6 +102,24 @@ impl Runtime {
         };
         self.inner.metrics.callback_announcement(counted);
         Ok(())
+    }
+
+    /// Records in the run's log that a question is not announced any more.
+    async fn give_up_announcement(
+        &self,
+        effect: &Effect,
+        interrupt: &InterruptId,
+        why: &str,
+    ) -> Result<(), Fault> {
+        let run = &effect.run_id;
+        tracing::warn!(%run, %interrupt, why, "a question is announced no more");
+        let command = Command::FinishEffect {
+            effect: effect.id.clone(),
+            outcome: EffectOutcome::Failed {
+                error: ErrorInfo::new(UNDELIVERED, why),
+            },
+        };
+        self.submit_effect_result(effect, command, run).await
     }
 
     /// One attempt. A fault means that nothing was sent.
@@ -120,6 +142,11 @@ impl Runtime {
         let (Some(question), Some(url)) = (question, &request.callback_url) else {
             return Ok(NotifyOutcome::NothingToSend);
         };
+        let now = self.clock().now();
+        let access = webhook_sender.starter_access(&request.owner, now).await?;
+        if !access.may_read {
+            return Ok(NotifyOutcome::Denied);
+        }
         let root = self.root_of(&row).await?;
         let announcement = Announcement {
             id: &effect.id,
@@ -128,9 +155,10 @@ impl Runtime {
             workflow: &row.workflow_id,
             parent_and_root: row.parent.as_ref().zip(root.as_ref()),
             question: &question,
-            may_answer: request.callback_may_answer,
+            may_answer: request.callback_may_answer && access.may_answer,
+            issued_to: request.owner.principal.as_ref(),
             trace: request.trace.as_ref(),
-            sent_at: self.clock().now(),
+            sent_at: now,
         };
         let sent = webhook_sender.announce(&announcement).await;
         Ok(NotifyOutcome::Done(match sent {

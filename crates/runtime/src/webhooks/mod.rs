@@ -23,7 +23,7 @@ mod subscriptions;
 
 pub use health::{WebhookStatus, webhook_status};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
-pub use sender::{Announcement, WebhookDelivery, WebhookSender};
+pub use sender::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 pub use subscriptions::Subscription;
 
 use crate::worker_slots::delivery_lane;

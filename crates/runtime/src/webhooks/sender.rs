@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use tandem_record::{
-    EffectId, Event, InterruptView, RecordedEvent, RunId, Sensitivity, Timestamp, TraceContext,
-    Webhook, WebhookId, WorkflowId,
+    EffectId, Event, InterruptView, Owner, Principal, RecordedEvent, RunId, Sensitivity, Timestamp,
+    TraceContext, Webhook, WebhookId, WorkflowId,
 };
 use tandem_store::{Fault, RunRow};
 
@@ -39,8 +39,17 @@ pub struct Announcement<'a> {
     pub question: &'a InterruptView,
     /// Whether the link in it may decide, or only show.
     pub may_answer: bool,
+    /// Who started the run, and so whom the link is issued to.
+    pub issued_to: Option<&'a Principal>,
     pub trace: Option<&'a TraceContext>,
     pub sent_at: Timestamp,
+}
+
+/// What whoever started a run may do, judged by their good keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StarterAccess {
+    pub may_read: bool,
+    pub may_answer: bool,
 }
 
 #[async_trait]
@@ -57,7 +66,11 @@ pub trait WebhookSender: Send + Sync {
     /// Whether the principal that registered the subscription may still read its events.
     async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault>;
 
-    /// Attempts a delivery once, within a bounded time. Returns a result text without secrets.
+    /// What whoever started a run may do with its questions now.
+    async fn starter_access(&self, owner: &Owner, now: Timestamp) -> Result<StarterAccess, Fault>;
+
+    /// Attempts a delivery once, within a bounded time. What came of it, in words that hold no
+    /// secret.
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String>;
 
     /// Attempts an announcement once, under the same rules.

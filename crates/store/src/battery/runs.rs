@@ -3,7 +3,9 @@
 use super::sample::{later, moved, must, partition, row, started};
 use crate::{Page, RunFilter, RunListing, RunRow, Store};
 use std::sync::Arc;
-use tandem_record::{RunId, RunStatus, Seq, StreamId, TenantId, WorkflowId, WorkspaceId};
+use tandem_record::{
+    Partition, RunId, RunStatus, Seq, StreamId, TenantId, WorkflowId, WorkspaceId,
+};
 
 fn ids(listing: &RunListing) -> Vec<&str> {
     listing.runs.iter().map(|r| r.row.run_id.as_str()).collect()
@@ -35,6 +37,30 @@ pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
     assert_eq!(any, Some(own));
     let absent = store.run_of_any_tenant(&RunId::new("r2")).await.unwrap();
     assert_eq!(absent, None);
+    let position = async |tenant: &str, workspace: Option<&str>, run: &str| {
+        let of = Partition {
+            tenant: tenant.into(),
+            workspace: workspace.map(Into::into),
+        };
+        store.run_position(&of, &RunId::new(run)).await.unwrap()
+    };
+    let mut bound = row("t1", "r3");
+    bound.workspace = Some(WorkspaceId::new("red"));
+    must(&store, started(bound)).await;
+    let listed = list(&store, "t1", &RunFilter::default(), &first(10)).await;
+    let places: Vec<_> = listed.runs.iter().map(|r| Some(r.position)).collect();
+    assert_eq!(position("t1", None, "r1").await, places[1]);
+    assert_eq!(position("t1", None, "r3").await, places[0]);
+    assert_eq!(position("t1", Some("red"), "r3").await, places[0]);
+    for (tenant, workspace, run) in [
+        ("t2", None, "r1"),
+        ("t1", Some("red"), "r1"),
+        ("t1", Some("blue"), "r3"),
+        ("t1", None, "r2"),
+    ] {
+        let found = position(tenant, workspace, run).await;
+        assert_eq!(found, None, "{tenant} {workspace:?} {run}");
+    }
     let listed = list(&store, "t2", &RunFilter::default(), &first(10)).await;
     assert_eq!(listed, RunListing::default());
 }

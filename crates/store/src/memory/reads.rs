@@ -83,6 +83,23 @@ impl ReadRuns for MemoryStore {
         })
     }
 
+    async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let state = self.state()?;
+        let place = state.run_places.get(run).copied();
+        let own = |place: &usize| {
+            let row = &state.runs[*place];
+            of.covers(&Partition {
+                tenant: row.tenant.clone(),
+                workspace: row.workspace.clone(),
+            })
+        };
+        Ok(place.filter(own).map(|p| RunPosition(p as i64 + 1)))
+    }
+
     async fn live_run_in_scope(
         &self,
         owner: &Partition,
@@ -118,6 +135,23 @@ impl ReadInterrupts for MemoryStore {
         let place = state.interrupt_places.get(interrupt);
         let row = place.map(|place| &state.interrupts[*place]);
         Ok(row.filter(|row| row.tenant == *tenant).cloned())
+    }
+
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let state = self.state()?;
+        let place = state.interrupt_places.get(interrupt).copied();
+        let own = |place: &usize| {
+            let row = &state.interrupts[*place];
+            of.covers(&Partition {
+                tenant: row.tenant.clone(),
+                workspace: row.workspace.clone(),
+            })
+        };
+        Ok(place.filter(own).map(|p| RunPosition(p as i64 + 1)))
     }
 
     async fn list_interrupts(

@@ -3,6 +3,7 @@
 //! the caller was told.
 
 mod calls;
+mod listings;
 mod plan;
 
 pub use plan::{Faults, InjectedFault};

@@ -108,6 +108,7 @@ async fn decide(
         node: row.node.clone(),
         interrupt: Some(row.interrupt.clone()),
         value: decision.value,
+        digest: None,
         by: Some(Principal::new(decision.by)),
     };
     let call = sim.decisions.lock().decides(&row.interrupt, op);

@@ -7,7 +7,8 @@ use super::payload::{Fields, error as full};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{
-    AgentEvent, AgentEventKind, ErrorInfo, Event, HandoffStep, RunId, VerificationSubject,
+    AgentEvent, AgentEventKind, ErrorInfo, Event, HandoffStep, RunId, Sensitivity,
+    VerificationSubject,
 };
 
 pub(super) fn type_name(kind: &AgentEventKind) -> &'static str {
@@ -33,18 +34,19 @@ pub(super) fn names_foreign_hosts(event: &Event) -> bool {
     }
 }
 
-pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
+pub(super) fn payload(run: &RunId, event: &Event, sensitivity: &Sensitivity, out: &mut Fields) {
     match event {
-        Event::Agent(event) => agent_event_payload(run, event, out),
+        Event::Agent(fact) => agent_event_payload(run, fact, sensitivity, out),
         Event::OrchestratorDecided {
             agent_id,
             decision,
             iteration,
+            unnumbered,
             ..
         } => {
             out.set("agentId", agent_id);
             out.set("decision", decision);
-            out.set("iteration", iteration);
+            out.opt("iteration", (!unnumbered).then_some(iteration));
         }
         Event::ConfidenceEscalated {
             confidence,
@@ -68,7 +70,8 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
             out.opt("childRunId", handoff.step.child());
             match &handoff.step {
                 HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
-                    out.set("error", brief(error));
+                    let visible = sensitivity.visible_error(Some(&handoff.node), error);
+                    out.set("error", brief(&visible));
                 }
                 HandoffStep::ChildCancelled { .. } => {
                     let error = ErrorInfo::new("child_cancelled", "the child run was cancelled");
@@ -113,8 +116,13 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
     }
 }
 
-fn agent_event_payload(run: &RunId, event: &AgentEvent, out: &mut Fields) {
-    let agent = match event.kind {
+fn agent_event_payload(
+    run: &RunId,
+    fact: &AgentEvent,
+    sensitivity: &Sensitivity,
+    out: &mut Fields,
+) {
+    let agent = match fact.kind {
         AgentEventKind::HandedOff { .. } => "fromAgentId",
         _ => "agentId",
     };
@@ -163,7 +171,9 @@ fn agent_event_payload(run: &RunId, event: &AgentEvent, out: &mut Fields) {
             out.set("toolName", tool);
             out.set("callId", call);
             out.opt("outcome", outcome.as_ref());
-            out.opt("error", error.as_ref().map(full));
+            let error = error.as_ref();
+            let visible = error.map(|error| sensitivity.visible_error(Some(&fact.node), error));
+            out.opt("error", visible.as_deref().map(full));
             out.set("status", if error.is_some() { "error" } else { "ok" });
             out.opt("durationMs", duration_ms.as_ref());
             out.untrusted(*untrusted);

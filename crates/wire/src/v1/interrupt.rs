@@ -63,14 +63,14 @@ pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut Fields) 
         Event::ApprovalReceived { node, decision, .. } => {
             out.node(node);
             out.set("action", &decision.action);
-            let claimed = decision
-                .claimed_by
-                .clone()
-                .or_else(|| decision.voter.clone());
-            let by = claimed.or_else(|| decision.by.as_ref().map(ToString::to_string));
-            let silent = decision.action == "timeout";
-            let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
-            out.opt("decidedBy", by);
+            if decision.action != "timeout" {
+                let submitter = decision.submitter();
+                let claimed = decision.claimed_by.as_deref();
+                let claimed = claimed.or_else(|| decision.claimed_voter());
+                let claimed = claimed.filter(|name| decision.by.is_none() || *name != submitter);
+                out.set("decidedBy", claimed.unwrap_or(submitter));
+                out.opt("claimedBy", claimed.map(|_| submitter));
+            }
             decider_fields(&decision.decider, out);
             out.set("decidedAt", rfc3339(at));
             out.opt("feedback", decision.feedback.as_ref());

@@ -41,10 +41,15 @@ pub(super) fn masked_entries(
 
 /// The outputs of a node with sensitive ports masked.
 pub(super) fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
-    match sensitivity.outputs.get(node) {
-        Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
-        None => outputs.clone(),
-    }
+    masked_entries(outputs, sensitivity.mode, |port| {
+        is_masked_port(node, port, sensitivity)
+    })
+}
+
+fn is_masked_port(node: &NodeId, port: &str, sensitivity: &Sensitivity) -> bool {
+    let ports = sensitivity.outputs.get(node);
+    let error = port == "error" && sensitivity.errors.contains(node);
+    error || ports.is_some_and(|ports| ports.contains(port))
 }
 
 /// The outputs of a run are those of its last nodes: by node name, or flat if there is one node. A
@@ -56,17 +61,13 @@ pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) ->
     if outputs.len() > 1 && outputs.iter().all(of_a_node) {
         return masked_nodes(outputs, sensitivity);
     }
-    let last = || sensitivity.last.iter();
-    let ports = || {
-        last()
-            .filter_map(|node| sensitivity.outputs.get(node))
-            .flatten()
+    let masked = |port: &str| {
+        let mut last = sensitivity.last.iter();
+        last.any(|node| is_masked_port(node, port, sensitivity))
     };
-    // If a node's only port is `output`, its value is returned without the port name.
-    let unwrapped = ports().any(|port| port == "output");
-    masked_entries(outputs, sensitivity.mode, |key| {
-        unwrapped || ports().any(|port| port == key)
-    })
+    // The only port of a node, when it has this name, is put out without it.
+    let unwrapped = masked("output");
+    masked_entries(outputs, sensitivity.mode, |key| unwrapped || masked(key))
 }
 
 fn masked_nodes(outputs: &Object, sensitivity: &Sensitivity) -> Object {

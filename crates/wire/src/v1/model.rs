@@ -3,7 +3,7 @@
 
 use super::payload::Fields;
 use serde_json::{Value, json};
-use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object};
+use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object, Sensitivity};
 
 pub(super) fn answer_name(event: &ModelAnswered) -> &'static str {
     match event.answer.usage {
@@ -22,7 +22,7 @@ pub(super) fn envelope_name(event: &EnvelopeEvent) -> &'static str {
     }
 }
 
-pub(super) fn model_payload(event: &Event, out: &mut Fields) {
+pub(super) fn model_payload(event: &Event, sensitivity: &Sensitivity, out: &mut Fields) {
     match event {
         Event::ModelAnswered(event) => {
             out.node(&event.node);
@@ -41,11 +41,13 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.node(&retry.node);
             out.set("attempt", retry.attempt);
             out.set("reason", retry.reason.as_str());
-            out.opt("previousError", retry.error.as_ref());
+            let hidden = sensitivity.hides_error_of(&retry.node);
+            out.opt("previousError", retry.error.as_ref().filter(|_| !hidden));
         }
-        Event::Envelope(event) => {
-            out.node(&event.node);
-            envelope(event, out);
+        Event::Envelope(fact) => {
+            out.node(&fact.node);
+            let hidden = sensitivity.hides_error_of(&fact.node);
+            envelope(fact, hidden, out);
         }
         Event::ReplayDivergedAtRefusal(event) => {
             let (original, replayed) = event.kinds();
@@ -61,7 +63,8 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
     }
 }
 
-fn envelope(event: &EnvelopeEvent, out: &mut Fields) {
+/// `hidden`: what the model said may repeat something sensitive.
+fn envelope(fact: &EnvelopeEvent, hidden: bool, out: &mut Fields) {
     let mut who = || {
         out.set("provider", &event.provider);
         out.set("model", &event.model);
@@ -69,7 +72,7 @@ fn envelope(event: &EnvelopeEvent, out: &mut Fields) {
     match &event.kind {
         EnvelopeEventKind::Refused(refusal) => {
             who();
-            out.opt("refusalText", refusal.text.as_ref());
+            out.opt("refusalText", refusal.text.as_ref().filter(|_| !hidden));
             out.opt("safetyCategory", refusal.category.as_ref());
         }
         EnvelopeEventKind::Truncated {
@@ -93,7 +96,7 @@ fn envelope(event: &EnvelopeEvent, out: &mut Fields) {
         } => {
             out.set("totalAttempts", attempts);
             out.set("finalReason", reason.as_str());
-            out.opt("finalError", error.as_ref());
+            out.opt("finalError", error.as_ref().filter(|_| !hidden));
         }
     }
 }

@@ -130,7 +130,8 @@ pub(super) fn payload(
             failed_node,
             duration_ms,
         } => {
-            out.set("error", error(failure));
+            let visible = sensitivity.visible_error(failed_node.as_ref(), failure);
+            out.set("error", error(&visible));
             out.opt("failedNodeId", failed_node.as_ref());
             out.set("durationMs", duration_ms);
         }
@@ -187,7 +188,8 @@ fn node_payload(
             ..
         } => {
             out.node(node);
-            out.set("error", error(failure));
+            let visible = sensitivity.visible_error(Some(node), failure);
+            out.set("error", error(&visible));
             out.set("attempts", attempts);
         }
         Event::OutputChunk(event) => chunk_payload(run, event, sensitivity, out),
@@ -200,7 +202,8 @@ fn node_payload(
             out.node(node);
             out.set("attempt", attempt);
             out.set("delayMs", delay_ms);
-            out.set("lastError", error(last_error));
+            let visible = sensitivity.visible_error(Some(node), last_error);
+            out.set("lastError", error(&visible));
         }
         Event::NodeSkipped { node, reason } | Event::NodeCancelled { node, reason, .. } => {
             out.node(node);
@@ -271,7 +274,7 @@ fn node_payload(
         | Event::Handoff(_)
         | Event::VerificationRequested(_)
         | Event::FanOut { .. }
-        | Event::FanIn { .. } => agent::payload(run, event, out),
+        | Event::FanIn { .. } => agent::payload(run, event, sensitivity, out),
         other => interrupt_or_data_payload(other, at, sensitivity, out),
     }
 }
@@ -388,7 +391,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         Event::ReplayDivergedAtRefusal(_)
         | Event::ModelAnswered(_)
         | Event::ModelRetried(_)
-        | Event::Envelope(_) => model_payload(event, out),
+        | Event::Envelope(_) => model_payload(event, sensitivity, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);
             out.set("dueAt", rfc3339(*due));

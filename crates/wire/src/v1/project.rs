@@ -111,7 +111,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     out.opt("completedAt", view.ended_at.map(rfc3339));
     out.opt("pausedAt", view.paused_at.map(rfc3339));
     out.set("lastSequence", view.head);
-    out.set("nodeStates", node_states(view));
+    out.set("nodeStates", node_states(view, sensitivity));
     out.set(
         "inputs",
         masked_entries(&view.inputs, sensitivity.mode, secret),
@@ -126,6 +126,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
         channels.map(|c| masked_entries(c, sensitivity.mode, secret_channel)),
     );
     let error = view.error.as_ref().map(|error| {
+        let error = sensitivity.visible_error(view.failed_node.as_ref(), error);
         let mut shown = Fields::default();
         shown.set("code", &error.code);
         shown.set("message", &error.message);
@@ -162,7 +163,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     Value::Object(out.0)
 }
 
-fn node_states(view: &RunView) -> Object {
+fn node_states(view: &RunView, sensitivity: &Sensitivity) -> Object {
     let nodes = view.nodes.iter();
     nodes
         .map(|node| {
@@ -172,6 +173,7 @@ fn node_states(view: &RunView) -> Object {
             out.opt("startedAt", node.started_at.map(rfc3339));
             out.opt("endedAt", node.ended_at.map(rfc3339));
             let error = node.error.as_ref();
+            let error = error.map(|error| sensitivity.visible_error(Some(&node.node), error));
             out.opt(
                 "error",
                 error.map(|e| json!({"code": e.code, "message": e.message})),

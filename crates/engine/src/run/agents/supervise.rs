@@ -4,6 +4,7 @@
 use crate::node::{DecisionSource, Kind, OrchestratorDecision, Supervisor};
 use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
+use crate::run::iteration_view::has_stateful_loop;
 use crate::run::start::NodeOutcome;
 use crate::run::state::Run;
 use serde_json::{Value, json};
@@ -161,13 +162,13 @@ impl DecisionDraft<'_> {
         self.process_supervisor_answer(ix, answer, started)
     }
 
-    /// The cause of an agent's decision: the event on another host if the agent names one, else our
-    /// own event.
+    /// The event that led to what an agent stated: its own host's where it names one, else ours. Of
+    /// this host only an event of this run is taken over: whether others exist is not known here.
     fn cause_of(&self, answer: &SupervisorAnswer, ours: Seq) -> Cause {
         let policy = self.cx.agents;
         match &answer.foreign_cause {
             Some(named) if policy.is_this_host(&named.host_id) => {
-                Cause::External(named.event_id.clone())
+                Cause::Event(self.own_event(&named.event_id).unwrap_or(ours))
             }
             Some(named) if policy.crosses_hosts() => Cause::Foreign {
                 event: named.event_id.clone(),
@@ -177,8 +178,16 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Records the decision, holds it when its confidence is too low, else publishes it. The
-    /// confidence of a test hook replaces the agent's own.
+    /// The place of an event in this run's log, by its public id.
+    fn own_event(&self, event_id: &str) -> Option<Seq> {
+        let (_, place) = event_id.rsplit_once('-')?;
+        let seq = Seq(place.parse().ok()?);
+        let exists = seq < self.run.next_seq() && self.run.id().event_id(seq) == event_id;
+        exists.then_some(seq)
+    }
+
+    /// States the decision, holds it when its author is too unsure, else publishes it. The
+    /// confidence of a test hook counts instead of its author's, whoever that is.
     pub(in crate::run) fn process_supervisor_answer(
         &mut self,
         ix: usize,
@@ -253,6 +262,7 @@ impl DecisionDraft<'_> {
             agent_id: emitter.agent_id,
             decision: decision.document.clone(),
             iteration: self.run.supervisor_iterations(),
+            unnumbered: !has_stateful_loop(self.run.request()),
         };
         Ok(self.emit_with_cause(event, Some(cause)))
     }

@@ -1,4 +1,4 @@
-//! Approvals: reads a decision, counts votes, and carries out the result.
+//! Approvals: reading a decision, counting votes, and what follows from it.
 
 use super::resolve::{Answer, AnswerOutcome, close, invalid};
 use crate::definition::schema;
@@ -13,10 +13,32 @@ use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, ErrorInfo, Event, NodeStatus, Object, Seq};
 use tandem_schema::Meter;
 
-/// Maximum length of the voter's name that a client sends.
+/// Characters of a name that a client claims.
 const MAX_NAME_CHARS: usize = 256;
 
-/// Reads an approval answer, in the current format or an older client's.
+/// A change that came along with a plain accept must not be dropped.
+pub(super) const ACCEPT_WITH_CHANGES: &str =
+    "accept takes what is shown as it is; use edit-accept to change it";
+
+/// Refuses claimed names that are empty or too long, also where claims do not count.
+pub(super) fn check_claimed_names(value: &Value) -> Result<(), Refusal> {
+    for key in ["voter", "decidedBy"] {
+        let fits = match value.get(key) {
+            None | Some(Value::Null) => true,
+            Some(Value::String(name)) => {
+                !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS
+            }
+            Some(_) => false,
+        };
+        if !fits {
+            let message = format!("must be a name of 1 to {MAX_NAME_CHARS} characters");
+            return invalid(&format!("/{key}"), message);
+        }
+    }
+    Ok(())
+}
+
+/// Reads an approval answer, in today's words or an older client's.
 fn read_decision(
     gate: &ApprovalGate,
     answer: &Answer,
@@ -57,6 +79,9 @@ fn read_decision(
         }
     }
     let edited = fields.get("editedArtifactData").cloned();
+    if action == "accept" && edited.is_some() {
+        return invalid("/editedArtifactData", ACCEPT_WITH_CHANGES);
+    }
     if action == "edit-accept" && edited.is_none() {
         return invalid("/editedArtifactData", "the edited artifact is required");
     }
@@ -68,10 +93,7 @@ fn read_decision(
             return Err(Refusal::Invalid(problems));
         }
     }
-    if text("decidedBy").is_some_and(|by| !(1..=MAX_NAME_CHARS).contains(&by.chars().count())) {
-        let message = format!("must have 1 to {MAX_NAME_CHARS} characters");
-        return invalid("/decidedBy", message);
-    }
+    check_claimed_names(&answer.value)?;
     Ok(ApprovalDecision {
         refine: refine.filter(|_| action == "refine"),
         edited: edited.filter(|_| action == "edit-accept"),
@@ -159,7 +181,7 @@ pub(super) fn resolve_approval(
         "refine" => "changes-requested",
         _ => "accepted",
     };
-    let outputs = outputs(&decision, edited(draft, ix));
+    let outputs = outputs(&decision, artifact(draft, ix, outcome));
     let resumed = close(draft, ix, answer.closing(outcome));
     match (decision.action.as_str(), redo) {
         ("reject", _) => rejected(draft, ix, outputs, resumed),
@@ -201,15 +223,17 @@ fn question_back(
     })
 }
 
-/// The artifact as edited by one of the voters who accepted it.
-fn edited(draft: &DecisionDraft<'_>, ix: usize) -> Option<Value> {
+/// The artifact as it was accepted, with the changes of a voter, also when that voter's own vote was
+/// replaced since.
+fn artifact(draft: &DecisionDraft<'_>, ix: usize, outcome: &str) -> Option<Value> {
     let open = draft.run.state.nodes[ix].suspended.as_ref()?;
-    let changed = open.votes.iter().any(|vote| vote.action == "edit-accept");
+    let mut votes = open.votes.iter();
+    let changed = open.proposed.is_some() || votes.any(|vote| vote.action == "edit-accept");
     let shown = open.interrupt.data.get("artifactData");
-    shown.filter(|_| changed).cloned()
+    shown.filter(|_| changed || outcome == "accepted").cloned()
 }
 
-fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
+fn outputs(decision: &ApprovalDecision, artifact: Option<Value>) -> Object {
     let mut outputs = Object::from_iter([("action".to_owned(), json!(decision.action))]);
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -223,7 +247,7 @@ fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
         "feedback",
         decision.feedback.as_ref().map(|text| json!(text)),
     );
-    set("artifactData", edited);
+    set("artifactData", artifact);
     outputs
 }
 

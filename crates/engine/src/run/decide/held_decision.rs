@@ -2,6 +2,7 @@
 //! low-confidence decision, and a supervisor's question to the user.
 
 use super::answers::read_answers;
+use super::approval::{ACCEPT_WITH_CHANGES, check_claimed_names};
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::definition::Problem;
 use crate::node::{Kind, OrchestratorDecision, Route};
@@ -37,6 +38,7 @@ pub(super) fn resolve_at_dispatch(
     match &decision.route {
         Route::AskUser { .. } => user_answer(draft, ix, &answer, decided.seq),
         Route::Approve { .. } => {
+            check_claimed_names(&answer.value)?;
             let accepted = match read_held_answer(&answer.value, BareValue::Decision)? {
                 HeldDecisionAnswer::Accept => true,
                 HeldDecisionAnswer::Reject => false,
@@ -45,13 +47,14 @@ pub(super) fn resolve_at_dispatch(
                 }
             };
             let outcome = if accepted { "accepted" } else { "rejected" };
-            record_approval(draft, ix, &answer, outcome);
+            record_approval(draft, ix, &answer, outcome, None);
             close_with(draft, ix, answer, outcome);
             let outputs = Object::from_iter([("approved".to_owned(), json!(accepted))]);
             draft.complete_node(ix, Done::with(outputs), decided.seq);
             Ok(closed(outcome))
         }
         Route::NextWorker(_) | Route::Terminate => {
+            check_claimed_names(&answer.value)?;
             let answered = match open_kind(draft, ix).as_str() {
                 "clarification" => read_proceed_answer(&answer.value)?,
                 _ => read_held_answer(&answer.value, BareValue::Decision)?,
@@ -66,7 +69,7 @@ pub(super) fn resolve_at_dispatch(
             }
             match answered {
                 HeldDecisionAnswer::Accept => {
-                    record_held_answer(draft, ix, &answer, "accepted");
+                    record_held_answer(draft, ix, &answer, "accepted", None);
                     close_with(draft, ix, answer, "accepted");
                     // The decision as it was, with its original cause; it is not held again.
                     let step = draft.carry_out(ix, &decision, decided.seq);
@@ -77,7 +80,7 @@ pub(super) fn resolve_at_dispatch(
                     let replaced = read_replacement(&decision, at)?;
                     let supervisor = draft.run.def.index(&decided.node);
                     let supervisor = supervisor.expect("the supervisor is part of the workflow");
-                    record_held_answer(draft, ix, &answer, "accepted");
+                    record_held_answer(draft, ix, &answer, "accepted", Some(&decision));
                     let resumed = close_with(draft, ix, answer, "accepted");
                     let published = draft
                         .publish(supervisor, &replaced, Cause::Event(resumed))
@@ -87,7 +90,7 @@ pub(super) fn resolve_at_dispatch(
                     Ok(closed("accepted"))
                 }
                 HeldDecisionAnswer::Reject => {
-                    record_held_answer(draft, ix, &answer, "rejected");
+                    record_held_answer(draft, ix, &answer, "rejected", None);
                     close_with(draft, ix, answer, "rejected");
                     // Nothing of it is carried out; the back edge leads to the supervisor's next
                     // iteration.
@@ -185,10 +188,16 @@ fn close_with(
     close(draft, ix, answer.closing(outcome))
 }
 
-/// Approvals and clarifications record the same event wherever they are given.
-fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
+/// Approvals and clarifications leave the same fact wherever they are given.
+fn record_held_answer(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+    outcome: &str,
+    replacement: Option<&Value>,
+) {
     match open_kind(draft, ix).as_str() {
-        "approval" => record_approval(draft, ix, answer, outcome),
+        "approval" => record_approval(draft, ix, answer, outcome, replacement),
         "clarification" => {
             // An action answers the only question there is.
             let action = || answer.value.get("action").cloned();
@@ -200,7 +209,13 @@ fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer,
     }
 }
 
-fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
+fn record_approval(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+    outcome: &str,
+    replacement: Option<&Value>,
+) {
     let text = |key: &str| {
         answer
             .value
@@ -208,8 +223,7 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let edited = answer.value.get("editedArtifactData").cloned();
-    let action = match (outcome, &edited) {
+    let action = match (outcome, replacement) {
         ("accepted", Some(_)) => "edit-accept",
         ("accepted", None) => "accept",
         _ => "reject",
@@ -224,7 +238,7 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
             decider: answer.decider.clone(),
             feedback: text("feedback"),
             refine: None,
-            edited,
+            edited: replacement.cloned(),
         }),
         redo: None,
     };
@@ -249,7 +263,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     let replacement = given("decision", "/decision")
         .or_else(|| given("editedArtifactData", "/editedArtifactData"));
     match value.get("action").map(|a| a.as_str().unwrap_or_default()) {
-        Some("accept") => return Ok(HeldDecisionAnswer::Accept),
+        Some("accept") => return accepted_unchanged(replacement),
         Some("reject") => return Ok(HeldDecisionAnswer::Reject),
         Some("edit-accept" | "edit") => {
             return match replacement {
@@ -270,7 +284,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     }
     match (flag("ratified"), flag("rejected")) {
         (_, Some(true)) | (Some(false), _) => return Ok(HeldDecisionAnswer::Reject),
-        (Some(true), _) => return Ok(HeldDecisionAnswer::Accept),
+        (Some(true), _) => return accepted_unchanged(replacement),
         (None, _) => {}
     }
     if let Some(replacement) = replacement {
@@ -290,7 +304,17 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     )
 }
 
-/// Reads the answer to a held decision that was put as a question: only a plain yes continues.
+/// An acceptance of the held decision, unless another decision came along with it.
+fn accepted_unchanged(
+    replacement: Option<HeldDecisionAnswer>,
+) -> Result<HeldDecisionAnswer, Refusal> {
+    match replacement {
+        Some(HeldDecisionAnswer::Replace { at, .. }) => invalid(at, ACCEPT_WITH_CHANGES),
+        _ => Ok(HeldDecisionAnswer::Accept),
+    }
+}
+
+/// A held decision put as a question: only a plain yes goes ahead.
 fn read_proceed_answer(value: &Value) -> Result<HeldDecisionAnswer, Refusal> {
     if value.get("action").is_some() {
         return read_held_answer(value, BareValue::Decision);

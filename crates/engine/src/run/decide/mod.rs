@@ -23,6 +23,7 @@ use tandem_record::{Command, ErrorInfo, Reply};
 
 pub(super) use create::{check, check_served, may_use_test_types};
 pub use create::{create, create_child_run};
+pub(super) use overdue::expiry;
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decision, Undecided> {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
     ApprovalDecision, ClosedInterrupt, DeciderSnapshot, ErrorInfo, Event, NodeId, Object, Seq,
+    Timestamp,
 };
 
 pub(super) fn deadline_passed(draft: &mut DecisionDraft<'_>, node: &NodeId) -> bool {
@@ -86,12 +87,21 @@ fn timeout_action<'a>(kind: &'a Kind, open: &Suspension) -> TimeoutAction<'a> {
     }
 }
 
-/// How an interrupt ended that can no longer be answered although its timer did not fire yet,
-/// because the timer is late or the run was paused.
+/// From when on nobody can answer a question any more, whether or not its timer fired by then.
+/// `None` while others are asked first, or the same people again.
+pub(in crate::run) fn expiry(kind: &Kind, open: &Suspension) -> Option<Timestamp> {
+    match timeout_action(kind, open) {
+        TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => None,
+        TimeoutAction::Default(_) | TimeoutAction::Reject => open.due,
+    }
+}
+
+/// How a question ended that nobody can answer any more, although its timer did not fire yet: late,
+/// or kept waiting by a pause.
 pub(super) fn expired_question(draft: &DecisionDraft<'_>, ix: usize) -> Option<ClosedInterrupt> {
     let open = draft.run.state.nodes[ix].suspended.as_ref()?;
-    let due = open.due.filter(|due| draft.now >= *due)?;
     let node = &draft.run.def.nodes[ix];
+    let due = expiry(&node.kind, open).filter(|due| draft.now >= *due)?;
     let outcome = match timeout_action(&node.kind, open) {
         TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => return None,
         TimeoutAction::Default(_) => "defaulted",

@@ -45,7 +45,8 @@ fn each_kind_of_binding() {
         (variable("nowhere", true), json!({})),
         (variable("nowhere", false), json!("input_unresolved")),
         (connection("a", "n", false), json!({"p": 1})),
-        (connection("a", "other", false), json!({})),
+        (connection("a", "other", true), json!({})),
+        (connection("a", "other", false), json!("input_unresolved")),
         (connection("off", "n", true), json!({})),
         (connection("off", "n", false), json!("input_unresolved")),
         (

@@ -230,6 +230,21 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
             edit(json!({"kind": "terminate", "successCriteria": [{"key": "", "met": true}]})),
             "/editedArtifactData/successCriteria/0/key",
         ),
+        (
+            answer(
+                "send",
+                json!({"action": "accept", "editedArtifactData": terminate()}),
+            ),
+            "/editedArtifactData",
+        ),
+        (
+            answer("send", json!({"action": "accept", "decision": terminate()})),
+            "/decision",
+        ),
+        (
+            answer("send", json!({"ratified": true, "decision": terminate()})),
+            "/decision",
+        ),
     ] {
         match run.try_when(value) {
             Err(Refusal::Invalid(problems)) => {

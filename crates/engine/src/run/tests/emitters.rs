@@ -390,9 +390,23 @@ fn foreign_decision_names_the_event_and_the_host() {
     let stated = causes(here(), &far, Some(0.9));
     assert_eq!(stated[0], Some(foreign), "the first of the two");
     assert!(matches!(stated[1], Some(Cause::Event(_))), "{stated:?}");
-    let ours = json!({"hostId": "near", "eventId": "run-7:3"});
-    let external = Cause::External("run-7:3".to_owned());
-    assert_eq!(causes(here(), &ours, None), [Some(external)]);
+    // Of this host: the first event of the run that asks, and events that are not in its log.
+    let named = |event: &str| json!({"hostId": "near", "eventId": event});
+    let first = named(&format!("evt-run-1-0"));
+    assert_eq!(causes(here(), &first, None), [Some(Cause::Event(Seq(0)))]);
+    for missing in [
+        "run-7:3",
+        "evt-run-7-3",
+        "-",
+        &format!("evt-run-1-99"),
+        &format!("evt-run-1-00"),
+    ] {
+        let caused = causes(here(), &named(missing), None);
+        assert!(
+            matches!(caused[..], [Some(Cause::Event(Seq(1..)))]),
+            "{missing}: {caused:?}"
+        );
+    }
     let capped = here().with_model_cap(Some(2)).expect("a version");
     let long = json!({"hostId": "far", "eventId": "e".repeat(129)});
     for (policy, causation) in [(capped, &far), (here(), &long), (here(), &json!("far"))] {

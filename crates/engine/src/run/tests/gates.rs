@@ -31,6 +31,23 @@ fn vote(action: &str, voter: &str) -> Command {
 }
 
 #[test]
+fn accepted_gate_puts_out_the_artifact() {
+    let artifact = json!({"type": "static", "value": {"amount": 10}});
+    let actions = json!({"actions": ["accept", "edit-accept", "reject"]});
+    let edit = json!({"action": "edit-accept", "editedArtifactData": {"amount": 3}});
+    for (value, amount) in [(json!({"action": "accept"}), 10), (edit, 3)] {
+        let takes = json!({"type": "connection", "nodeId": "gate", "outputKey": "artifactData"});
+        let workflow = gate(actions.clone()).port("artifact", artifact.clone());
+        let workflow = workflow.noops("pay").port("x", takes).path("gate pay");
+        let mut run = RunHarness::started(workflow);
+        run.when(answer("gate", value));
+        assert_eq!(run.status(), RunStatus::Completed);
+        let paid = json!(run.node("pay").outputs);
+        assert_eq!(paid, json!({"x": {"amount": amount}}));
+    }
+}
+
+#[test]
 fn second_resolve_is_refused_with_the_first_outcome() {
     let mut run = RunHarness::started(gate(json!({})).noops("after").path("gate after"));
     run.then(
@@ -115,6 +132,8 @@ fn an_answer_that_does_not_fit_leaves_the_question_open() {
     for bad in [
         json!({"action": "reject"}),
         json!({"action": "edit-accept"}),
+        json!({"action": "accept", "editedArtifactData": {"n": 1}}),
+        json!({"decision": "approved", "editedArtifactData": {"n": 1}}),
         json!({"action": "refine"}),
         json!({"action": "refine", "refineFeedback": {"scope": "whole"}}), // nobody to redo it
         json!({}),

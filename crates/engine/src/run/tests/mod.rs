@@ -62,3 +62,4 @@ mod variables;
 mod verified_outputs;
 mod verifying;
 mod versions;
+mod voters;

@@ -55,6 +55,23 @@ fn low_confidence_decision_is_not_held_below_version_two() {
 }
 
 #[test]
+fn decisions_tell_their_iteration_since_version_five() {
+    for (version, numbered) in [(1, false), (4, false), (5, true), (6, true)] {
+        let mut run = under(capped(version), supervised(json!([terminate()]), json!({})));
+        run.create(json!({}));
+        let decided = run.log().iter().find_map(|r| match &r.event {
+            Event::OrchestratorDecided {
+                iteration,
+                unnumbered,
+                ..
+            } => Some((*iteration, !unnumbered)),
+            _ => None,
+        });
+        assert_eq!(decided, Some((1, numbered)), "{version}");
+    }
+}
+
+#[test]
 fn no_agent_events_when_agents_are_disabled() {
     // R-0023-8 (half: no node type emits agent events)
     let off = || AgentPolicy::default().with_agents_supported(false);

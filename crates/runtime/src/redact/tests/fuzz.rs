@@ -1,6 +1,8 @@
 //! Property tests: arbitrary JSON with secrets at random places.
 
 use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -127,6 +129,25 @@ fn secrets_in(value: &Value) -> Vec<&'static str> {
         .collect()
 }
 
+/// Made in other ways than the redactor makes them.
+fn encoded(secret: &str) -> Vec<String> {
+    let hex = |b: u8| format!("{b:02x}");
+    // `{"k":"\"`, the secret, `\""}`.
+    let twice = json!({"k": json!(secret).to_string()}).to_string();
+    let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    vec![
+        secret.bytes().map(hex).collect(),
+        secret.bytes().map(hex).collect::<String>().to_uppercase(),
+        secret.bytes().map(|b| format!("%{}", hex(b))).collect(),
+        secret
+            .encode_utf16()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect(),
+        twice[8..twice.len() - 4].to_owned(),
+        form,
+    ]
+}
+
 proptest! {
     // Set `PROPTEST_CASES` for more cases.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -172,10 +193,26 @@ proptest! {
     fn a_document_without_secrets_is_stored_as_it_is(value in document("[a-z \\n\\t\"\\\\_-]{0,12}".boxed())) {
         prop_assume!(secrets_in(&value).is_empty());
         let mut unchanged = value.clone();
-        // Without the numeric secret: it would mask numbers.
-        let redactor = Redactor::new(CONFIGURED.into_iter().filter(|(id, _)| *id != "digits"));
-        redactor.redact_value(&mut unchanged);
+        // Masks of numbers aside: one of the secrets is a number.
+        static REDACTOR: LazyLock<Redactor> =
+            LazyLock::new(|| Redactor::new(CONFIGURED.into_iter().filter(|(id, _)| *id != "digits")));
+        REDACTOR.redact_value(&mut unchanged);
         prop_assert_eq!(unchanged, value);
+    }
+
+    #[test]
+    fn no_encoding_hides_a_secret(secret in "\\PC{8,24}", before in any::<String>(), after in any::<String>()) {
+        let redactor = Redactor::new([("s", &*secret)].into_iter());
+        prop_assume!(!redactor.configured.is_empty() && !"[REDACTED:s]".contains(&secret));
+        for form in encoded(&secret) {
+            prop_assume!(!"[REDACTED:s]".contains(&form));
+            let clean = stored(&redactor, &json!({"a": format!("{before}{form}{after}")}));
+            prop_assert!(!clean["a"].as_str().unwrap().contains(&form), "{} -> {}", form, clean);
+        }
+        // Whole base64, with what stands beside the secret encoded too.
+        let bytes = [before.as_bytes(), secret.as_bytes(), after.as_bytes()].concat();
+        let clean = stored(&redactor, &json!(STANDARD.encode(bytes)));
+        prop_assert!(clean.as_str().unwrap().contains("[REDACTED"), "{}", clean);
     }
 
     #[test]

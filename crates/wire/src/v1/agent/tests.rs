@@ -67,6 +67,7 @@ fn events() -> Vec<(Event, bool)> {
         agent_id: text(),
         decision: json!({}),
         iteration: 1,
+        unnumbered: false,
     };
     let escalated = Event::ConfidenceEscalated {
         node: node(),

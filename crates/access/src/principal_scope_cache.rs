@@ -1,9 +1,10 @@
-//! A cache of principals that may read runs, with a time to live of a few seconds. Webhook delivery
-//! checks it for each delivery.
+//! Which scopes principals hold through a good key, cached for a few seconds: every delivery,
+//! announcement and use of a link checks one.
 //!
 //! The whole cache is cleared when a key changes through this process. Expiry is checked on every
 //! hit.
 
+use crate::Scope;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tandem_record::{Partition, Principal, Timestamp};
@@ -11,12 +12,12 @@ use tandem_record::{Partition, Principal, Timestamp};
 const CAPACITY: usize = 1_024;
 const TIME_TO_LIVE_MS: u64 = 5_000;
 
-type CacheKey = (Principal, Partition);
-/// `None`: no valid key. Otherwise the expiry of the key that expires last, if it expires.
+type CacheKey = (Principal, Scope, Partition);
+/// `None`: no good key. Otherwise when the longest-lived one ends, if it does.
 type KeyExpiry = Option<Option<Timestamp>>;
 
 #[derive(Default)]
-pub(crate) struct RunReaderCache(Mutex<Inner>);
+pub(crate) struct PrincipalScopeCache(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -28,7 +29,7 @@ struct Inner {
 /// The number of changes when a store read started.
 pub(crate) struct CacheEpoch(u64);
 
-impl RunReaderCache {
+impl PrincipalScopeCache {
     pub(crate) fn get(&self, key: &CacheKey, now: Timestamp) -> Result<KeyExpiry, CacheEpoch> {
         let inner = self.0.lock();
         match inner.entries.get(key) {
