@@ -102,6 +102,7 @@ async fn fill(directory: &Path) -> Result<(), Failure> {
             written_at: Timestamp(1_700_000_000_000),
             expires_at: None,
             agent: None,
+            sensitive: false,
         };
         Ok(MemoryRow {
             tenant: TenantId::new(TENANT),

@@ -96,6 +96,7 @@ fn inbox() -> InboxView {
         ..CardView::default()
     };
     let row = |n: u32, kind: &str, title: &str| InboxRow {
+        expired: false,
         id: format!("int-{n}"),
         kind: kind.to_owned(),
         title: title.to_owned(),

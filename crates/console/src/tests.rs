@@ -115,6 +115,7 @@ fn run() -> RunPageView {
             outcome: Some(hostile()),
             at: Some(hostile()),
             votes: vec![VoteView {
+                claimed_by: None,
                 voter: hostile(),
                 delegate: Some(hostile()),
                 action: hostile(),

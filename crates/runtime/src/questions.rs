@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
     Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, TenantId,
-    Timestamp,
-    Vote, WorkspaceId,
+    Timestamp, Vote, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,

@@ -1,4 +1,4 @@
-//! Large texts are stored compressed (zstd), as a blob in a column that otherwise holds text.
+//! Large texts are stored compressed (zstd), in the column `compressed`; the text column is empty then.
 //!
 //! A caller compresses its commit before it is queued, so that the writer thread, which all callers
 //! share, moves fewer bytes through the WAL. See ADR 0019.
@@ -64,7 +64,7 @@ impl CompressedTexts {
     }
 }
 
-/// A stored text, decompressed if it is a blob.
+/// A stored text, read as `coalesce(compressed, text)`.
 pub(crate) fn text(stored: ValueRef<'_>) -> FromSqlResult<Cow<'_, str>> {
     match stored {
         ValueRef::Blob(compressed) => {

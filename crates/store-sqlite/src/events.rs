@@ -10,7 +10,7 @@ use crate::SqliteStore;
 use crate::compression::{self, CompressedTexts, StoredText};
 use crate::statement_cache::StatementCache;
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use tandem_record::{Seq, StreamId, Timestamp};
 use tandem_store::{
     Append, Fault, NewEvent, PageLimit, ReadLog, SnapshotRecord, StoredEvent, StreamSlice,
@@ -111,6 +111,10 @@ pub(crate) fn check(place: StreamHead, append: &Append) -> Result<(), Fault> {
     Ok(())
 }
 
+const INSERT: &str = "INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)";
+const INSERT_COMPRESSED: &str =
+    "INSERT INTO events (place, at, bodies, compressed) VALUES (?1, ?2, '', ?3)";
+
 pub(crate) fn append(
     statements: &mut StatementCache<'_>,
     place: StreamHead,
@@ -128,8 +132,6 @@ pub(crate) fn append(
                 .get("UPDATE streams SET head = ?2 WHERE stream = ?1")?
                 .execute(params![append.stream.as_str(), head])?,
         };
-        let insert =
-            statements.get("INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)")?;
         let mut stored = 0;
         for row in group_into_rows(&append.events) {
             let first = stored;
@@ -137,29 +139,39 @@ pub(crate) fn append(
             let at = row[0].at.0;
             let place = self::place(place.stream_no, place.first() + stored as u64 - 1);
             match (row, compressed.event(index, first)) {
-                ([_], Some(blob)) => insert.execute(params![place, at, blob])?,
-                ([alone], None) => insert.execute(params![place, at, alone.body])?,
-                (several, _) => insert.execute(params![place, at, join_bodies(several)])?,
+                ([_], Some(blob)) => {
+                    let insert = statements.get(INSERT_COMPRESSED)?;
+                    insert.execute(params![place, at, blob])?
+                }
+                ([alone], None) => {
+                    let insert = statements.get(INSERT)?;
+                    insert.execute(params![place, at, alone.body])?
+                }
+                (several, _) => {
+                    let insert = statements.get(INSERT)?;
+                    insert.execute(params![place, at, join_bodies(several)])?
+                }
             };
         }
     }
     if let Some(snapshot) = &append.snapshot {
         let blob = compressed.snapshot(index);
-        let body: &dyn ToSql = match &blob {
-            Some(blob) => blob,
+        let body = match blob {
+            Some(_) => "",
             None => &snapshot.body,
         };
         statements
             .connection()
             .prepare_cached(
-                "INSERT OR REPLACE INTO snapshots (stream_no, seq, format, body)
-                 VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR REPLACE INTO snapshots (stream_no, seq, format, body, compressed)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![
                 place.stream_no,
                 snapshot.seq.0 as i64,
                 snapshot.format,
-                body
+                body,
+                blob
             ])?;
     }
     Ok(())
@@ -271,7 +283,8 @@ pub(crate) fn read(
 ) -> Result<()> {
     // A row is found by its last event, so the first row may start before the wanted range.
     let mut select = connection.prepare_cached(
-        "SELECT place, at, bodies FROM events WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
+        "SELECT place, at, coalesce(compressed, bodies) FROM events
+         WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
     )?;
     let range = [place(stream_no, first), place(stream_no, last.0)];
     let mut rows = select.query(range)?;
@@ -299,7 +312,7 @@ pub(crate) fn read(
 fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<SnapshotRecord>> {
     connection
         .prepare_cached(
-            "SELECT seq, format, body FROM snapshots
+            "SELECT seq, format, coalesce(compressed, body) FROM snapshots
              WHERE stream_no = (SELECT stream_no FROM streams WHERE stream = ?1)",
         )?
         .query_row([stream.as_str()], |row| {

@@ -96,7 +96,7 @@ impl<'a> UsageQuery<'a> {
     fn largest(&self, view: &Connection) -> Result<Vec<RunSize>> {
         let sql = format!(
             "SELECT r.run_id, r.tenant, r.workflow_id, r.status, s.head + 1,
-                    (SELECT coalesce(sum(length(CAST(e.bodies AS BLOB)) + 1), 0) - s.head - 1
+                    (SELECT coalesce(sum(length(coalesce(e.compressed, CAST(e.bodies AS BLOB))) + 1), 0) - s.head - 1
                      FROM events e WHERE e.place BETWEEN s.stream_no << {SEQ_BITS}
                          AND (s.stream_no << {SEQ_BITS}) + s.head)
              FROM (SELECT position, run_id, tenant, workflow_id, status FROM runs

@@ -224,7 +224,7 @@ impl KeyRequest {
             scopes.push(scope);
         }
         let workspace = self.workspace.map(WorkspaceId::from);
-        let asked = self.expires_at.as_deref().map(parse_time).transpose()?;
+        let requested = self.expires_at.as_deref().map(parse_time).transpose()?;
         Ok(NewKey {
             name: self.name,
             tenant: home,

@@ -118,11 +118,11 @@ pub(super) fn payload(run: &RunId, event: &Event, sensitivity: &Sensitivity, out
 
 fn agent_event_payload(
     run: &RunId,
-    fact: &AgentEvent,
+    event: &AgentEvent,
     sensitivity: &Sensitivity,
     out: &mut Fields,
 ) {
-    let agent = match fact.kind {
+    let agent = match event.kind {
         AgentEventKind::HandedOff { .. } => "fromAgentId",
         _ => "agentId",
     };
@@ -172,7 +172,7 @@ fn agent_event_payload(
             out.set("callId", call);
             out.opt("outcome", outcome.as_ref());
             let error = error.as_ref();
-            let visible = error.map(|error| sensitivity.visible_error(Some(&fact.node), error));
+            let visible = error.map(|error| sensitivity.visible_error(Some(&event.node), error));
             out.opt("error", visible.as_deref().map(full));
             out.set("status", if error.is_some() { "error" } else { "ok" });
             out.opt("durationMs", duration_ms.as_ref());

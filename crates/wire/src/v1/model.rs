@@ -64,7 +64,7 @@ pub(super) fn model_payload(event: &Event, sensitivity: &Sensitivity, out: &mut 
 }
 
 /// `hidden`: what the model said may repeat something sensitive.
-fn envelope(fact: &EnvelopeEvent, hidden: bool, out: &mut Fields) {
+fn envelope(event: &EnvelopeEvent, hidden: bool, out: &mut Fields) {
     let mut who = || {
         out.set("provider", &event.provider);
         out.set("model", &event.model);

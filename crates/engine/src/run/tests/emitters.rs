@@ -392,14 +392,14 @@ fn foreign_decision_names_the_event_and_the_host() {
     assert!(matches!(stated[1], Some(Cause::Event(_))), "{stated:?}");
     // Of this host: the first event of the run that asks, and events that are not in its log.
     let named = |event: &str| json!({"hostId": "near", "eventId": event});
-    let first = named(&format!("evt-run-1-0"));
+    let first = named("evt-run-1-0");
     assert_eq!(causes(here(), &first, None), [Some(Cause::Event(Seq(0)))]);
     for missing in [
         "run-7:3",
         "evt-run-7-3",
         "-",
-        &format!("evt-run-1-99"),
-        &format!("evt-run-1-00"),
+        "evt-run-1-99",
+        "evt-run-1-00",
     ] {
         let caused = causes(here(), &named(missing), None);
         assert!(
