@@ -145,7 +145,7 @@ mod tests {
             async move { budget.respond(&tenant, async { Ok(page(bytes)) }).await }
         };
         let first = respond(&a, half).await.expect("room for one");
-        let refused = respond(&a, half).await.err().expect("no room for two");
+        let refused = respond(&a, half).await.expect_err("no room for two");
         assert_eq!(refused.status(), 503);
         assert!(
             respond(&a, 1_000).await.is_ok(),

@@ -222,7 +222,7 @@ async fn errors_of_nodes_given_sensitive_values_do_not_show_them() {
             "child_failed",
         ),
     ] {
-        let mut document = secretive(id, json!([nodes]), json!([]));
+        let mut document = workflow_with_secret(id, json!([nodes]), json!([]));
         document["channels"] = json!({"c": {"reducer": "merge"}});
         let run = run_of(&server, document).await;
         server.advance(1).await;
@@ -272,7 +272,7 @@ async fn memory_written_from_sensitive_values_is_masked_for_readers() {
         edge("e", "hidden", "open", none),
         edge("f", "open", "reads", none)
     ]);
-    let run = run_of(&server, secretive("remembers", nodes, edges)).await;
+    let run = run_of(&server, workflow_with_secret("remembers", nodes, edges)).await;
     let path = format!("/v1/host/tandem/runs/{run}/memory");
     let memory = server.get(&path).await.ok(200);
     let value_of = |key: &str| {
